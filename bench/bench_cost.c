@@ -1,96 +1,163 @@
-/* How accurate the cost models are: the tables of docs/cost-models.md, as they stand there.
+/* The judge of the cost models: the tables of docs/cost-models.md, as they stand there.
  *
- *  1. Leave one GPU out: fit to the measured times of all other GPUs, predict this one's. Mean absolute relative error
- * per class, the mean over GPUs, beside roofline (nothing fitted), wave and scaled (same shape measured on another GPU;
- * scaled by coefficients that have not seen the GPU either).
- *  2. GPT-2 large: the sum of its operators' predicted times on each of four GPUs, without that GPU's measurements,
- *     against the sum of its measured operators and its measured end-to-end time.
+ * Everything is said of a GPU whose times were left out: coefficients come from all measurements but its own.
  *
- * Usage: bench_cost TIMES.csv [gpt2-large.graph.json] */
+ *  1. Errors by class and source (an eager framework's times, TensorRT's), beside the roofline; and with the other source
+ *     left out as well.
+ *  2. The ratio of two GPUs, by class: what a plan lives on.
+ *  3. Networks in TensorRT: fused as the planner fuses them, the sum of their predicted times against the measured time
+ *     of the whole.
+ *  4. How often a time lies in its 80 % interval.
+ *  5. A network in an eager framework: the sum of its operators against the measured ones, and the whole.
+ *
+ * Usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [GRAPH...] (graphs measured in TensorRT) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <moirai/moirai.h>
-#include "cost/fit.h"
+#include "cost_judge.h"
 #include "util/json.h"
 
 #define MAX_DEVICES COST_FIT_DEVICES
 
 static cost_fitted_set without[MAX_DEVICES]; /* coefficients without each device */
+static cost_fitted_set other_source[2];      /* coefficients from the other source alone */
 
-/* Sums of errors over devices. */
-typedef struct means {
-    double fitted, launch, roofline, wave, scaled, fitted_elsewhere;
-    int n, n_elsewhere;
-} means;
-
-static void add(means *m, const moirai_fit_error *e)
+double cost_judge_predict(const cost_fitted_set *set, const cost_fit_sample *s)
 {
-    m->fitted += e->fitted;
-    m->launch += e->fitted_launch;
-    m->roofline += e->roofline;
+    const double *c = set->c[s->shape.k];
+    cost_head h = cost_head_measured(c, s->tensorrt);
+    return cost_fitted_ns(c, &s->shape, s->type, &h);
+}
+
+int cost_judge_device(const moirai_fit *fit, const cost_fit_sample *s)
+{
+    int d = 0;
+    while (fit->device[d] != s->type)
+        d++;
+    return d;
+}
+
+/* A mean of absolute errors. */
+typedef struct mean {
+    double sum;
+    int64_t n;
+} mean;
+
+static void add(mean *m, double predicted, double measured)
+{
+    m->sum += fabs(predicted / measured - 1);
     m->n++;
-    if (!e->n_elsewhere)
-        return;
-    m->wave += e->wave;
-    m->scaled += e->scaled;
-    m->fitted_elsewhere += e->fitted_elsewhere;
-    m->n_elsewhere++;
 }
 
-static void print_means(const means *m)
+static void show(const mean *m)
 {
-    printf(" **%.1f** | %.1f | %.1f |", 100 * m->fitted / m->n, 100 * m->launch / m->n, 100 * m->roofline / m->n);
-    if (m->n_elsewhere)
-        printf(" %.1f | %.1f | %.1f |\n", 100 * m->fitted_elsewhere / m->n_elsewhere, 100 * m->scaled / m->n_elsewhere,
-               100 * m->wave / m->n_elsewhere);
+    if (m->n)
+        printf(" %.1f |", 100 * m->sum / (double)m->n);
     else
-        printf(" - | - | - |\n");
+        printf(" |");
 }
 
-static void print_class(means *all, const moirai_fit_error *error, int n_devices, const char *name)
+static void print_rule(int columns)
 {
-    means m = {0};
-    printf("| %s |", name);
-    for (int d = 0; d < n_devices; d++) {
-        if (!error[d].n) {
-            printf(" - |");
-            continue;
-        }
-        printf(" %.1f |", 100 * error[d].fitted);
-        add(&m, &error[d]);
-        add(all, &error[d]);
-    }
-    print_means(&m);
-}
-
-static void leave_one_out(moirai_fit *fit)
-{
-    static moirai_fit_error error[64][MAX_DEVICES];
-    means all = {0};
-    int n_devices = moirai_fit_device_count(fit), n_classes = moirai_fit_class_count();
-    for (int d = 0; d < n_devices; d++) {
-        moirai_fit_solve(fit, d);
-        without[d] = fit->set;
-        for (int k = 0; k < n_classes; k++)
-            moirai_fit_measure(&error[k][d], fit, k, d);
-    }
-    printf("Leave one GPU out, mean absolute error in %%: coefficients from the times of all GPUs but the "
-           "column's\n\n| class |");
-    for (int d = 0; d < n_devices; d++)
-        printf(" %s |", moirai_fit_device_name(fit, d));
-    printf(" **fitted** | launch known | roofline | fitted* | scaled* | wave* |\n|---|");
-    for (int d = 0; d < n_devices + 6; d++)
+    printf("\n|");
+    for (int i = 0; i < columns; i++)
         printf("---|");
     printf("\n");
-    for (int k = 0; k < n_classes; k++)
-        print_class(&all, error[k], n_devices, moirai_fit_class_name(k));
-    printf("| all |");
-    for (int d = 0; d < n_devices; d++)
-        printf(" |");
-    print_means(&all);
 }
+
+/* ---- 1: errors ---- */
+
+static void errors_of(const moirai_fit *fit, bool tensorrt)
+{
+    printf("\n%s: mean absolute error in %%, the column's GPU left out\n\n| class |", tensorrt ? "TensorRT" : "Eager");
+    for (int d = 0; d < fit->n_devices; d++)
+        printf(" %s |", fit->device[d]->name);
+    printf(" **mean** | this source left out | roofline |");
+    print_rule(fit->n_devices + 4);
+    for (int k = 0; k < COST_CLASS_MEASURED; k++) {
+        mean by_device[MAX_DEVICES] = {0}, all = {0}, foreign = {0}, roofline = {0};
+        bool elsewhere = false; /* does the other source know the class? */
+        for (size_t i = 0; i < fit->n; i++)
+            elsewhere |= (int)fit->sample[i].shape.k == k && fit->sample[i].tensorrt != tensorrt;
+        for (size_t i = 0; i < fit->n; i++) {
+            const cost_fit_sample *s = &fit->sample[i];
+            if ((int)s->shape.k != k || s->tensorrt != tensorrt)
+                continue;
+            add(&by_device[cost_judge_device(fit, s)], cost_judge_predict(&without[cost_judge_device(fit, s)], s),
+                s->ns);
+            if (elsewhere)
+                add(&foreign, cost_judge_predict(&other_source[tensorrt], s), s->ns);
+            add(&roofline, cost_roofline_ns(s->shape.flops, s->shape.bytes, s->type), s->ns);
+        }
+        if (!roofline.n)
+            continue;
+        printf("| %s |", cost_class_name((cost_class)k));
+        for (int d = 0; d < fit->n_devices; d++) {
+            show(&by_device[d]);
+            if (by_device[d].n) {
+                all.sum += by_device[d].sum / (double)by_device[d].n;
+                all.n++;
+            }
+        }
+        printf(" **%.1f** |", 100 * all.sum / (double)all.n);
+        show(&foreign);
+        show(&roofline);
+        printf("\n");
+    }
+}
+
+/* ---- 2: ratios ---- */
+
+static bool same(const cost_fit_sample *a, const cost_fit_sample *b)
+{
+    const cost_shape *x = &a->shape, *y = &b->shape;
+    return x->k == y->k && a->tensorrt == b->tensorrt && x->b == y->b && x->m == y->m && x->n == y->n &&
+           x->depth == y->depth && x->rows == y->rows && x->row == y->row && x->bytes == y->bytes &&
+           x->out_bytes == y->out_bytes;
+}
+
+/* Of graphs' operators, whose times on several GPUs stand side by side; the first GPU of a pair is the one left out. */
+static void ratios_of(const moirai_fit *fit)
+{
+    printf("\nTensorRT, ratio of two GPUs: mean absolute error in %%, the first of the pair left out\n\n| class |");
+    bool beside[MAX_DEVICES] = {false};
+    int columns = 1;
+    for (size_t i = 0; i < fit->n; i++)
+        beside[cost_judge_device(fit, &fit->sample[i])] |= fit->sample[i].tensorrt;
+    for (int a = 0; a < fit->n_devices; a++)
+        for (int b = 0; b < fit->n_devices; b++)
+            if (a != b && beside[a] && beside[b]) {
+                printf(" %s : %s |", fit->device[a]->name, fit->device[b]->name);
+                columns++;
+            }
+    print_rule(columns);
+    for (int k = 0; k < COST_CLASS_MEASURED; k++) {
+        static mean pair[MAX_DEVICES][MAX_DEVICES];
+        int64_t n = 0;
+        memset(pair, 0, sizeof pair);
+        for (size_t i = 0; i < fit->n; i++)
+            for (size_t j = i > 8 ? i - 8 : 0; j < fit->n && j < i + 8; j++) {
+                const cost_fit_sample *x = &fit->sample[i], *y = &fit->sample[j];
+                if ((int)x->shape.k != k || !x->tensorrt || x->type == y->type || !same(x, y))
+                    continue;
+                int a = cost_judge_device(fit, x), b = cost_judge_device(fit, y);
+                add(&pair[a][b], cost_judge_predict(&without[a], x) / cost_judge_predict(&without[a], y),
+                    x->ns / y->ns);
+                n++;
+            }
+        if (!n)
+            continue;
+        printf("| %s |", cost_class_name((cost_class)k));
+        for (int a = 0; a < fit->n_devices; a++)
+            for (int b = 0; b < fit->n_devices; b++)
+                if (a != b && beside[a] && beside[b])
+                    show(&pair[a][b]);
+        printf("\n");
+    }
+}
+
+/* ---- 3 and 5: networks ---- */
 
 /* The graph's other keys are ignored by its reader: the end-to-end times need a look of their own. */
 static double end_to_end_ns(const char *path, const char *device)
@@ -108,81 +175,161 @@ static double end_to_end_ns(const char *path, const char *device)
     return ns;
 }
 
-static double total_ns(const moirai_cost_context *x, const moirai_cost_model *model)
+/* The network on one GPU by one model, as if nothing of it had been measured there; `set` NULL: what was measured. */
+static double total_ns(const moirai_graph *g, const char *device, const cost_fitted_set *set,
+                       const moirai_cost_model *model, moirai_runtime runtime)
 {
-    double sum = 0;
-    for (int32_t i = 0; i < x->g->n_ops; i++)
-        sum += (double)model->op_ns(x, i, 0);
-    return sum;
-}
-
-static void print_device(double sum[4], int *n, const moirai_graph *g, const moirai_fit *fit, int d, const char *path)
-{
-    const char *name = moirai_fit_device_name(fit, d);
     moirai_cluster *c;
     moirai_cost_context *x;
     char text[64];
-    snprintf(text, sizeof text, "1x %s", name);
+    double sum = 0;
+    snprintf(text, sizeof text, "1x %s", device);
     if (moirai_cluster_synthetic(&c, text))
-        return;
-    if (!cost_context_new(&x, g, c) && x->type_key[0] != MOIRAI_NONE) {
-        double measured = total_ns(x, &cost_table), whole = end_to_end_ns(path, name);
-        const moirai_cost_model *models[] = {&cost_roofline, &cost_wave, &cost_fitted, &cost_scaled};
-        x->key_type[x->type_key[0]] = NULL; /* from here on this GPU was never measured */
-        x->type_key[0] = MOIRAI_NONE;
-        x->set = &without[d];
-        printf("| %s | %.1f | %.1f |", name, measured / 1e6, whole / 1e6);
-        for (int m = 0; m < 4; m++) {
-            double ns = total_ns(x, models[m]);
-            printf(" %+.1f / %+.1f |", 100 * (ns / measured - 1), 100 * (ns / whole - 1));
-            sum[m] += fabs(ns / whole - 1);
+        return NAN;
+    if (!cost_context_new(&x, g, c)) {
+        if (set) {
+            if (x->type_key[0] != MOIRAI_NONE)
+                x->key_type[x->type_key[0]] = NULL;
+            x->type_key[0] = MOIRAI_NONE;
+            x->set = set;
         }
-        printf("\n");
-        ++*n;
+        x->runtime = runtime;
+        x->launch_ns[0] = runtime == MOIRAI_RUNTIME_UNSET ? 0 : (double)moirai_runtime_launch_ns(runtime);
+        for (int32_t i = 0; i < g->n_ops; i++) {
+            int64_t ns = model->op_ns(x, i, 0);
+            sum += ns == MOIRAI_UNKNOWN ? NAN : (double)ns;
+        }
+        cost_context_free(x);
     }
-    cost_context_free(x);
     moirai_cluster_free(c);
+    return sum;
 }
 
-static void end_to_end(const moirai_fit *fit, const char *path)
+static void networks_in_tensorrt(const moirai_fit *fit, char **path, int n)
 {
+    mean fitted[MAX_DEVICES] = {0}, roofline[MAX_DEVICES] = {0};
+    moirai_rules *rules;
+    if (n == 0 || moirai_rules_open(&rules, "onnxruntime"))
+        return;
+    printf("\nNetworks in TensorRT, fused: error in %% of the sum, the column's GPU left out\n\n| network |");
+    for (int d = 0; d < fit->n_devices; d++)
+        printf(" %s |", fit->device[d]->name);
+    print_rule(fit->n_devices + 1);
+    for (int i = 0; i < n; i++) {
+        moirai_graph *g, *coarse = NULL;
+        if (moirai_graph_read(&g, path[i]))
+            continue;
+        if (!moirai_coarsen(&coarse, g, rules, NULL)) {
+            printf("| %s |", g->name);
+            for (int d = 0; d < fit->n_devices; d++) {
+                const char *name = fit->device[d]->name;
+                double whole = end_to_end_ns(path[i], name);
+                if (!(whole > 0)) {
+                    printf(" |");
+                    continue;
+                }
+                double ns = total_ns(coarse, name, &without[d], &cost_fitted, MOIRAI_RUNTIME_TENSORRT);
+                add(&fitted[d], ns, whole);
+                add(&roofline[d], total_ns(coarse, name, &without[d], &cost_roofline, MOIRAI_RUNTIME_UNSET), whole);
+                printf(" %+.1f |", 100 * (ns / whole - 1));
+            }
+            printf("\n");
+        }
+        moirai_graph_free(coarse);
+        moirai_graph_free(g);
+    }
+    printf("| **mean, absolute** |");
+    for (int d = 0; d < fit->n_devices; d++)
+        show(&fitted[d]);
+    printf("\n| roofline |");
+    for (int d = 0; d < fit->n_devices; d++)
+        show(&roofline[d]);
+    printf("\n");
+    moirai_rules_free(rules);
+}
+
+static void network_in_eager(const moirai_fit *fit, const char *path)
+{
+    static const moirai_cost_model *const models[] = {&cost_roofline, &cost_wave, &cost_fitted, &cost_scaled};
+    mean error[4] = {0};
     moirai_graph *g;
-    double sum[4] = {0};
-    int n = 0;
     if (moirai_graph_read(&g, path)) {
         printf("\nskipped: %s\n", moirai_error_message());
         return;
     }
-    printf("\nGPT-2 large: error in %% of the sum of operators, by coefficients without that GPU's times, against "
-           "measured "
-           "operators / measured end to end\n\n"
-           "| GPU | operators, ms | end to end, ms | roofline | wave | fitted | scaled "
-           "|\n|---|---|---|---|---|---|---|\n");
-    for (int d = 0; d < moirai_fit_device_count(fit); d++)
-        print_device(sum, &n, g, fit, d, path);
+    printf("\n%s: error in %% of the sum of operators, that GPU left out, against measured operators / measured end to "
+           "end\n\n| GPU | operators, ms | end to end, ms | roofline | wave | fitted | scaled |",
+           g->name);
+    print_rule(7);
+    for (int d = 0; d < fit->n_devices; d++) {
+        const char *name = fit->device[d]->name;
+        double measured = total_ns(g, name, NULL, &cost_table, MOIRAI_RUNTIME_UNSET), whole = end_to_end_ns(path, name);
+        if (!(measured > 0) || !(whole > 0))
+            continue;
+        printf("| %s | %.1f | %.1f |", name, measured / 1e6, whole / 1e6);
+        for (int m = 0; m < 4; m++) {
+            double ns = total_ns(g, name, &without[d], models[m], MOIRAI_RUNTIME_UNSET);
+            printf(" %+.1f / %+.1f |", 100 * (ns / measured - 1), 100 * (ns / whole - 1));
+            add(&error[m], ns, whole);
+        }
+        printf("\n");
+    }
     printf("| mean, absolute | | |");
     for (int m = 0; m < 4; m++)
-        printf(" %.1f |", n ? 100 * sum[m] / n : 0);
+        show(&error[m]);
     printf("\n");
     moirai_graph_free(g);
+}
+
+/* ---- the whole ---- */
+
+static void only(moirai_fit *fit, bool tensorrt)
+{
+    moirai_fit half = {.set = cost_fitted_shipped};
+    half.sample = malloc(fit->n * sizeof *half.sample);
+    for (size_t i = 0; half.sample && i < fit->n; i++)
+        if (fit->sample[i].tensorrt == tensorrt)
+            half.sample[half.n++] = fit->sample[i];
+    for (int k = 0; k < COST_CLASS_MEASURED; k++)
+        cost_fit_class(half.set.c[k], (cost_class)k, half.sample, half.n, NULL);
+    other_source[!tensorrt] = half.set;
+    free(half.sample);
 }
 
 int main(int argc, char **argv)
 {
     moirai_fit *fit;
+    const char *eager = NULL, *figures = NULL;
+    int first = 2;
     if (argc < 2) {
-        fprintf(stderr, "usage: bench_cost TIMES.csv [gpt2-large.graph.json]\n");
+        fprintf(stderr, "usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [GRAPH...]\n");
         return 2;
     }
+    for (; first + 1 < argc && !strncmp(argv[first], "--", 2); first += 2)
+        *(strcmp(argv[first], "--eager") ? &figures : &eager) = argv[first + 1];
     double begin = util_seconds();
-    if (moirai_fit_read(&fit, argv[1])) {
+    int rc = moirai_fit_read(&fit, argv[1]);
+    for (int i = first; !rc && i < argc; i++)
+        rc = moirai_fit_add_graph(fit, argv[i]);
+    if (rc) {
         printf("skipped: %s\n", moirai_error_message());
         return 0;
     }
-    leave_one_out(fit);
-    if (argc > 2)
-        end_to_end(fit, argv[2]);
-    fprintf(stderr, "%d fits in %.1f s\n", moirai_fit_device_count(fit), util_seconds() - begin);
+    for (int d = 0; d < fit->n_devices; d++) {
+        moirai_fit_solve(fit, d);
+        without[d] = fit->set;
+    }
+    only(fit, false);
+    only(fit, true);
+    errors_of(fit, false);
+    errors_of(fit, true);
+    ratios_of(fit);
+    networks_in_tensorrt(fit, argv + first, argc - first);
+    moirai_fit_solve(fit, -1);
+    cost_judge_spread(fit, without, &fit->set, figures);
+    if (eager)
+        network_in_eager(fit, eager);
+    fprintf(stderr, "%d fits in %.1f s\n", fit->n_devices + 2, util_seconds() - begin);
     moirai_fit_free(fit);
     return 0;
 }

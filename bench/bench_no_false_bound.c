@@ -7,7 +7,10 @@
  *
  * Half of the problems are made of repeated blocks (tests/support/random_layers.c), half of the shapes of
  * tests/support/random_problem.c. Exit code 1 and the seed of each offender if a bound is above the optimum, a schedule
- * that exists is excluded, a good certificate is rejected or a tampered one accepted. */
+ * that exists is excluded, a good certificate is rejected or a tampered one accepted.
+ *
+ * With MOIRAI_DOSSIER=FILE every certificate, honest or not, goes into that file with its verdict, for the other verifier:
+ * tests/verify/check_certificate.py --dossier FILE. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,5 +63,9 @@ int main(int argc, char **argv)
            counts.attacks.tried, counts.statics, counts.cases, counts.sendings, counts.returns, counts.devices,
            counts.pools, counts.attacks.accepted, counts.windows, counts.searches, counts.nodes, counts.window_proofs,
            counts.window_pools, counts.floors, counts.links, counts.parts);
+    printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
+           " of periods), %" PRId64 " of their enemies, %" PRId64 " accepted\n",
+           counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.attacks.tried,
+           counts.loads.attacks.accepted);
     return wrong > 0;
 }

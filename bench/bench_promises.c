@@ -1,6 +1,9 @@
 /* Are limits kept? Time limit, Ctrl-C and peak memory of a placer over shapes x sizes x numbers of devices.
  *
  * usage: bench_promises [--placer NAME] [--limit SECONDS] [--ops N,N] [--devices K,K] [--shapes a,b] [--no-interrupt]
+ *                       [--certificate] [--peak] [--edge] [--free]
+ *
+ * --certificate: the proof is written and proven again within the limit; --peak, --edge, --free: memory mode peak, flow edge, congestion none.
  *
  * Every cell runs twice in a process of its own: once with the time limit, and once without any limit but interrupted
  * after half of it. "over" is the time taken beyond the limit less 5 % of it; the promise is at most 0.3 s. "answer" is
@@ -41,6 +44,7 @@ typedef struct outcome {
     int rc;
 } outcome;
 
+static bool certified, peak, by_edge, free_links; /* what else is asked for */
 static moirai_interrupt interrupt;
 static bool raises;
 static double marked_at, marked_work;
@@ -73,11 +77,15 @@ static void place(outcome *out, const moirai_problem *p, const char *placer, dou
     o.gap = 0;
     o.budget.interrupt = &interrupt;
     o.budget.time_limit_s = interrupted ? 0 : limit_s;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/bench_promises.%d.json", (int)getpid());
+    o.certificate_path = certified ? path : NULL;
     raises = interrupted;
     pthread_create(&thread, NULL, mark_later, &after);
     out->rc = moirai_place(&plan, p, placer, &o);
     double ended = seconds(), work = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     pthread_join(thread, NULL);
+    unlink(path);
     out->taken_s = ended - begun;
     out->answer_s = interrupted && marked_at < ended ? ended - marked_at : 0;
     out->work_s = marked_at < ended ? work - marked_work : 0;
@@ -100,6 +108,12 @@ static int run_apart(outcome *out, const char *shape, int32_t n, int devices, co
     if (child == 0) {
         moirai_problem *p;
         int rc = shape_problem(&p, shape, n, devices);
+        if (rc == 0 && peak)
+            p->memory = MOIRAI_MEMORY_PEAK;
+        if (rc == 0 && by_edge)
+            p->flow = MOIRAI_FLOW_EDGE;
+        if (rc == 0 && free_links)
+            p->congestion = MOIRAI_CONGESTION_NONE;
         if (rc == 0)
             place(out, p, placer, limit_s, interrupted);
         else
@@ -162,6 +176,14 @@ int main(int argc, char **argv)
             only = argv[++i];
         else if (!strcmp(argv[i], "--no-interrupt"))
             with_interrupt = false;
+        else if (!strcmp(argv[i], "--certificate"))
+            certified = true;
+        else if (!strcmp(argv[i], "--peak"))
+            peak = true;
+        else if (!strcmp(argv[i], "--edge"))
+            by_edge = true;
+        else if (!strcmp(argv[i], "--free"))
+            free_links = true;
         else
             return fprintf(stderr, "see the head of bench/bench_promises.c\n"), 2;
     }

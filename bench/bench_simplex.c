@@ -9,8 +9,8 @@
 
 #include <moirai/moirai.h>
 
-#include "pricing/lp.h"
-#include "pricing/simplex.h"
+#include "lp/lp.h"
+#include "lp/simplex.h"
 #include "util/util.h"
 
 #define COLUMNS 160

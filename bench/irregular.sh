@@ -24,10 +24,10 @@ echo "| network | testbed | operators | one device ms | plan ms | bound ms | gap
 echo "|---|---|---:|---:|---:|---:|---:|---:|"
 for network in "$@"; do
     for testbed in inter-server intra-server; do
-        "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor --runtime "$runtime" --placer single -q -f \
+        "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor --runtime "$runtime" --segment-us 0 --placer single -q -f \
             -o "$work/single.json" > /dev/null
         "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor \
-            --runtime "$runtime" --gap "$goal" --time-limit "$seconds" -q -f -o "$work/plan.json" > /dev/null
+            --runtime "$runtime" --segment-us 0 --gap "$goal" --time-limit "$seconds" -q -f -o "$work/plan.json" > /dev/null
         python3 - "$work" "$network" $testbed <<'END'
 import json, sys
 work, network, testbed = sys.argv[1:4]

@@ -4,7 +4,12 @@ find_library(HiGHS_LIBRARY highs)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(HiGHS REQUIRED_VARS HiGHS_LIBRARY HiGHS_INCLUDE_DIR)
 if(HiGHS_FOUND AND NOT TARGET HiGHS::HiGHS)
-  add_library(HiGHS::HiGHS UNKNOWN IMPORTED)
+  if(HiGHS_LIBRARY MATCHES "\\.a$") # brings no C++ library of its own
+    add_library(HiGHS::HiGHS STATIC IMPORTED)
+    set_target_properties(HiGHS::HiGHS PROPERTIES IMPORTED_LINK_INTERFACE_LANGUAGES CXX)
+  else()
+    add_library(HiGHS::HiGHS UNKNOWN IMPORTED)
+  endif()
   set_target_properties(HiGHS::HiGHS PROPERTIES IMPORTED_LOCATION ${HiGHS_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${HiGHS_INCLUDE_DIR})
 endif()

@@ -13,14 +13,14 @@ if(NOT MOIRAI_HAVE_HIGHS)
     "(a gap of 49 % in place of 3 % on gpt3-13B); every plan will say so")
 endif()
 
-# The header that declares openblas_set_num_threads; Debian keeps it in a folder of the variant.
+# For libmoirai-learn alone. The header that declares openblas_set_num_threads; Debian keeps it in a folder of the variant.
 find_path(OPENBLAS_INCLUDE_DIR NAMES openblas_config.h PATH_SUFFIXES openblas openblas-pthread openblas-openmp openblas-serial)
 find_library(OPENBLAS_LIBRARY openblas)
 if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
   set(MOIRAI_HAVE_OPENBLAS TRUE)
 else()
   set(MOIRAI_HAVE_OPENBLAS FALSE)
-  message(STATUS "moirai: OpenBLAS not found: the placers placeto and hrl are switched off (libopenblas-dev)")
+  message(STATUS "moirai: OpenBLAS not found: libmoirai-learn with the placers placeto and hrl is left out (libopenblas-dev)")
 endif()
 
 find_program(PROTOC_C protoc-c)
@@ -37,6 +37,16 @@ if(PROTOC_C AND PROTOBUF_C_INCLUDE_DIR AND PROTOBUF_C_LIBRARY AND ONNX_PROTO)
 else()
   set(MOIRAI_HAVE_ONNX FALSE)
   message(STATUS "moirai: protobuf-c or onnx.proto not found: ONNX import is switched off (libprotobuf-c-dev, protobuf-c-compiler, libonnx-dev)")
+endif()
+
+# moirai serve: HTTP, in the command.
+find_path(MICROHTTPD_INCLUDE_DIR microhttpd.h)
+find_library(MICROHTTPD_LIBRARY microhttpd)
+if(MICROHTTPD_INCLUDE_DIR AND MICROHTTPD_LIBRARY)
+  set(MOIRAI_HAVE_HTTP TRUE)
+else()
+  set(MOIRAI_HAVE_HTTP FALSE)
+  message(STATUS "moirai: libmicrohttpd not found: serve is switched off (libmicrohttpd-dev)")
 endif()
 
 # moirai run, probe and profile: a program of its own (moirai-rank) links MPI, ONNX Runtime and hwloc; the library needs none.

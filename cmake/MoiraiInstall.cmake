@@ -6,6 +6,10 @@ install(DIRECTORY include/moirai DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_M
 install(TARGETS moirai_shared moirai_static EXPORT moirai
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
+if(TARGET moirai_learn) # loaded by name, not linked: among the libraries, but not on the linker's way
+  install(TARGETS moirai_learn LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/moirai)
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/moirai)
 install(EXPORT moirai NAMESPACE moirai:: FILE moiraiTargets.cmake DESTINATION ${package_dir})
 configure_package_config_file(cmake/moiraiConfig.cmake.in ${PROJECT_BINARY_DIR}/moiraiConfig.cmake
@@ -14,12 +18,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/moiraiConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/moiraiConfig.cmake ${PROJECT_BINARY_DIR}/moiraiConfigVersion.cmake cmake/FindHiGHS.cmake
   DESTINATION ${package_dir})
 
-set(MOIRAI_PC_PRIVATE "-lyyjson -lpthread -lm")
+set(MOIRAI_PC_PRIVATE "-lyyjson -lpthread -lm -ldl")
 if(MOIRAI_HAVE_HIGHS)
   string(PREPEND MOIRAI_PC_PRIVATE "-lhighs ")
-endif()
-if(MOIRAI_HAVE_OPENBLAS)
-  string(PREPEND MOIRAI_PC_PRIVATE "-lopenblas ")
 endif()
 if(MOIRAI_HAVE_ONNX)
   string(PREPEND MOIRAI_PC_PRIVATE "-lprotobuf-c ")
@@ -47,6 +48,9 @@ install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PA
 
 # All that is installed and nothing else: what scripts/demo builds, and a user who wants no tests.
 add_custom_target(moirai_install DEPENDS moirai_shared moirai_static)
+if(TARGET moirai_learn)
+  add_dependencies(moirai_install moirai_learn)
+endif()
 if(TARGET moirai)
   add_dependencies(moirai_install moirai moirai_manual)
 endif()

@@ -34,7 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         optimum = plan->makespan_ns;
         moirai_plan_free(plan);
     }
-    if (moirai_prove_text(&proof, p, (const char *)data, size, "fuzz") == MOIRAI_OK && proof.proven_ns > optimum)
+    moirai_prove_file problem = {problem_json, strlen(problem_json), "problem"},
+                      file = {(const char *)data, size, "fuzz"};
+    if (moirai_prove_text(&proof, &problem, &file, NULL) == MOIRAI_OK && proof.proven_ns > optimum)
         abort(); /* a false bound */
     return 0;
 }

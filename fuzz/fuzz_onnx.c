@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *dims[] = {"N=3"}, *shapes[] = {"x:2x3x8x8"};
-    moirai_onnx_options options = {dims, 1, shapes, 1};
+    moirai_onnx_options options = {.dims = dims, .n_dims = 1, .shapes = shapes, .n_shapes = 1};
     moirai_onnx_report report;
     moirai_graph *g = NULL;
     moirai_graph_stats stats;

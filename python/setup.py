@@ -1,4 +1,4 @@
-"""Builds libmoirai by CMake and the cffi declarations from the public headers; pyproject.toml has the rest.
+"""Builds libmoirai and the command by CMake, and the cffi declarations from the public headers; pyproject.toml has the rest.
 
 The declarations are not written twice: the C preprocessor reads include/moirai/moirai.h, and what comes from our own
 headers, less the inline functions, is what cffi is told. The binding is cffi's ABI mode: one wheel serves every
@@ -7,12 +7,13 @@ CPython.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 try:
@@ -78,20 +79,64 @@ def write_ffi(path):
     ffi.emit_python_code(str(path))
 
 
-def build_library(folder, where):
+def version():
+    """The project's, which stands in CMakeLists.txt alone."""
+    return re.search(r"^project\(moirai VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1)
+
+
+def build_programs(folder):
     folder.mkdir(parents=True, exist_ok=True)
-    options = ["-DMOIRAI_TESTS=OFF", "-DMOIRAI_BENCH=OFF", "-DMOIRAI_WERROR=OFF", "-DCMAKE_BUILD_TYPE=Release"]
+    options = ["-DCMAKE_BUILD_TYPE=Release"]
     if shutil.which("ninja"):
         options.append("-GNinja")
     if shutil.which("ccache"):
         options += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"]
-    options += os.environ.get("MOIRAI_CMAKE_ARGS", "").split()
+    options += shlex.split(os.environ.get("MOIRAI_CMAKE_ARGS", ""))
     subprocess.run(["cmake", "-S", str(ROOT), "-B", str(folder), *options], check=True, stdout=sys.stderr)
     jobs = str(os.cpu_count() or 1)
-    subprocess.run(
-        ["cmake", "--build", str(folder), "--target", "moirai_shared", "-j", jobs], check=True, stdout=sys.stderr
-    )
-    shutil.copyfile(next((folder / "src").glob("libmoirai.so")), where / "libmoirai.so")
+    targets = ["moirai_shared", "moirai"]  # the command builds moirai-rank and libmoirai-learn, where they can be
+    subprocess.run(["cmake", "--build", str(folder), "--target", *targets, "-j", jobs], check=True, stdout=sys.stderr)
+
+
+def take_programs(folder, where):
+    """The library and the command, side by side, with what they look for beside themselves where it was built."""
+    for name in ("libmoirai.so", "moirai"):
+        shutil.copy2(folder / "src" / name, where / name)
+    for name in ("libmoirai-learn.so", "moirai-rank"):
+        if (folder / "src" / name).exists():
+            shutil.copy2(folder / "src" / name, where / name)
+
+
+def needed(file):
+    """Names of the libraries that an ELF file asks for, and where the loader finds them here."""
+    text = subprocess.run(["ldd", str(file)], check=True, capture_output=True, text=True).stdout
+    return dict(re.findall(r"^\s*(\S+) => (/\S+)", text, re.M))
+
+
+def take_dependencies(where):
+    """Copies of the libraries that others may bring, too (highspy has a libhighs.so.1 of its own version), under names
+    that nobody else has: the loader takes two files of one name for the same."""
+    ours = [f for f in where.iterdir() if f.name in ("libmoirai.so", "libmoirai-learn.so", "moirai", "moirai-rank")]
+    for file in ours:
+        for name, path in needed(file).items():
+            if not re.match(r"lib(highs|yyjson|protobuf-c)\.so", name):
+                continue
+            copy = where / ("libmoirai-" + name[3:])
+            if not copy.exists():
+                shutil.copyfile(path, copy)
+                subprocess.run(["patchelf", "--set-soname", copy.name, str(copy)], check=True)
+            direct = subprocess.run(["patchelf", "--print-needed", str(file)], check=True, capture_output=True, text=True)
+            if name in direct.stdout.split():
+                change = ["--replace-needed", name, copy.name, "--set-rpath", "$ORIGIN"]
+                subprocess.run(["patchelf", *change, str(file)], check=True)
+
+
+def take_licences(where):
+    """Our own, and those of what scripts/wheel links in."""
+    where.mkdir(exist_ok=True)
+    shutil.copyfile(ROOT / "LICENSE", where / "moirai")
+    for file in sorted(Path(os.environ["MOIRAI_LICENSES"]).iterdir()) if "MOIRAI_LICENSES" in os.environ else []:
+        shutil.copyfile(file, where / file.name)
 
 
 class Build(build_py):
@@ -100,11 +145,14 @@ class Build(build_py):
         where = Path(self.build_lib) / "moirai"
         where.mkdir(parents=True, exist_ok=True)
         write_ffi(where / "_ffi.py")
-        given = os.environ.get("MOIRAI_LIBRARY")  # a libmoirai.so that is built already
-        if given:
-            shutil.copyfile(given, where / "libmoirai.so")
-        else:
-            build_library(Path(self.build_lib).resolve().parent / "cmake", where)
+        (where / "_version.py").write_text(f'version = "{version()}"\n')
+        folder = os.environ.get("MOIRAI_BUILD")  # a build folder of CMake in which all is built already
+        if not folder:
+            folder = Path(self.build_lib).resolve().parent / "cmake"
+            build_programs(folder)
+        take_programs(Path(folder), where)
+        take_dependencies(where)
+        take_licences(where / "licenses")
 
 
 class Wheel(bdist_wheel):
@@ -113,7 +161,12 @@ class Wheel(bdist_wheel):
         self.root_is_pure = False
 
     def get_tag(self):
-        return ("py3", "none", super().get_tag()[2])
+        return ("py3", "none", os.environ.get("MOIRAI_PLATFORM") or super().get_tag()[2])  # scripts/wheel knows better
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
+class Programs(Distribution):
+    def has_ext_modules(self):
+        return True  # belongs among what is for one platform
+
+
+setup(distclass=Programs, version=version(), cmdclass={"build_py": Build, "bdist_wheel": Wheel})

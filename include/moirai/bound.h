@@ -14,9 +14,10 @@ extern "C" {
 typedef struct moirai_bound {
     const char *name;
     const char *summary; /* one line */
-    /* 0 and a valid bound in whole nanoseconds (0 always is one, also when stopped early); MOIRAI_UNKNOWN where this
-     * bound is not meant for the problem; negative on failure. */
+    /* Returns 0 and, in *lower_ns, a valid bound in whole nanoseconds (0 always is one, also when stopped early), or
+     * MOIRAI_UNKNOWN where this bound is not meant for the problem; negative on failure. */
     int (*find)(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget);
+    bool plain; /* quick at any size: every placer's plans have it, and searches begin with it */
 } moirai_bound;
 
 /* In order of effort. */

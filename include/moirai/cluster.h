@@ -27,6 +27,7 @@ typedef struct moirai_device_type {
     double watt;        /* board power */
     double process_nm;  /* of its chip, by the foundry's name for it */
     const char *source; /* where the figures are from, and whether they were compared; static, or NULL */
+    bool processor;     /* a CPU, whatever its vector units: its cores are no multiprocessors */
 } moirai_device_type;
 
 /* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one, and so are the names that
@@ -67,16 +68,19 @@ typedef struct moirai_cluster {
     /* The closure, [from * n_devices + to]; 0 on the diagonal. */
     int64_t *bytes_per_second;
     int64_t *latency_ns;
+    bool cuts_measured; /* the latencies are those of runs, with all that a cut costs: no segment's price is added */
     char *notes; /* what looks odd in it, a line each, or NULL; what is merely worth knowing begins with "note: " */
 } moirai_cluster;
 
 /* A built-in name ("inter-server", "intra-server"), a file ("-" for stdin), or a one-line
- * description such as "4x v100 32GB nvlink 600Gbps" or "2x v100, 2x p100 16GB, 100Gbps 5us". */
+ * description such as "4x v100 32GB nvlink 600Gbps", "2x v100, 2x p100 16GB, 100Gbps 5us" or "2x v100: pcie4; orin:
+ * 1Gbps". */
 MOIRAI_API int moirai_cluster_open(moirai_cluster **out, const char *name_or_path);
 /* A cluster file from memory; `label` stands for its path in messages. *out is the caller's, to be freed with
  * moirai_cluster_free. MOIRAI_EINPUT, with *out NULL, on anything that docs/formats.md does not allow. */
 MOIRAI_API int moirai_cluster_parse(moirai_cluster **out, const char *json, size_t length, const char *label);
-/* A cluster from one line of text, such as "2x v100, 2x p100 16GB, 100Gbps 5us": every two devices linked alike.
+/* A cluster from one line of text, such as "2x v100, 2x p100 16GB, 100Gbps 5us": every two devices linked alike; or in
+ * groups between semicolons, each with its own link, "2x v100: nvlink2; 2x t4: pcie3; 10Gbps 20us" (docs/formats.md).
  * MOIRAI_EINPUT names the word that is not understood. */
 MOIRAI_API int moirai_cluster_synthetic(moirai_cluster **out, const char *description);
 /* How many clusters come with the library. */
@@ -90,6 +94,9 @@ MOIRAI_API void moirai_cluster_free(moirai_cluster *c);
 /* Number of the device of that name, or -1. O(devices). */
 MOIRAI_API int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name);
 
+/* Whether it is a processor, not an accelerator: by its execution provider, else by its type; true where neither is
+ * given, since `moirai run` takes the CPU then. */
+MOIRAI_API bool moirai_device_is_processor(const moirai_device *d);
 /* The GPU that a device's `ep` names: 0 for "cuda", N for "cuda:N", -1 for anything else (NULL, too). */
 MOIRAI_API int moirai_ep_gpu(const char *ep);
 

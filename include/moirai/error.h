@@ -29,6 +29,9 @@ typedef enum moirai_result {
     MOIRAI_EVERIFY = -6      /* results differ from the reference */
 } moirai_result;
 
+/* The version of the library that is loaded, "0.1.0". Static. */
+MOIRAI_API const char *moirai_version(void);
+
 /* The last message of this thread, "" if none. Valid until the next failing call. */
 MOIRAI_API const char *moirai_error_message(void);
 

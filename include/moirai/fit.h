@@ -17,6 +17,9 @@ typedef struct moirai_fit moirai_fit;
 MOIRAI_API int moirai_fit_read(moirai_fit **out, const char *path);
 /* The same from memory; `label` stands for the path in messages. */
 MOIRAI_API int moirai_fit_parse(moirai_fit **out, const char *text, size_t length, const char *label);
+/* More measurements: a graph file whose operators were measured one by one in TensorRT (`time_ns` by device type). What
+ * has no class, no known type or no time is skipped and counted. On an error the fit is as it was before. */
+MOIRAI_API int moirai_fit_add_graph(moirai_fit *fit, const char *path);
 /* Frees it. NULL is fine. */
 MOIRAI_API void moirai_fit_free(moirai_fit *fit);
 /* Measurements that count. */

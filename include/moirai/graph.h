@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct moirai_graph {
     char *name;
-    int32_t element_bytes; /* 4 (fp32), 2 (fp16): the network's main type; cost models need it */
+    int32_t element_bytes; /* 4 (fp32), 2 (fp16), 8 (fp64): the network's main type; cost models need it */
     bool from_onnx;        /* made from an ONNX file, which ONNX Runtime will run ("origin" in a graph file) */
 
     int32_t n_ops;
@@ -58,6 +58,9 @@ typedef struct moirai_graph {
      * is made from the graph keeps them, so that running needs not be told again. */
     int32_t n_dims, n_shapes;
     const char **dim, **shape;
+    /* Open dimensions that nobody set, and what they were taken as ("height=224", as --dim takes it). */
+    int32_t n_assumed;
+    const char **assumed;
 
     int32_t *topo;      /* a topological order: among the ready, the least number first */
     int32_t *topo_rank; /* inverse of topo */
@@ -74,7 +77,7 @@ typedef struct moirai_graph_builder moirai_graph_builder;
 MOIRAI_API int moirai_graph_builder_new(moirai_graph_builder **out, const char *name);
 /* Frees a builder that will not be finished. NULL is fine. */
 MOIRAI_API void moirai_graph_builder_free(moirai_graph_builder *b);
-/* 4 (fp32, the default) or 2 (fp16). */
+/* 4 (fp32, the default), 2 (fp16) or 8 (fp64). */
 MOIRAI_API void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes);
 /* Says that the network is made from an ONNX file. */
 MOIRAI_API void moirai_graph_builder_from_onnx(moirai_graph_builder *b, bool from_onnx);
@@ -101,6 +104,8 @@ MOIRAI_API int moirai_graph_builder_shared_weight(moirai_graph_builder *b, int32
 MOIRAI_API int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting);
 /* The same for the shape of an input. */
 MOIRAI_API int moirai_graph_builder_shape(moirai_graph_builder *b, const char *setting);
+/* What an open dimension that nobody set was taken as ("height=224"). 0 or the first error. */
+MOIRAI_API int moirai_graph_builder_assumed(moirai_graph_builder *b, const char *setting);
 /* Check names and acyclicity and hand over the graph; frees the builder in every case.
  * Fails with MOIRAI_EINPUT on two operators or tensors of one name, and on a cycle, whose
  * operators the message lists. O((V+E) log V). */

@@ -47,8 +47,8 @@ typedef struct moirai_milp_claim {
 
 /* Read a solution file of any of these solvers for a model that moirai_milp_export wrote from `p`, either
  * formulation. Devices and orders are taken from it, times from the simulator. lower_bound_ns of the plan holds the
- * plain bounds only: that a file says "optimal" proves nothing here, unless `trust` is set: then, and if the plan
- * is as short as the claimed objective, the claim becomes the bound. */
+ * plain bounds only: that a file says "optimal" proves nothing here. If `trust` is set and the plan is as short as
+ * the claimed objective, the claim becomes its solver_bound_ns. */
 MOIRAI_API int moirai_milp_import(moirai_plan **out, const moirai_problem *p, const char *path, bool trust,
                                   moirai_milp_claim *claim);
 

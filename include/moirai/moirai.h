@@ -16,9 +16,11 @@
 #include <moirai/plan.h>
 #include <moirai/problem.h>
 #include <moirai/prove.h>
+#include <moirai/rate.h>
 #include <moirai/refine.h>
 #include <moirai/report.h>
 #include <moirai/schedule.h>
+#include <moirai/shard.h>
 #include <moirai/split.h>
 #include <moirai/stats.h>
 #include <moirai/study.h>

@@ -8,11 +8,31 @@
 extern "C" {
 #endif
 
+/* How the size of a tensor is known. */
+typedef enum moirai_onnx_known {
+    MOIRAI_ONNX_SURE,    /* the file says so, or it follows from the inputs' shapes */
+    MOIRAI_ONNX_AT_MOST, /* data decide at run time (NonZero, ...): the most that it can be */
+    MOIRAI_ONNX_GUESSED  /* nothing is known: as large as the operator's largest input */
+} moirai_onnx_known;
+
+/* A tensor of the network as it was read: inputs, weights, results, those that are folded away included. */
+typedef struct moirai_onnx_tensor {
+    const char *name, *type; /* "float", "int64", ...; texts live as long as the call */
+    int32_t rank;
+    const int64_t *dim;
+    int64_t bytes;
+    bool constant; /* known before the network runs */
+    moirai_onnx_known known;
+} moirai_onnx_tensor;
+typedef void (*moirai_onnx_tensor_fn)(void *data, const moirai_onnx_tensor *tensor);
+
 typedef struct moirai_onnx_options {
-    const char *const *dims; /* "batch=8": sets every dimension of that name */
+    const char *const *dims; /* "batch=8": sets every dimension of that name; "image:2=640": by input and axis */
     int n_dims;
     const char *const *shapes; /* "input:1x3x224x224" */
     int n_shapes;
+    moirai_onnx_tensor_fn tensor; /* called for every tensor when all sizes are known; may be NULL */
+    void *tensor_data;
 } moirai_onnx_options;
 
 /* An input of the network, as it was taken. */
@@ -30,7 +50,7 @@ typedef struct moirai_onnx_report {
     int32_t n_unused;                      /* nodes on which no output of the network depends: left out */
     int32_t n_unknown_ops;                 /* operators without a shape or cost rule */
     int32_t n_unknown_sizes;               /* tensors whose size could not be inferred: see docs/onnx.md */
-    int32_t n_default_dims;                /* dimensions of inputs that neither file nor options give: taken as 1 */
+    int32_t n_default_dims;                /* dimensions of inputs that neither file nor options give: see `assumed` */
     int64_t parameter_count, weight_bytes; /* of distinct weights that are used */
     char unknown_sizes[256];               /* names of the first of those tensors, "" if none */
     int32_t n_inputs;                      /* of the network; the first MOIRAI_ONNX_INPUTS are in `input` */
@@ -38,7 +58,8 @@ typedef struct moirai_onnx_report {
     char first_unknown[128];    /* type of the first operator without a rule, "" if none */
     char first_default_dim[64]; /* name of the first such dimension, "" if none */
     char open_dims[512];        /* names of all of them, each once, "batch, sequence"; as many as there is room for */
-    char unnamed_dims[256];     /* inputs with open dimensions that have no name: their shape must be given */
+    char unnamed_dims[256];     /* inputs with open dimensions that have no name */
+    char assumed[1024];         /* what they were taken as, "batch=1, image:2=224": each as `dims` takes it */
 } moirai_onnx_report;
 
 /* Whether this library was built with ONNX. Without it every function of this header says so and fails. */

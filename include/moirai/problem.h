@@ -74,17 +74,30 @@ typedef struct moirai_problem {
     /* How the ONNX model's open dimensions were set, as the graph has it. */
     int32_t n_dims, n_shapes;
     const char **dim, **shape;
+    int32_t n_assumed; /* and what was assumed of those that nobody set */
+    const char **assumed;
+    /* Operators by type ("4 Loop") of which nobody knows what they cost, where they matter: they have the time of a
+     * launch and their traffic, and what is gained with such times is not known. */
+    int32_t n_uncosted;
+    const char **uncosted;
 
     /* Network inputs and weights that operators read, as the file names them (kept for the writer). */
     int32_t *op_extern_off;
     const char **op_extern;
+
+    /* Names of what was fused into an operator, where that is known: by them the user's wishes and questions find it. */
+    int32_t *op_member_off;
+    const char **op_member;
 
     bool partial; /* made from a plan alone (moirai_problem_of_plan): what depends on what, and memory, are not known */
 
     void *store; /* owns every string above */
 
     int64_t *device_launch_ns; /* what starting an operator costs there, on average; 0 where that is not known */
-    const char **device_type;  /* what the cluster calls its kind, "v100"; "" where that is not known. For people */
+    int64_t
+        *device_segment_ns;   /* of the latencies of all channels into it, what its segments cost beside the message */
+    const char **device_type; /* what the cluster calls its kind, "v100"; "" where that is not known. For people */
+    int64_t move_ns_per_mb;   /* what moving 10^6 bytes costs beside the link: part of the bandwidths of all channels */
 } moirai_problem;
 
 /* Time to move tensor t from device a to device b; 0 if a == b. */
@@ -128,7 +141,9 @@ typedef struct moirai_problem_options {
     moirai_runtime runtime;          /* whose launches the times have */
     bool tf32;                       /* fp32 products at the tf32 rate of devices that have one */
     /* What a cut takes of its devices' time beside the message: part of every transfer between two devices. */
-    int64_t segment_ns;     /* a sub-model of its own, added to latencies; 0 .. 10^12 */
+    int64_t segment_ns;     /* a segment of its own, added to latencies; 0 .. 10^12. MOIRAI_UNKNOWN: what the runtime's
+                           segments cost the receiver (moirai_runtime_segment_ns), nothing where the cluster's cuts were
+                           measured; `runtime` unset: of the runtime whose launches the cost model's times have */
     int64_t move_ns_per_mb; /* 10^6 bytes that leave or enter, taken off bandwidths; 0 .. 10^12 */
 } moirai_problem_options;
 
@@ -151,6 +166,8 @@ MOIRAI_API int moirai_problem_read(moirai_problem **out, const char *path);
 MOIRAI_API int moirai_problem_parse(moirai_problem **out, const char *json, size_t length, const char *label);
 /* Writes a problem file, atomically; `path` "-" is stdout. */
 MOIRAI_API int moirai_problem_write(const moirai_problem *p, const char *path);
+/* The same in memory: *out is the caller's, to be given to free(); NULL on failure. */
+MOIRAI_API int moirai_problem_text(char **out, size_t *length, const moirai_problem *p);
 /* The problem without the operators that `gone` marks: what they wrote comes from outside, what they alone read is read
  * by nobody. Operators keep their order. A plan of `p` without them is one of this problem, in memory mode static.
  * O(V+E). */
@@ -194,6 +211,8 @@ MOIRAI_API void moirai_problem_add_weights(const moirai_problem *p, const int32_
 
 /* Number of the operator of that name, or MOIRAI_NONE. O(V). */
 MOIRAI_API int32_t moirai_problem_find_op(const moirai_problem *p, const char *name);
+/* Whether the operator's name, or that of one fused into it, fits the shell pattern, as wishes find operators. */
+MOIRAI_API bool moirai_problem_op_fits(const moirai_problem *p, int32_t op, const char *pattern);
 /* Number of the device of that name, or MOIRAI_NONE. O(devices). */
 MOIRAI_API int32_t moirai_problem_find_device(const moirai_problem *p, const char *name);
 /* Number of the produced tensor of that name, or MOIRAI_NONE. O(tensors). */

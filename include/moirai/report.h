@@ -80,7 +80,7 @@ typedef struct moirai_delay {
     int32_t behind;   /* the task that held the device or port last before it; MOIRAI_NONE where it waited for none */
 } moirai_delay;
 
-#define MOIRAI_VERDICT_LINES 10
+#define MOIRAI_VERDICT_LINES 12
 
 typedef struct moirai_analysis {
     const moirai_problem *problem; /* not owned: must outlive the analysis */
@@ -90,8 +90,10 @@ typedef struct moirai_analysis {
     moirai_delay *delay; /* n_ops + n_transfers */
     bool *on_path;       /* n_ops + n_transfers */
 
-    /* The critical path: from the operator that finishes last, always to the task that brought the last input. Its
-     * tasks and waits fill [0, makespan] without a hole: the shares sum to the makespan. */
+    /* The critical path: from the operator that finishes last to the task that brought the last input, and so on; where
+     * a device or port is busy 90 % of the time or more, of a task that waited also to the one that it was behind,
+     * such that most of the path is on that device or port. Its tasks and waits fill [0, makespan] without a hole: the
+     * shares sum to the makespan. */
     int32_t n_steps;
     int32_t *step; /* tasks, in order of time */
     int64_t share_ns[MOIRAI_SHARES];

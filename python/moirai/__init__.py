@@ -11,19 +11,23 @@ torch.nn.Module.
 from ._lib import Error, InfeasibleError, InputError, LimitError, UsageError, VerifyError
 from .cluster import Cluster, Device, Link, builtin_clusters
 from .graph import Graph, Op, Tensor
-from .plan import Plan, Step, Transfer
+from .plan import Copy, Plan, Rate, SearchStep, Step, Transfer
 from .problem import Problem
+from .shard import Choice, Judgement, Shards, Strip
+from ._version import version as __version__
 from .search import Comparison, Progress, Proof, Row, compare, place, placers, plan, prove, refine
 
-__version__ = "0.1.0"
 __all__ = [
+    "Choice",
     "Cluster",
     "Comparison",
+    "Copy",
     "Device",
     "Error",
     "Graph",
     "InfeasibleError",
     "InputError",
+    "Judgement",
     "LimitError",
     "Link",
     "Op",
@@ -31,8 +35,12 @@ __all__ = [
     "Problem",
     "Progress",
     "Proof",
+    "Rate",
     "Row",
+    "SearchStep",
+    "Shards",
     "Step",
+    "Strip",
     "Tensor",
     "Transfer",
     "UsageError",

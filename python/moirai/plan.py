@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from ._lib import bytes_of, check, ffi, lib, take, take_text, text
+from ._lib import bytes_of, check, ffi, lib, optional, take, take_text, text
 from .problem import Problem
 
 
@@ -23,6 +23,17 @@ class Step:
 
 
 @dataclass(frozen=True)
+class SearchStep:
+    """What a step of the search has taken and gained, all its calls together."""
+
+    name: str
+    calls: int
+    cpu_ns: int | None  # processor time; None where the plan was read from a file
+    plan_gain_ns: int
+    bound_gain_ns: int
+
+
+@dataclass(frozen=True)
 class Transfer:
     """A tensor on its way."""
 
@@ -34,6 +45,39 @@ class Transfer:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Copy:
+    """One of several copies of the network that work at the same time."""
+
+    share: float  # of the requests
+    slots: int | None  # requests that it has in flight; None: copies take turns by their shares
+    placement: dict[str, str]  # operator name -> device
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What a plan for many requests reaches, by the simulator (docs/rate.md)."""
+
+    in_flight: int
+    period_ns: int  # between two finished requests, in the long run
+    period_bound_ns: int | None  # no plan with so many in flight has less; None where nothing is proven
+    period_certified_ns: int | None  # of that bound, by its certificate; None where none was asked for
+    latency_ns: int  # of the slowest request in flight
+    alone_ns: int | None  # the period of one request at a time
+    copies: list[Copy]  # the first is the plan itself
+
+    @property
+    def per_second(self) -> float:
+        return 1e9 / self.period_ns if self.period_ns else float("inf")
+
+    @property
+    def gap(self) -> float | None:
+        """(period - bound) / period; None where nothing is proven."""
+        if self.period_bound_ns is None:
+            return None
+        return (self.period_ns - self.period_bound_ns) / self.period_ns if self.period_ns else 0.0
+
+
 class Plan:
     """Who runs what and when, with a proven bound (docs/formats.md, moirai-plan). `problem` is what it is a plan of."""
 
@@ -41,6 +85,7 @@ class Plan:
         self._c = pointer
         self.problem = problem
         self.interrupted = False  # Ctrl-C ended the search: the best plan until then
+        self.cut = ""  # what was cut before, where `plan` was asked to: the plan is of that model
 
     @classmethod
     def read(cls, problem: Problem, path: str | os.PathLike[str]) -> Plan:
@@ -108,12 +153,55 @@ class Plan:
         return None if gap < 0 else gap
 
     @property
+    def plan_by(self) -> str | None:
+        """The step of the search that found the plan; None where the placer has no steps."""
+        return optional(self._c.origin.plan_by)
+
+    @property
+    def bound_by(self) -> str | None:
+        """The step, bound or placer that has proven the bound."""
+        return optional(self._c.origin.bound_by)
+
+    @property
+    def search_steps(self) -> list[SearchStep]:
+        """The steps of the search that made the plan, and what each has gained; empty where the placer has none."""
+        origin = self._c.origin
+        return [
+            SearchStep(
+                name=text(s.name),
+                calls=int(s.calls),
+                cpu_ns=None if s.cpu_ns < 0 else int(s.cpu_ns),
+                plan_gain_ns=int(s.plan_gain_ns),
+                bound_gain_ns=int(s.bound_gain_ns),
+            )
+            for s in (origin.step[i] for i in range(origin.n_steps))
+        ]
+
+    @property
     def optimal(self) -> bool:
         return bool(lib.moirai_plan_is_optimal(self._c))
 
     @property
     def generation_ns(self) -> int:
         return int(self._c.generation_ns)
+
+    @property
+    def rate(self) -> Rate | None:
+        """What it is for, where it was made for many requests in flight; None where it was not."""
+        r, problem = self._c.rate, self.problem
+        if not r:
+            return None
+        known = [None if ns < 0 else int(ns) for ns in (r.period_bound_ns, r.period_certified_ns, r.alone_ns)]
+        names, devices = problem.op_names, problem.devices
+        copies = [
+            Copy(
+                share=r.copy[c].share_ppm / 1e6,
+                slots=int(r.copy[c].slots) or None,
+                placement={name: devices[r.copy[c].op_device[i]] for i, name in enumerate(names)},
+            )
+            for c in range(r.n_copies)
+        ]
+        return Rate(int(r.in_flight), int(r.period_ns), *known[:2], int(r.latency_ns), known[2], copies)
 
     # ---- who, what, when
 

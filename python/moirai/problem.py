@@ -23,23 +23,19 @@ class Problem:
         memory: str = "static",
         cost: str = "auto",
         runtime: str | None = None,
+        segment_us: float | None = None,
         name: str | None = None,
         pin: Mapping[str, str] | None = None,
         forbid: Mapping[str, str] | None = None,
         together: Iterable[str] = (),
     ) -> None:
         """Times come from the cost model `cost`, with the launches of `runtime` (eager, ort, graph; None: the model's own). `pin` and `forbid` map shell patterns over operator names to devices
-        (several with commas); operators that match one pattern of `together` share a device."""
+        (several with commas); operators that match one pattern of `together` share a device. `segment_us` is what a cut
+        costs its receiver beside the message (None: what the runtime needs, docs/cost-models.md)."""
         c = Cluster.open(cluster)
         keep: list[Any] = []
         o = ffi.new("moirai_problem_options *")
-        _choose(o, "flow", flow)
-        _choose(o, "congestion", congestion)
-        _choose(o, "memory", memory)
-        if runtime is not None:
-            _choose(o, "runtime", runtime)
-        o.name = _string(keep, name)
-        o.cost_model = _string(keep, cost)
+        settle(o, keep, flow, congestion, memory, cost, runtime, segment_us, name)
         wishes = _wishes(keep, pin or {}, forbid or {}, together)
         o.wishes = wishes
         o.n_wishes = len(wishes)
@@ -96,6 +92,28 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"<moirai.Problem '{self.name}': {len(self)} operators on {len(self.devices)} devices>"
+
+
+def settle(
+    o: Any,
+    keep: list[Any],
+    flow: str = "tensor",
+    congestion: str = "port",
+    memory: str = "static",
+    cost: str = "auto",
+    runtime: str | None = None,
+    segment_us: float | None = None,
+    name: str | None = None,
+) -> None:
+    """Fills moirai_problem_options; `keep` must live as long as they do."""
+    _choose(o, "flow", flow)
+    _choose(o, "congestion", congestion)
+    _choose(o, "memory", memory)
+    if runtime is not None:
+        _choose(o, "runtime", runtime)
+    o.segment_ns = lib.MOIRAI_UNKNOWN if segment_us is None else round(1000 * segment_us)
+    o.name = _string(keep, name)
+    o.cost_model = _string(keep, cost)
 
 
 def _choose(o: Any, what: str, value: str) -> None:

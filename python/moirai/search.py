@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import tempfile
+import time
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ._lib import Error, LongCall, bytes_of, check, ffi, lib, owned, text
+from ._lib import Error, LongCall, UsageError, bytes_of, check, ffi, lib, owned, text
 from .cluster import Cluster
 from .graph import Graph, is_onnx
 from .plan import Plan
@@ -52,6 +55,9 @@ def place(
     start: Plan | None = None,
     certificate: str | os.PathLike[str] | None = None,
     progress: Listener | bool | None = None,
+    objective: str = "latency",
+    in_flight: int = 0,
+    latency_limit_ms: float = 0,
 ) -> Plan:
     """A checked plan of the problem.
 
@@ -59,7 +65,19 @@ def place(
     cores, `settings` are the placer's own parameters. `certificate` names a file for the proof. `progress` is called
     with news on this thread; True shows a bar where tqdm is installed. Ctrl-C ends the search with the best plan so
     far, whose `interrupted` is then True.
+
+    `objective` "rate" asks for as many inferences per second as can be, with at most `in_flight` requests at once (0:
+    twice the devices), none of which takes longer than `latency_limit_ms` (0: no limit): the plan's `rate` has what is
+    reached, and its copies (docs/rate.md).
     """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"place: {problem!r:.80} is no moirai.Problem: moirai.plan takes a network and a cluster")
+    if objective not in ("latency", "rate"):
+        raise ValueError(f"place: objective {objective!r:.40}: expected 'latency' or 'rate'")
+    if objective == "latency" and (in_flight or latency_limit_ms):
+        raise ValueError("place: in_flight and latency_limit_ms are for objective='rate'")
+    if objective == "rate" and (placer != "moirai" or settings):
+        raise ValueError("place: objective='rate' has a search of its own: no placer or settings")
     keep: list[Any] = []
     o = ffi.new("moirai_place_options *")
     lib.moirai_place_options_init(o)
@@ -86,8 +104,15 @@ def place(
         budget.progress = news
     budget.interrupt = call.interrupt
     out = ffi.new("moirai_plan **")
+    many = ffi.new("moirai_rate_options *")
+    many.budget, many.gap, many.start = o.budget, o.gap, o.start
+    many.certificate_path = o.certificate_path
+    many.in_flight, many.latency_limit_ns = in_flight, int(latency_limit_ms * 1e6)
     try:
-        call.run(lambda: int(lib.moirai_place(out, problem._c, placer.encode(), o)))
+        if objective == "rate":
+            call.run(lambda: int(lib.moirai_rate_place(out, problem._c, many)))
+        else:
+            call.run(lambda: int(lib.moirai_place(out, problem._c, placer.encode(), o)))
     finally:
         if bar:
             bar.close()
@@ -103,6 +128,7 @@ def plan(
     *,
     rules: str | None = None,
     problem: Mapping[str, Any] | None = None,
+    split_operators: str = "off",
     **options: Any,
 ) -> Plan:
     """A network on a cluster: graph, fusion by `rules`, problem, search. `problem` has keywords for `Problem`, everything
@@ -110,8 +136,14 @@ def plan(
 
     A file or a name gets what the command `moirai plan` gives it: fusion by `onnxruntime`, 20 s unless `effort` or
     `time_limit` says otherwise, and for an ONNX model the launches of ONNX Runtime. A Graph is taken as it is, without
-    fusion: it may be fused already, or belong to a module that runs operator by operator."""
+    fusion: it may be fused already, or belong to a module that runs operator by operator.
+
+    `split_operators` cuts operators of an ONNX model into pieces first: "auto" chooses which and how (docs/shard.md), or a
+    cut as `Shards.write` takes it. The plan belongs to the cut model then: `plan.cut` says how `Shards(model).write` makes
+    it, and is "" where no cut pays."""
     settled: dict[str, Any] = dict(problem or {})
+    _refuse_unknown("plan", options, place, ("problem", "placer"))
+    _refuse_unknown("plan: problem", settled, Problem.__init__, ("self", "graph", "cluster"))
     if isinstance(model, Graph):
         graph, rules = model, rules or "none"
     else:
@@ -120,9 +152,35 @@ def plan(
             options.setdefault("time_limit", 20.0)
         if is_onnx(model):
             settled.setdefault("runtime", "ort")
+    cut = ""
+    if split_operators != "off":
+        if isinstance(model, Graph) or not is_onnx(model):
+            raise UsageError(f"plan: split_operators: {model!r:.80} is no ONNX file: only those can be cut")
+        graph, cut, options = _cut(model, cluster, rules, split_operators, settled, options, graph)
     if rules != "none":
         graph = graph.coarsen(rules)
-    return place(Problem(graph, cluster, **settled), placer, **options)
+    made = place(Problem(graph, cluster, **settled), placer, **options)
+    made.cut = cut
+    return made
+
+
+def _cut(
+    model: Any, cluster: Any, rules: str, how: str, settled: dict[str, Any], options: dict[str, Any], graph: Graph
+) -> tuple[Graph, str, dict[str, Any]]:
+    """The graph of the model cut so, the cut, and what is left of the time."""
+    from .shard import Shards
+
+    shards = Shards(model)
+    if how == "auto":
+        wishes = [w for w in ("pin", "forbid", "together") if settled.get(w)]
+        if wishes:
+            raise UsageError(f"plan: split_operators and {wishes[0]} do not go together: operators get other names")
+        begin, limit = time.monotonic(), options.get("time_limit", 0)
+        asked = {k: options[k] for k in ("effort", "seed", "threads") if k in options}
+        how = shards.choose(cluster, rules=rules, time_limit=0.4 * limit, **asked, **settled).cut
+        if limit:
+            options = {**options, "time_limit": max(limit - (time.monotonic() - begin), 0.1)}
+    return (shards.graph(how), how, options) if how else (graph, "", options)
 
 
 @dataclass(frozen=True)
@@ -177,6 +235,7 @@ def compare(
     problem: Problem, names: Iterable[str] = ("single", "m-etf", "heft", "moirai"), **options: Any
 ) -> Comparison:
     """A plan by each placer; one that fails has its reason in its row. `options` are those of `place`."""
+    _refuse_unknown("compare", options, place, ("problem", "placer"))
     rows = []
     for name in names:
         try:
@@ -196,10 +255,24 @@ class Proof:
     leaves: int
 
 
-def prove(problem: Problem, certificate: str | os.PathLike[str]) -> Proof:
-    """Proves the bound of a certificate again, in whole numbers; raises VerifyError with what is wrong."""
+def prove(
+    problem: Problem | str | os.PathLike[str], certificate: str | os.PathLike[str], time_limit: float = 0
+) -> Proof:
+    """Proves the bound of a certificate again, in whole numbers; raises VerifyError with what is wrong.
+
+    The verifier reads the problem from its file, with a reader of its own: a Problem is written to one first.
+    `time_limit` is in seconds (0: none)."""
     out = ffi.new("moirai_proof *")
-    LongCall().run(lambda: int(lib.moirai_prove(out, problem._c, bytes_of(certificate))))
+    call = LongCall()
+    budget = ffi.new("moirai_budget *")
+    lib.moirai_budget_init(budget)
+    budget.time_limit_s = time_limit
+    budget.interrupt = call.interrupt
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "problem.json") if isinstance(problem, Problem) else problem
+        if isinstance(problem, Problem):
+            check(lib.moirai_problem_write(problem._c, bytes_of(path)))
+        call.run(lambda: int(lib.moirai_prove(out, bytes_of(path), bytes_of(certificate), budget)))
     return Proof(int(out.proven_ns), int(out.certified_ns), int(out.lower_bound_ns), int(out.leaves))
 
 
@@ -214,6 +287,14 @@ def refine(
     check(lib.moirai_refine(graph._c, cluster._c if cluster else ffi.NULL, array, len(paths), reports))
     names = [name for name, _ in ffi.typeof("moirai_refine_report").fields]
     return [{name: getattr(r, name) for name in names} for r in reports]
+
+
+def _refuse_unknown(what: str, given: Mapping[str, Any], function: Callable[..., Any], own: tuple[str, ...]) -> None:
+    """A misspelt keyword is refused before any work is done, with those that there are."""
+    allowed = [name for name in inspect.signature(function).parameters if name not in own]
+    for name in given:
+        if name not in allowed:
+            raise TypeError(f"{what}: no option '{name}': there are {', '.join(allowed)}")
 
 
 def _setting(value: Any) -> str:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))  # where tests travel beside the package
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Compiled code of tests is to be made quickly, not to be fast: no headers compiled beforehand, no vectors.
+os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
+
+
+def need(name: str) -> Any:
+    """A package that a test is about: without it the test is skipped, or fails where the package was asked for
+    (MOIRAI_TEST_NEEDS, which scripts/check --with-torch sets). One that is there and can't be imported is a failure."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name or name in os.environ.get("MOIRAI_TEST_NEEDS", "").split(","):
+            raise
+        pytest.skip(f"{name} is not here (scripts/check --with-torch installs it)", allow_module_level=True)
 
 
 def links(names: str | list[str], bandwidth: str = "10GB/s", latency: str = "20us") -> list[dict[str, str]]:
@@ -27,7 +43,7 @@ def cpu_cluster():
 
 @pytest.fixture(scope="session")
 def cpu_workers(cpu_cluster):
-    torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moirai.torch are skipped")
+    torch = need("torch")
     import moirai.torch as mt
 
     torch.set_num_threads(1)

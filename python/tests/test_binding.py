@@ -146,6 +146,34 @@ def test_certificate_is_written_and_proven(tiny, tmp_path):
         moirai.prove(other, path)
 
 
+def test_plan_knows_the_steps_behind_it(tiny, tmp_path):
+    plan = moirai.place(tiny, effort=0.05, time_limit=0)
+    steps = {s.name: s for s in plan.search_steps}
+    assert plan.plan_by in steps and plan.bound_by
+    assert all(s.calls > 0 and s.cpu_ns is not None for s in steps.values())
+    plan.save(tmp_path / "plan.json")
+    read = moirai.Plan.read(tiny, tmp_path / "plan.json")
+    assert (read.plan_by, read.bound_by) == (plan.plan_by, plan.bound_by)
+    assert [(s.name, s.calls, s.cpu_ns) for s in read.search_steps] == [(n, s.calls, None) for n, s in steps.items()]
+    assert moirai.place(tiny, "heft").search_steps == []
+
+
+def test_many_requests_in_flight(tiny, tmp_path):
+    plan = moirai.place(tiny, objective="rate", in_flight=8, effort=0.05, threads=1)
+    rate = plan.rate
+    assert rate.in_flight <= 8 and rate.period_bound_ns <= rate.period_ns < rate.alone_ns
+    assert rate.per_second == pytest.approx(1e9 / rate.period_ns) and 0 <= rate.gap < 1
+    assert sum(c.share for c in rate.copies) == pytest.approx(1) and rate.copies[0].placement == plan.placement
+    plan.save(tmp_path / "rate.json")
+    assert moirai.Plan.read(tiny, tmp_path / "rate.json").rate == rate
+    assert moirai.place(tiny, "heft").rate is None
+    for wrong in ({"in_flight": 4}, {"objective": "speed"}, {"objective": "rate", "placer": "heft"}):
+        with pytest.raises(ValueError):
+            moirai.place(tiny, **wrong)
+    with pytest.raises(moirai.InfeasibleError, match="one request alone takes"):
+        moirai.place(tiny, objective="rate", in_flight=2, latency_limit_ms=1e-6, effort=0.05)
+
+
 def test_progress_is_called_on_this_thread_and_may_stop_the_search(tiny):
     seen = []
     moirai.place(tiny, time_limit=1, progress=lambda n: seen.append((threading.current_thread(), n)))
@@ -191,14 +219,6 @@ def test_other_threads_run_while_it_searches():
     assert turns > 20
 
 
-def test_package_without_torch_says_so(tmp_path):
-    (tmp_path / "torch.py").write_text("raise ImportError('no torch')")
-    code = "import sys, moirai\ntry:\n    import moirai.torch\nexcept ImportError as e:\n    print(e)"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
-    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-    assert "moirai.torch needs PyTorch" in out
-
-
 def test_plan_of_a_name_is_what_the_command_gives():
     graph = moirai.Graph.open("gpt3-tiny")
     by_name = moirai.plan("gpt3-tiny", "inter-server", effort=0.05)
@@ -215,3 +235,21 @@ def test_launches_are_the_runtime_s():
     assert times[0] > times[1] > times[2]
     with pytest.raises(moirai.Error, match="runtime"):
         moirai.Problem(graph, "1x v100", runtime="slow")
+
+
+def test_mistaken_arguments_are_named_at_once() -> None:
+    with pytest.raises(TypeError, match="place: 3 is no moirai.Problem"):
+        moirai.place(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="plan: no option 'timelimit': there are seed, time_limit"):
+        moirai.plan("no-such-file.onnx", "inter-server", timelimit=3)
+    with pytest.raises(TypeError, match="plan: problem: no option 'memori'"):
+        moirai.plan("gpt3-tiny", "inter-server", problem={"memori": "peak"})
+    with pytest.raises(moirai.UsageError, match="has no setting 'efort': it has "):
+        moirai.plan("gpt3-tiny", "inter-server", settings={"efort": 1})
+
+
+def test_cuts_cost_what_the_runtime_needs() -> None:
+    graph = moirai.Graph.open("gpt3-tiny")
+    usual = moirai.place(moirai.Problem(graph, "inter-server", runtime="ort"), "heft")
+    given = moirai.place(moirai.Problem(graph, "inter-server", runtime="ort", segment_us=17), "heft")
+    assert usual.makespan_ns == given.makespan_ns

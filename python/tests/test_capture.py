@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 import pytest
+from conftest import need
 
-torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moirai.torch are skipped")
+torch = need("torch")
 
 import networks  # noqa: E402
 from torch import nn  # noqa: E402

@@ -13,11 +13,11 @@ import time
 from dataclasses import replace
 
 import pytest
+from conftest import links, need
 
-torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moirai.torch are skipped")
+torch = need("torch")
 
 import networks  # noqa: E402
-from conftest import links  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402

@@ -10,13 +10,13 @@ import time
 from functools import lru_cache
 
 import pytest
+from conftest import links, need
 
-torch = pytest.importorskip("torch", reason="PyTorch is not here: tests of moirai.torch are skipped")
+torch = need("torch")
 if not torch.cuda.is_available() or not shutil.which("nvidia-cuda-mps-control"):
     pytest.skip("no GPU with CUDA MPS here", allow_module_level=True)
 
 import networks  # noqa: E402
-from conftest import links  # noqa: E402
 from test_distribute import problem_of, torchrun  # noqa: E402
 
 import moirai  # noqa: E402

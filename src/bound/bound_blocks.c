@@ -72,12 +72,12 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     return rc;
 }
 
-/* 0 where the network needs no spine: the other components say more. */
+/* Not known where the network needs no spine: the other components say more. */
 static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     decompose_spine *spine;
     util_stop stop = util_stop_of(budget);
-    *lower_ns = 0;
+    *lower_ns = MOIRAI_UNKNOWN;
     int rc = decompose_spine_new(&spine, p, &stop);
     if (!rc && spine)
         rc = find_at_level(lower_ns, spine->problem, budget, 1);

@@ -26,9 +26,11 @@ static int find_transfers(int64_t *lower_ns, const moirai_problem *p, const moir
     return *lower_ns < 0 ? MOIRAI_EFAIL : 0;
 }
 
-const moirai_bound bound_critical_path = {
-    .name = "critical-path", .summary = "longest path, every operator at its least time", .find = find_critical_path};
+const moirai_bound bound_critical_path = {.name = "critical-path",
+                                          .summary = "longest path, every operator at its least time",
+                                          .find = find_critical_path,
+                                          .plain = true};
 const moirai_bound bound_load = {
-    .name = "load", .summary = "all work shared out over the devices at best", .find = find_load};
+    .name = "load", .summary = "all work shared out over the devices at best", .find = find_load, .plain = true};
 const moirai_bound bound_transfers = {
     .name = "transfers", .summary = "longest path with the transfers between devices", .find = find_transfers};

@@ -4,14 +4,10 @@
 #include "bound/bounds.h"
 
 static const moirai_bound *const bounds[] = {
-    &bound_critical_path, &bound_load,
-    &bound_transfers,     &bound_getf,
-    &bound_blocks,        &bound_prices_1,
-    &bound_spine,         &bound_prices_2,
-    &bound_prices_3,      &bound_prices_4,
-    &bound_bytes,         &bound_static,
-    &bound_pool,          &bound_interval_chains,
-    &bound_interval_pool, &bound_search,
+    &bound_critical_path, &bound_load,     &bound_transfers, &bound_blocks,          &bound_prices_1,
+    &bound_spine,         &bound_prices_2, &bound_prices_3,  &bound_prices_4,        &bound_bytes,
+    &bound_static,        &bound_loads,    &bound_pool,      &bound_interval_chains, &bound_interval_pool,
+    &bound_search,
 };
 
 int moirai_bound_count(void)
@@ -30,4 +26,18 @@ const moirai_bound *moirai_bound_find(const char *name)
         if (!strcmp(bounds[i]->name, name))
             return bounds[i];
     return NULL;
+}
+
+int bound_each_plain(const moirai_problem *p, const moirai_budget *budget,
+                     int (*take)(void *data, int64_t lower_ns, const char *name), void *data)
+{
+    int rc = 0;
+    for (int i = 0; i < moirai_bound_count() && !rc; i++) {
+        int64_t lower_ns = 0;
+        if (!bounds[i]->plain)
+            continue;
+        rc = bounds[i]->find(&lower_ns, p, budget);
+        rc = rc || lower_ns == MOIRAI_UNKNOWN ? rc : take(data, lower_ns, bounds[i]->name);
+    }
+    return rc;
 }

@@ -1,8 +1,8 @@
-/* The static programme (pair/static_lp.c) of a whole problem, as a bound. */
+/* The static programme (pair/static/static_lp.c) of a whole problem, as a bound. */
 #include <moirai/schedule.h>
 
 #include "bound/bounds.h"
-#include "pair/static_lp.h"
+#include "pair/static/static_lp.h"
 #include "util/util.h"
 
 static int find_static(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)

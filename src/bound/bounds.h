@@ -7,7 +7,6 @@
 extern const moirai_bound bound_critical_path;
 extern const moirai_bound bound_load;
 extern const moirai_bound bound_transfers;
-extern const moirai_bound bound_getf;
 extern const moirai_bound bound_blocks;
 extern const moirai_bound bound_prices_1;
 extern const moirai_bound bound_spine;
@@ -16,9 +15,14 @@ extern const moirai_bound bound_prices_3;
 extern const moirai_bound bound_prices_4;
 extern const moirai_bound bound_bytes;
 extern const moirai_bound bound_static;
+extern const moirai_bound bound_loads;
 extern const moirai_bound bound_pool;
 extern const moirai_bound bound_interval_chains;
 extern const moirai_bound bound_interval_pool;
 extern const moirai_bound bound_search;
+
+/* Every plain bound, handed to `take` with its name; ends at the first failure of either. */
+int bound_each_plain(const moirai_problem *p, const moirai_budget *budget,
+                     int (*take)(void *data, int64_t lower_ns, const char *name), void *data);
 
 #endif

@@ -37,7 +37,7 @@ static int64_t priced(const bytes_prices *m, int64_t length_ns, const int64_t *b
 
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns)
 {
-    bytes_pair *v = &m->view[pair];
+    bytes_pair *v = &m->pair[pair];
     const pair_state *x = pair_chain_get(m->c, pair);
     if (pick >= 0) {
         *length_ns = v->plans[pick].plan.length_ns;
@@ -58,7 +58,7 @@ int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t
     int64_t best = INT64_MAX;
     if (!pair_chain_get(m->c, pair)->open || !pair_chain_get(m->c, pair)->plan.device)
         return best;
-    for (int32_t i = -1; i < m->view[pair].n_plans; i++) {
+    for (int32_t i = -1; i < m->pair[pair].n_plans; i++) {
         int64_t length, cost;
         const int64_t *bytes = bytes_block_plan_at(m, pair, i, &length);
         cost = priced(m, length, bytes, price);
@@ -86,7 +86,7 @@ static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
                               .exit_device = x->pair % m->K,
                               .memory_price = m->price,
                               .evaluations = evaluations,
-                              .seed = x->job->seed + (uint64_t)m->view[x->pair].n_plans,
+                              .seed = x->job->seed + (uint64_t)m->pair[x->pair].n_plans,
                               .stop = x->job->stop};
 }
 
@@ -148,7 +148,7 @@ static int solve_trial(void *data, int32_t i)
 {
     trials *r = data;
     const seeker *x = r->x;
-    pair_priced *v = &x->m->view[x->pair].priced;
+    pair_priced *v = &x->m->pair[x->pair].priced;
     int32_t index = r->t[r->first + i].index;
     pair_priced_task solve = bytes_task(x->m);
     solve.buckets = 10;
@@ -195,7 +195,7 @@ static int run_trials(trials *r, int32_t n)
 
 static int from_cases(const seeker *x, pair_plan *plan)
 {
-    pair_priced *v = &x->m->view[x->pair].priced;
+    pair_priced *v = &x->m->pair[x->pair].priced;
     pair_priced_task task = bytes_task(x->m);
     pair_priced_update_cases(v, &task);
     trials r = {.x = x};
@@ -219,7 +219,7 @@ static int from_cases(const seeker *x, pair_plan *plan)
 
 void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan)
 {
-    bytes_pair *v = &m->view[pair];
+    bytes_pair *v = &m->pair[pair];
     bytes_block_plan o = {.plan = *plan};
     bool known = !plan->device || v->n_plans == BYTES_BLOCK_PLANS;
     if (!known)
@@ -270,7 +270,7 @@ static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
 
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job)
 {
-    bytes_pair *v = &m->view[pair];
+    bytes_pair *v = &m->pair[pair];
     const pair_state *y = pair_chain_get(m->c, pair);
     bytes_plan_task less = *job; /* for classes that take little of the time */
     if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
@@ -282,8 +282,8 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
         return MOIRAI_EFAIL;
     pair_plan plan = {0};
     int64_t alike = bytes_alike(m, pair);
-    int rc = alike >= 0 ? take_from_alike(&x, v, &m->view[alike]) : 0;
-    if (alike >= 0 && m->view[alike].n_plans) {
+    int rc = alike >= 0 ? take_from_alike(&x, v, &m->pair[alike]) : 0;
+    if (alike >= 0 && m->pair[alike].n_plans) {
         moirai_sim_free(x.sim);
         return rc; /* as good as what a search of its own would find, for nothing */
     }

@@ -11,29 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "bytes/bytes_state.h"
 #include "util/pool.h"
 #include "util/util.h"
 
 #define SETTLE_ROUNDS 12
-#define FIRST_BUCKETS 2              /* of pairs of which nothing is known */
-#define FEW_BUCKETS 8                /* where there is little to gain */
-#define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
-#define MOST_BYTES 268435456.0       /* of what is kept per pair, in a small problem */
-#define MOST_PART 4                  /* of the solves for each pair: to those on which most of the gap hangs */
-#define MOST_PART_MANY 2             /* the same, where classes are many */
-#define MANY_CLASSES 4               /* with several components each: their first rounds are long */
-#define FIRST_ROUNDS 4               /* of many classes: these look for prices on bytes, with a third of the solves */
-#define LEAST_PART 0.02              /* of a path in the LP solution: its pairs are refined */
-#define FAR_BELOW 0.955              /* of the best plan: the bound's prices are not to be trusted yet */
-#define LEAST_MOVE 0.002             /* of the same: prices of whole memories that differ by less are the same */
-#define BACK 0.997                   /* of the best bound: less, and the step was too far */
-#define LEAST_STEP 0.03125           /* of the way to the LP solution's prices */
-#define MEASURES 8                   /* of the LP solution over paths, until it is made of what is known by now */
-#define PATH_REFINEMENTS 20          /* how often the bound's path may move to unpriced pairs within one round */
+#define MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
+#define MANY_CLASSES 4         /* with several components each: their first rounds are long */
+#define FAR_BELOW 0.955        /* of the best plan: the bound's prices are not to be trusted yet */
+#define LEAST_MOVE 0.002       /* of the same: prices of whole memories that differ by less are the same */
+#define BACK 0.997             /* of the best bound: less, and the step was too far */
+#define LEAST_STEP 0.03125     /* of the way to the LP solution's prices */
+#define MEASURES 8             /* of the LP solution over paths, until it is made of what is known by now */
+#define PATH_REFINEMENTS 20    /* how often the bound's path may move to unpriced pairs within one round */
 
-static void free_view(bytes_pair *v)
+static void free_pair(bytes_pair *v)
 {
     pair_priced_free(&v->priced);
     for (int32_t i = 0; i < v->n_plans; i++)
@@ -44,11 +37,11 @@ void bytes_prices_free(bytes_prices *m)
 {
     if (!m)
         return;
-    for (int32_t i = 0; m->view && i < m->c->s->n_classes * m->K * m->K; i++)
-        free_view(&m->view[i]);
+    for (int32_t i = 0; m->pair && i < m->c->s->n_classes * m->K * m->K; i++)
+        free_pair(&m->pair[i]);
     bytes_master_free(&m->plans);
     bytes_master_free(&m->cuts);
-    free(m->view);
+    free(m->pair);
     free(m->alike);
     free(m->device);
     free(m->plan_device);
@@ -81,7 +74,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
         return MOIRAI_EFAIL;
     size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
     double most = MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump_ns;
-    if ((double)pairs * sizeof *m->view + rows > most) {
+    if ((double)pairs * sizeof *m->pair + rows > most) {
         free(m);
         return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
     }
@@ -93,7 +86,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->step = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
-    m->view = util_alloc(pairs, sizeof *m->view);
+    m->pair = util_alloc(pairs, sizeof *m->pair);
     m->device = util_alloc(blocks, sizeof(int32_t));
     m->plan_device = util_alloc(blocks, sizeof(int32_t));
     m->plan_picked = util_alloc(blocks, 1);
@@ -104,86 +97,20 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->plan_pick = util_alloc(pairs, 1);
     m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->view || !m->device || !m->plan_device ||
+    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->pair || !m->device || !m->plan_device ||
         !m->plan_picked || !m->best_device || !m->best_picked || !m->plan || !m->from || !m->pair_cost ||
         !m->plan_pick || !m->picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->view[i].priced =
+        m->pair[i].priced =
             (pair_priced){.pair = c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
     *out = m;
     return 0;
 }
 
 /* ---- paths ---- */
-
-int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price)
-{
-    const moirai_problem *p = m->c->p;
-    return pricing_units(m->c->s->unit, moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
-}
-
-int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
-{
-    return pair_chain_on_path(m->c, block, m->device);
-}
-
-/* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */
-static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
-{
-    const pair_chain *c = m->c;
-    int64_t next[MOIRAI_MAX_DEVICES];
-    for (int32_t l = 0; l < m->K; l++) {
-        next[l] = INT64_MAX;
-        for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
-            int64_t pair = m->pair_cost[bytes_pair_at(m, block, k, l)];
-            if (cost[k] == INT64_MAX || pair == INT64_MAX)
-                continue;
-            if (m->jumps)
-                pair += pricing_units(c->s->unit, bytes_late_ns(m, block, k, l));
-            int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
-            if (sum >= next[l])
-                continue;
-            next[l] = sum;
-            m->from[(int64_t)block * m->K + l] = (int8_t)k;
-        }
-    }
-    memcpy(cost, next, sizeof *next * (size_t)m->K);
-}
-
-int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
-                            const int64_t *price)
-{
-    const decompose_cuts *s = m->c->s;
-    int64_t cost[MOIRAI_MAX_DEVICES];
-    for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
-        cost[k] = k == entry ? 0 : INT64_MAX;
-    for (int32_t i = first; i <= last; i++) {
-        advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);
-        for (int32_t l = 0; l < m->K && i < last; l++)
-            if (cost[l] != INT64_MAX)
-                cost[l] = UTIL_MIN(cost[l] + bytes_cut_cost(m, s->cut[i], l, price), MOST_COST);
-    }
-    if (cost[exit] == INT64_MAX)
-        return INT64_MAX;
-    for (int32_t i = last, l = exit; i > first; i--) {
-        l = m->from[(int64_t)i * m->K + l];
-        m->device[i - 1] = l;
-    }
-    return cost[exit];
-}
-
-static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
-{
-    pair_priced_task task = bytes_task(m);
-    task.buckets = job->buckets;
-    task.solves = m->many && m->rounds < FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves;
-    task.threads = job->threads;
-    task.stop = job->stop;
-    return task;
-}
 
 static int update_pair(void *data, int32_t i)
 {
@@ -192,8 +119,8 @@ static int update_pair(void *data, int32_t i)
     m->pair_cost[i] = 0; /* nothing known: nothing claimed */
     if (!pair_chain_get(m->c, i)->open)
         return 0;
-    pair_priced_update(&m->view[i].priced, &task);
-    m->pair_cost[i] = m->view[i].priced.value;
+    pair_priced_update(&m->pair[i].priced, &task);
+    m->pair_cost[i] = m->pair[i].priced.value;
     return 0;
 }
 
@@ -204,124 +131,12 @@ int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
     return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
 }
 
-typedef struct refining {
-    bytes_prices *m;
-    pair_priced_task task;
-    int64_t upper_ns;
-    bytes_batch batch;
-    double *times; /* per pair: how often the path takes it, or the LP solution over paths */
-} refining;
-
-/* Looks where there is something to gain: by what the class takes of the time at first, then by what is still open on
- * the path. */
-static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
-{
-    const bytes_prices *m = x->m;
-    const pair_priced *v = &m->view[pair].priced;
-    double part = 10 * pair_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
-    if (!first && ceiling != INT64_MAX) {
-        double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
-        part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
-    }
-    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : m->many ? MOST_PART_MANY : MOST_PART)), 5);
-}
-
-static int refine_one(void *data, int32_t i)
-{
-    refining *x = data;
-    int32_t pair = x->batch.pair[x->batch.first + i];
-    int8_t pick;
-    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->price, &pick), alike = bytes_alike(x->m, pair);
-    pair_priced *v = &x->m->view[pair].priced;
-    pair_priced_task task = x->task;
-    bool first = !v->solver[0].master;
-    int rc = alike < 0 ? 0 : pair_priced_adopt(v, &x->m->view[alike].priced, &task);
-    task.solves = solves_for(x, pair, ceiling, first);
-    const pair_state *known = pair_chain_get(x->m->c, pair);
-    if (task.solves <= 5) /* little to gain */
-        task.buckets = UTIL_MIN(task.buckets, FEW_BUCKETS);
-    if (first &&
-        known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */
-        task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);
-        task.solves = known->n_first_sendings + 2;
-    }
-    task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
-    rc = rc ? rc : pair_priced_refine(v, &task);
-    if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
-        v->solved = true;
-        rc = 0;
-    }
-    return rc;
-}
-
-int64_t bytes_alike(const bytes_prices *m, int64_t pair)
-{
-    int64_t cells = (int64_t)m->K * m->K, alike = m->alike[pair / cells];
-    return alike < 0 || !pair_chain_get(m->c, alike * cells + pair % cells)->open ? -1 : alike * cells + pair % cells;
-}
-
-int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data, int threads)
-{
-    int32_t leaders = 0;
-    for (int32_t i = 0; i < x->n; i++)
-        if (bytes_alike(m, x->pair[i]) < 0) {
-            int32_t leader = x->pair[i];
-            memmove(x->pair + leaders + 1, x->pair + leaders, sizeof *x->pair * (size_t)(i - leaders));
-            x->pair[leaders++] = leader;
-        }
-    x->first = 0;
-    int rc = util_pool_run(job, data, leaders, threads);
-    x->first = leaders;
-    return rc ? rc : util_pool_run(job, data, x->n - leaders, threads);
-}
-
-static void count_pair(refining *x, int64_t pair, double part)
-{
-    if (x->times[pair] == 0 && !x->m->view[pair].priced.solved)
-        x->batch.pair[x->batch.n++] = (int32_t)pair;
-    x->times[pair] += part;
-}
-
-/* Pairs of the paths of the bound's last LP solution: near its prices they all cost the same, and raising one of them only
- * moves the path to the next. */
-static void count_solution(refining *x)
-{
-    const bytes_prices *m = x->m;
-    const decompose_cuts *s = m->c->s;
-    for (size_t j = 0; j < m->cuts.n; j++) {
-        const bytes_path *path = &m->cuts.path[j];
-        for (int32_t i = 0; i < s->n_blocks && path->part > LEAST_PART; i++)
-            count_pair(x, bytes_pair_on_path(m, path, i), path->part);
-    }
-}
-
-/* Refine the pairs of the path that are not refined at these prices, and those of the LP solution; true in *any if there
- * was one. */
-static int refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any)
-{
-    refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
-    size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
-    x.batch.pair = util_alloc(pairs, sizeof *x.batch.pair);
-    x.times = util_alloc(pairs, sizeof *x.times);
-    int rc = x.batch.pair && x.times ? 0 : MOIRAI_EFAIL;
-    for (int32_t i = 0; i < m->c->s->n_blocks && !rc; i++)
-        count_pair(&x, bytes_pair_of(m, i), 1);
-    if (solution && !rc)
-        count_solution(&x);
-    *any = x.batch.n > 0;
-    m->refined += *any;
-    rc = rc ? rc : bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
-    free(x.batch.pair);
-    free(x.times);
-    return rc;
-}
-
 static void path_bytes(const bytes_prices *m, double *use)
 {
     const pair_chain *c = m->c;
     memset(use, 0, sizeof *use * MOIRAI_MAX_DEVICES);
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        const pair_priced *v = &m->view[bytes_pair_of(m, i)].priced;
+        const pair_priced *v = &m->pair[bytes_pair_of(m, i)].priced;
         for (int32_t k = 0; k < m->K; k++)
             use[k] += v->use[k];
         if (i < c->s->n_cuts)
@@ -346,7 +161,7 @@ void bytes_set_duals(bytes_prices *m, const double *dual_ns)
     m->stamp++;
     bytes_prices_at(m, dual_ns, m->price);
     bytes_prices_at(m, m->best_dual_ns, best);
-    m->home = !m->best_ns || !memcmp(m->price, best, sizeof *best * (size_t)m->K);
+    m->centre = !m->best_ns || !memcmp(m->price, best, sizeof *best * (size_t)m->K);
 }
 
 /* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
@@ -355,10 +170,10 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
 {
     bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m, job->threads);
-    bool any = true, early = m->many && m->rounds < FIRST_ROUNDS; /* their paths change, and rounds are long */
+    bool any = true, early = m->many && m->rounds < BYTES_FIRST_ROUNDS; /* their paths change, and rounds are long */
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
-        rc = refine_path(m, job, i == 0 && !early, &any);
+        rc = bytes_refine_path(m, job, i == 0 && !early, &any);
         if (any && !rc)
             cost = bytes_bound_path(m, job->threads);
     }
@@ -414,7 +229,7 @@ static int add_cuts(bytes_prices *m, int32_t threads, const bytes_path *found)
     rc = rc ? rc : add_cut(m, *found, device);
     for (size_t i = 0; i < n && !rc; i++) {
         bytes_path *x = &m->cuts.path[i], twin = *found;
-        if (x->refined >= 0 || x->twin || x->part < LEAST_PART)
+        if (x->refined >= 0 || x->twin || x->part < BYTES_LEAST_PART)
             continue;
         x->twin = true;
         twin.part = 0;
@@ -489,7 +304,7 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     return rc;
 }
 
-/* After some rounds, of which the best away from home has reached `most`. A single one says little: its path is a column
+/* After some rounds, of which the best away from centre has reached `most`. A single one says little: its path is a column
  * from then on, and the next LP solution another. */
 static void set_step(bytes_prices *m, int64_t most)
 {
@@ -505,6 +320,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
     bytes_master *x = &m->cuts;
     int64_t most = 0;
     *lower_ns = m->best_ns;
+    m->apart = util_off(&job->stop, UTIL_METHOD_ALIKE);
     if (!pricing_lp_available() || !units_fit(m, job))
         return 0;
     int rc = take_plans(m);
@@ -555,7 +371,7 @@ const int64_t *bytes_prices_per_byte(const bytes_prices *m)
 
 pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
 {
-    return &m->view[pair].priced;
+    return &m->pair[pair].priced;
 }
 
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)

@@ -13,22 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "bytes/bytes_state.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define POLISH_STEPS 20000     /* at most; fewer where there are few blocks to change */
-#define POLISH_STEPS_BLOCK 500 /* for each of them */
-#define DEEP_SEARCHES 1        /* of the searches for block plans, the last ones: they go on from the plans at hand */
-#define FIRST_DEEP 2           /* the same, where there is no bound yet */
-#define WIDE 1.05   /* of the LP solution's time: where no path fits by then, labels look for one up to here */
-#define HOT 0.002   /* temperatures of polishing, of the path's time */
-#define WARM 0.0005 /* where it goes on from the best path */
-#define COLD 0.00001
+#define DEEP_SEARCHES 1 /* of the searches for block plans, the last ones: they go on from the plans at hand */
+#define FIRST_DEEP 2    /* the same, where there is no bound yet */
+#define WIDE 1.05       /* of the LP solution's time: where no path fits by then, labels look for one up to here */
+#define HOT 0.002       /* temperatures of polishing, of the path's time */
+#define WARM 0.0005     /* where it goes on from the best path */
 
 /* Plans of the blocks that the path at hand takes. */
-static void pick_plans(bytes_prices *m, int32_t first, int32_t last)
+void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last)
 {
     for (int32_t i = first; i <= last; i++)
         m->picked[i] = m->plan_pick[bytes_pair_of(m, i)];
@@ -40,12 +37,12 @@ static bool planned_path(bytes_prices *m)
     int32_t last = m->c->s->n_blocks - 1;
     if (bytes_cheapest_path(m, 0, last, 0, 0, m->price) == INT64_MAX)
         return false;
-    pick_plans(m, 0, last);
+    bytes_pick_plans(m, 0, last);
     return true;
 }
 
 /* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
-static void price_plans(bytes_prices *m, bool jumps)
+void bytes_price_plans(bytes_prices *m, bool jumps)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
     m->jumps = jumps;
@@ -54,7 +51,7 @@ static void price_plans(bytes_prices *m, bool jumps)
 }
 
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
-static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
+bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last)
 {
     const pair_chain *c = m->c;
     bytes_path out = {0};
@@ -74,9 +71,9 @@ static bytes_path measure(const bytes_prices *m, int32_t first, int32_t last)
     return out;
 }
 
-static bytes_path measure_path(const bytes_prices *m)
+bytes_path bytes_measure_path(const bytes_prices *m)
 {
-    return measure(m, 0, m->c->s->n_blocks - 1);
+    return bytes_measure(m, 0, m->c->s->n_blocks - 1);
 }
 
 typedef struct enriching {
@@ -96,7 +93,7 @@ static void list_path(bytes_prices *m, enriching *x)
 {
     for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
         int64_t pair = bytes_pair_of(m, i);
-        bytes_pair *v = &m->view[pair];
+        bytes_pair *v = &m->pair[pair];
         if (v->searched == m->stamp || pair_chain_get(m->c, pair)->block.n_interior == 0)
             continue;
         v->searched = m->stamp;
@@ -127,20 +124,22 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
 static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
                        int32_t round)
 {
-    bool jumps = round % 2 == 0, enrich = round % 3 == 0 && round < 3 * job->searches;
-    bool deepen = enrich && x->n && round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
+    bool jumps = round % 2 == 0 && !util_off(&job->stop, UTIL_METHOD_JUMPS),
+         enrich = round % 3 == 0 && round < 3 * job->searches;
+    bool deepen = enrich && x->n && !util_off(&job->stop, UTIL_METHOD_BYTES_DEEPEN) &&
+                  round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
-    price_plans(m, jumps);
+    bytes_price_plans(m, jumps);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
-    rc = rc || !enrich || m->many ? rc : bytes_share_plans(m, job);
+    rc = rc || !enrich || m->many || util_off(&job->stop, UTIL_METHOD_BYTES_SHARE) ? rc : bytes_share_plans(m, job);
     if (rc)
         return rc;
-    price_plans(m, jumps);
+    bytes_price_plans(m, jumps);
     planned_path(m);
-    bytes_path found = measure_path(m);
+    bytes_path found = bytes_measure_path(m);
     found.device = util_alloc(cuts, 1);
     found.pick = util_alloc(blocks, 1);
     if (!found.device || !found.pick || bytes_master_add(x, &found)) {
@@ -180,189 +179,6 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
     }
 }
 
-static void keep_path(bytes_prices *m)
-{
-    const decompose_cuts *s = m->c->s;
-    memcpy(m->plan_device, m->device, sizeof *m->device * (size_t)s->n_cuts);
-    memcpy(m->plan_picked, m->picked, (size_t)s->n_blocks);
-    for (int32_t i = 0; i < s->n_blocks; i++) {
-        const bytes_pair *v = &m->view[bytes_pair_of(m, i)];
-        m->plan[i] = m->picked[i] < 0 ? NULL : &v->plans[m->picked[i]].plan;
-    }
-}
-
-/* ---- polishing: the path is annealed, mostly by windows that are taken anew at other prices ---- */
-
-#define WINDOW 24 /* blocks, at most */
-
-/* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->device and m->picked. */
-static void redo_window(bytes_prices *m, int32_t first, int32_t last)
-{
-    int32_t entry = first > 0 ? m->device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->device[last] : 0;
-    if (bytes_cheapest_path(m, first, last, entry, exit, m->price) != INT64_MAX)
-        pick_plans(m, first, last);
-}
-
-/* Time plus a price on every byte too many, well above what a byte is worth. */
-static double energy(const bytes_prices *m, const bytes_path *p, const double *fine)
-{
-    double sum = p->time_ns;
-    for (int32_t k = 0; k < m->K; k++)
-        sum += fine[k] * fmax(p->use[k] - (double)m->c->p->device_memory_bytes[k], 0);
-    return sum;
-}
-
-/* Prices around the dual values, each device off by its own factor. */
-static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
-{
-    double drawn[MOIRAI_MAX_DEVICES], most = 0;
-    for (int32_t k = 0; k < m->K; k++)
-        most = fmax(most, dual_ns[k]);
-    for (int32_t k = 0; k < m->K; k++)
-        drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
-    bytes_set_duals(m, drawn);
-    price_plans(m, true);
-}
-
-typedef struct polishing {
-    bytes_prices *m;
-    double fine[MOIRAI_MAX_DEVICES]; /* per byte too many */
-    bytes_path now;
-    double energy, least;
-    util_rng rng;
-    int64_t *length_ns; /* of the best path that fits, which is kept */
-} polishing;
-
-static void set_fines(polishing *x, const double *dual_ns)
-{
-    const bytes_prices *m = x->m;
-    double most = 0;
-    for (int32_t k = 0; k < m->K; k++)
-        most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
-    for (int32_t k = 0; k < m->K; k++)
-        x->fine[k] = 4 * most + 1e-9;
-}
-
-/* Keeps the path at hand where it is the shortest so far that fits. */
-static void keep_if_best(polishing *x)
-{
-    bytes_prices *m = x->m;
-    if (x->energy >= x->least || (int64_t)x->now.time_ns >= *x->length_ns)
-        return;
-    for (int32_t k = 0; k < m->K; k++)
-        if (x->now.use[k] > (double)m->c->p->device_memory_bytes[k])
-            return;
-    x->least = x->energy;
-    *x->length_ns = (int64_t)x->now.time_ns;
-    keep_path(m);
-}
-
-/* Another plan for a block between the same devices, of all that are known. */
-static bool repick(polishing *x, int32_t block)
-{
-    bytes_prices *m = x->m;
-    uint32_t n = (uint32_t)m->view[bytes_pair_of(m, block)].n_plans;
-    m->picked[block] = (int8_t)((int32_t)util_rng_below(&x->rng, n + 1) - 1);
-    return true;
-}
-
-/* The cut behind a block to another device, the blocks beside it by their cheapest plans. */
-static bool flip(polishing *x, int32_t block)
-{
-    bytes_prices *m = x->m;
-    int32_t k = (int32_t)util_rng_below(&x->rng, (uint32_t)m->K);
-    if (!(pair_chain_exit_mask(m->c, block) >> k & 1) || m->device[block] == k)
-        return false;
-    m->device[block] = k;
-    pick_plans(m, block, block + 1);
-    return m->pair_cost[bytes_pair_of(m, block)] != INT64_MAX && m->pair_cost[bytes_pair_of(m, block + 1)] != INT64_MAX;
-}
-
-/* A change of blocks first .. last of the path, and how they were. */
-typedef struct change {
-    int32_t first, last;
-    int32_t device[WINDOW];
-    int8_t pick[WINDOW];
-} change;
-
-static void undo(polishing *x, const change *c)
-{
-    bytes_prices *m = x->m;
-    for (int32_t i = c->first; i <= c->last; i++) {
-        m->picked[i] = c->pick[i - c->first];
-        if (i < m->c->s->n_cuts)
-            m->device[i] = c->device[i - c->first];
-    }
-}
-
-/* Adds what the change makes of time and bytes to *sum; false where it is none, or not allowed. */
-static bool make(polishing *x, change *c, bool window, bytes_path *sum)
-{
-    bytes_prices *m = x->m;
-    int32_t n = m->c->s->n_blocks, size = 2;
-    if (window)
-        size += (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
-    c->first = (int32_t)util_rng_below(&x->rng, (uint32_t)(n - size + 1));
-    c->last = c->first + size - 1;
-    bool plan = m->view[bytes_pair_of(m, c->first)].n_plans > 0 && util_rng_below(&x->rng, 4);
-    for (int32_t i = c->first; i <= c->last; i++) {
-        c->pick[i - c->first] = m->picked[i];
-        c->device[i - c->first] = i < m->c->s->n_cuts ? m->device[i] : 0;
-    }
-    bytes_path before = measure(m, c->first, c->last);
-    if (window)
-        redo_window(m, c->first, c->last);
-    else if (!(plan ? repick(x, c->first) : flip(x, c->first)))
-        return false;
-    bytes_path after = measure(m, c->first, c->last);
-    sum->time_ns += after.time_ns - before.time_ns;
-    for (int32_t k = 0; k < m->K; k++)
-        sum->use[k] += after.use[k] - before.use[k];
-    return true;
-}
-
-/* Half of the time a window of the path is taken anew at the prices at hand. What is best at some price of bytes need not
- * fill the memory, so that otherwise a block gets any other plan, or a cut another device; mostly two of these at once:
- * one makes room for the other. Undone where it costs more than `above`. */
-static void try_change(polishing *x, double above)
-{
-    change c[2];
-    bytes_path next = x->now;
-    bool window = util_rng_below(&x->rng, 2);
-    int32_t n = 0, most = window || util_rng_below(&x->rng, 4) == 0 ? 1 : 2;
-    bool made = true;
-    while (n < most && made)
-        made = make(x, &c[n++], window, &next);
-    double costs = made ? energy(x->m, &next, x->fine) : HUGE_VAL;
-    if (costs <= x->energy + above) {
-        x->now = next;
-        x->energy = costs;
-        return;
-    }
-    while (n > 0)
-        undo(x, &c[--n]);
-}
-
-static void polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns)
-{
-    polishing x = {.m = m, .now = measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
-    set_fines(&x, dual_ns);
-    util_rng_seed(&x.rng, job->seed);
-    x.energy = energy(m, &x.now, x.fine);
-    int64_t steps = UTIL_MIN(POLISH_STEPS, (int64_t)POLISH_STEPS_BLOCK * (m->c->s->n_blocks - 1));
-    double hot = heat * x.now.time_ns, rate = log(COLD / heat) / (double)UTIL_MAX(steps, 1);
-    keep_if_best(&x);
-    for (int64_t step = 0; step < steps; step++) {
-        if (step % 64 == 0) {
-            if (util_stopped(&job->stop))
-                return;
-            draw_prices(m, dual_ns, &x.rng);
-        }
-        try_change(&x, -hot * exp(rate * (double)step) * log(1 - util_rng_real(&x.rng)));
-        keep_if_best(&x);
-    }
-}
-
 /* A shorter path by labels, and polished, at the prices of the LP solution: than that of all calls, or else than what this
  * one has found. The less there is room for, the fewer labels are dropped because they are too many. */
 static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, const bytes_plan_task *job,
@@ -372,13 +188,13 @@ static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, c
     bool found = false;
     int rc = 0;
     bytes_set_duals(m, dual_ns);
-    price_plans(m, true);
+    bytes_price_plans(m, true);
     if (m->best_plan_ns && m->best_plan_ns < most)
         rc = bytes_path_by_labels(&found, m, m->best_plan_ns, &job->stop);
     if (!rc && !found)
         rc = bytes_path_by_labels(&found, m, most, &job->stop);
     if (!rc && found)
-        polish(m, dual_ns, HOT, job, length_ns);
+        bytes_polish(m, dual_ns, HOT, job, length_ns);
     return rc;
 }
 
@@ -399,7 +215,7 @@ static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_pla
     if (length && length <= *length_ns) {
         memcpy(m->device, m->best_device, cuts);
         memcpy(m->picked, m->best_picked, blocks);
-        polish(m, dual_ns, WARM, job, &length);
+        bytes_polish(m, dual_ns, WARM, job, &length);
         *length_ns = length < m->best_plan_ns ? length : *length_ns;
     }
     if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
@@ -413,22 +229,22 @@ static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_pla
 static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
                         int64_t *length_ns)
 {
-    static const double room[] = {0.9, 0.97, 0.99, 0.995, 0.998, 1};
+    static const double fill[] = {0.9, 0.97, 0.99, 0.995, 0.998, 1};
     double dual_ns[MOIRAI_MAX_DEVICES];
     int rc = 0;
-    for (size_t i = 0; i < sizeof room / sizeof *room && !rc; i++) {
-        rc = bytes_master_solve(m, x, room[i], overflow_ns, dual_ns);
-        if (rc == MOIRAI_ELIMIT) { /* the LP gave up: another room may do */
+    for (size_t i = 0; i < sizeof fill / sizeof *fill && !rc; i++) {
+        rc = bytes_master_solve(m, x, fill[i], overflow_ns, dual_ns);
+        if (rc == MOIRAI_ELIMIT) { /* the LP gave up: another part of the memory may do */
             rc = 0;
             continue;
         }
         if (rc)
             break;
         lay_out(m, x);
-        polish(m, dual_ns, HOT, job, length_ns);
-        if (room[i] == 1)
+        bytes_polish(m, dual_ns, HOT, job, length_ns);
+        if (fill[i] == 1 && !util_off(&job->stop, UTIL_METHOD_LABELS))
             rc = fit_by_labels(m, dual_ns, solution_time(x), job, length_ns);
-        if (room[i] == 1 && !rc)
+        if (fill[i] == 1 && !rc)
             improve_best(m, dual_ns, job, length_ns);
     }
     return rc;
@@ -440,6 +256,7 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     double dual_ns[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], overflow_ns = 0;
     bytes_master *x = &m->plans;
     int rc = 0;
+    m->apart = util_off(&job->stop, UTIL_METHOD_ALIKE);
     *length_ns = INT64_MAX;
     *cut_device = m->plan_device;
     *block_plan = m->plan;

@@ -7,6 +7,8 @@
 #include "pair/priced/priced.h"
 
 #define BYTES_BLOCK_PLANS 48
+#define BYTES_LEAST_PART 0.02 /* of a path in the LP solution: its pairs are refined */
+#define BYTES_FIRST_ROUNDS 4  /* of many classes: these search for prices on bytes, with a third of the solves */
 
 typedef struct bytes_block_plan {
     pair_plan plan;
@@ -50,17 +52,18 @@ struct bytes_prices {
     pair_chain *c;
     int32_t K;
     int32_t *alike;   /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
-    bytes_pair *view; /* parallel to c->pair */
+    bytes_pair *pair; /* parallel to c->pair */
     int64_t stamp;
     int64_t largest_bytes;                   /* of an operator */
     int64_t price[MOIRAI_MAX_DEVICES];       /* per byte, in units */
-    bool home;                               /* these are those of the best bound */
+    bool centre;                             /* these are those of the best bound */
     double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     double step;        /* from the best prices towards those of the LP solution: part of the way that is trusted */
     int32_t rounds;     /* of prices on bytes so far, of the bound */
     int64_t refined;    /* how often pairs of the bound's path were refined */
     bool many;          /* classes: rounds are long */
+    bool apart;         /* classes of equal shape do not learn from each other */
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
@@ -83,14 +86,14 @@ struct bytes_prices {
 
 int bytes_master_add(bytes_master *x, const bytes_path *path);
 void bytes_master_free(bytes_master *x);
-/* The fastest combination of paths whose mean bytes fit into `room` of every device, and the dual value of the devices'
+/* The fastest combination of paths whose mean bytes fit into the part `fill` of every device, and the dual value of the devices'
  * memory in it. */
-int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns);
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, double overflow_ns, double *dual_ns);
 
 /* The prices at hand, for pairs. */
 static inline pair_priced_task bytes_task(const bytes_prices *m)
 {
-    return (pair_priced_task){.byte_price = m->price, .stamp = m->stamp, .home = m->home};
+    return (pair_priced_task){.byte_price = m->price, .stamp = m->stamp, .centre = m->centre};
 }
 /* Prices per byte, in units, from dual values of whole devices (paths.c). */
 void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price);
@@ -118,6 +121,12 @@ int bytes_find_alike(bytes_prices *m);
 /* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
 int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
+/* A task for pairs at the present prices. */
+pair_priced_task bytes_priced_task(const bytes_prices *m, const bytes_bound_task *job);
+/* Refines the pairs of the path that are not refined at these prices, and, with `solution`, those of the last LP solution;
+ * true in *any if there was one. */
+int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any);
+
 /* Pairs to be worked on; job i is about pair[first + i]. */
 typedef struct bytes_batch {
     int32_t *pair, n;
@@ -137,6 +146,16 @@ int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
 /* Plays the block plans that are new at every pair between the devices of the class's other pairs, and keeps what is
  * cheaper there at the present prices (share_plans.c). */
 int bytes_share_plans(bytes_prices *m, const bytes_plan_task *job);
+/* Plans of the blocks first .. last that the path at hand takes: the cheapest at the present prices. */
+void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last);
+/* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
+void bytes_price_plans(bytes_prices *m, bool jumps);
+/* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them; of all of it. */
+bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last);
+bytes_path bytes_measure_path(const bytes_prices *m);
+/* Anneals the path at hand from so many parts of its time on (bytes_polish.c). A path that fits and is shorter than
+ * *length_ns becomes the plan that was found last. */
+void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns);
 /* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->device and
  * m->picked. m->pair_cost and m->jumps are those of plans. */
 int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);

@@ -50,7 +50,7 @@ typedef struct deepening {
 static int64_t leader_of(const bytes_prices *m, int64_t pair)
 {
     int64_t alike = bytes_alike(m, pair);
-    return alike >= 0 && m->view[alike].n_plans ? alike : pair;
+    return alike >= 0 && m->pair[alike].n_plans ? alike : pair;
 }
 
 /* How often the LP solution takes each pair, counted at the one that leads it. */
@@ -69,7 +69,7 @@ static double open_at(const bytes_prices *m, int64_t pair)
     int64_t cost = bytes_block_plan_cost(m, pair, m->price, &pick);
     if (cost == INT64_MAX || pair_chain_get(m->c, pair)->block.n_interior < 2)
         return 0;
-    double open = (double)(cost - m->view[pair].priced.value), most = MOST_OPEN * (double)cost;
+    double open = (double)(cost - m->pair[pair].priced.value), most = MOST_OPEN * (double)cost;
     return UTIL_MAX(UTIL_MIN(open, most), LEAST_OPEN * (double)cost);
 }
 
@@ -110,7 +110,7 @@ static int run_one(void *data, int32_t i)
     const pair_state *y = pair_chain_get(m->c, r->pair);
     int8_t pick = -1;
     int64_t cost = bytes_block_plan_cost(m, r->pair, m->price, &pick);
-    const pair_plan *from = pick < 0 ? &y->plan : &m->view[r->pair].plans[pick].plan;
+    const pair_plan *from = pick < 0 ? &y->plan : &m->pair[r->pair].plans[pick].plan;
     pair_anneal_task task = {.entry_device = r->pair / m->K % m->K,
                              .exit_device = r->pair % m->K,
                              .memory_price = m->price,

@@ -131,7 +131,7 @@ static const options *options_of(labelling *x, int64_t pair)
 {
     const bytes_prices *m = x->m;
     options *o = &x->of_pair[pair];
-    for (int32_t i = -1; i < m->view[pair].n_plans && !o->listed; i++) {
+    for (int32_t i = -1; i < m->pair[pair].n_plans && !o->listed; i++) {
         int64_t length;
         const int64_t *bytes = bytes_block_plan_at(m, pair, i, &length);
         option now = {.cost = pricing_units(m->c->s->unit, length), .pick = (int8_t)i};

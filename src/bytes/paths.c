@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -40,7 +40,7 @@ void bytes_master_free(bytes_master *x)
     free(x->part);
 }
 
-int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, double overflow_ns, double *dual_ns)
+int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, double overflow_ns, double *dual_ns)
 {
     double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1],
         value[MOIRAI_MAX_DEVICES + 1];
@@ -48,7 +48,7 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double room, doub
     for (int32_t k = 0; k <= m->K; k++) {
         row[k] = k;
         lower[k] = k < m->K ? -HUGE_VAL : 1;
-        upper[k] = k < m->K ? room : 1;
+        upper[k] = k < m->K ? fill : 1;
     }
     static const util_stop never; /* a row per device: soon solved */
     pricing_lp *lp;
@@ -117,7 +117,7 @@ static int measure_pair(void *data, int32_t i)
 {
     measuring *g = data;
     measured_pair *p = &g->of[i];
-    p->value = pair_priced_value_at(&g->m->view[p->pair].priced, g->price, p->use);
+    p->value = pair_priced_value_at(&g->m->pair[p->pair].priced, g->price, p->use);
     return 0;
 }
 

@@ -14,7 +14,7 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define FEW_PAIRS 64 /* of a class: all of them look, else those that some path has met */
+#define FEW_PAIRS 64 /* of a class: all of them try, else those that some path has met */
 #define ROOM 12      /* for block plans that a pair finds itself */
 #define CHEAPER 2000 /* parts of the cost that a plan must save: each is looked at again and again */
 
@@ -83,12 +83,12 @@ static int try_plan(sharing *s, stage *x, int32_t pair, const pair_plan *from, p
 
 /* Whether the pair has use for plans of others: those that follow a class of equal shape take from that. What is searched
  * for at its own devices should find room, too. */
-static bool looks(const bytes_prices *m, int64_t pair)
+static bool wants_plans(const bytes_prices *m, int64_t pair)
 {
     const pair_state *y = pair_chain_get(m->c, pair);
     return y->open && y->plan.device && y->block.n_interior > 1 && bytes_alike(m, pair) < 0 &&
-           m->view[pair].n_plans < BYTES_BLOCK_PLANS - ROOM &&
-           (m->K * m->K <= FEW_PAIRS || m->view[pair].priced.n_cases > 0);
+           m->pair[pair].n_plans < BYTES_BLOCK_PLANS - ROOM &&
+           (m->K * m->K <= FEW_PAIRS || m->pair[pair].priced.n_cases > 0);
 }
 
 /* The plan numbered i of a pair, where it is new to others; -1 is the pair's own. NULL: it is not. */
@@ -96,26 +96,26 @@ static const pair_plan *new_plan(const bytes_prices *m, int32_t pair, int32_t i)
 {
     const pair_state *y = pair_chain_get(m->c, pair);
     if (i >= 0)
-        return &m->view[pair].plans[i].plan;
-    return y->open && y->plan.device && y->plan.length_ns != m->view[pair].shared_ns ? &y->plan : NULL;
+        return &m->pair[pair].plans[i].plan;
+    return y->open && y->plan.device && y->plan.length_ns != m->pair[pair].shared_ns ? &y->plan : NULL;
 }
 
 /* New plans of the class, of all pairs but this one; the cheapest is kept. */
-static int look_around(void *data, int32_t pair)
+static int try_others(void *data, int32_t pair)
 {
     sharing *s = data;
     bytes_prices *m = s->m;
     int32_t cells = m->K * m->K, first = pair / cells * cells;
     stage x = {0};
     int8_t pick;
-    if (!looks(m, pair))
+    if (!wants_plans(m, pair))
         return 0;
     int64_t best = bytes_block_plan_cost(m, pair, m->price, &pick);
     pair_plan found = {.cost = best - best / CHEAPER};
     int rc = stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
     for (int32_t other = first; other < first + cells && !rc; other++)
         for (int32_t i = -1; i < s->n_plans[other] && other != pair && !rc;
-             i += i < 0 ? m->view[other].n_shared + 1 : 1) {
+             i += i < 0 ? m->pair[other].n_shared + 1 : 1) {
             const pair_plan *plan = util_stopped(&s->job->stop) ? NULL : new_plan(m, other, i);
             rc = plan ? try_plan(s, &x, pair, plan, &found) : 0;
         }
@@ -134,11 +134,11 @@ int bytes_share_plans(bytes_prices *m, const bytes_plan_task *job)
     if (!s.n_plans)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < pairs; i++)
-        s.n_plans[i] = m->view[i].n_plans;
-    int rc = util_pool_run(look_around, &s, pairs, job->threads);
+        s.n_plans[i] = m->pair[i].n_plans;
+    int rc = util_pool_run(try_others, &s, pairs, job->threads);
     for (int32_t i = 0; i < pairs; i++) {
-        m->view[i].n_shared = m->view[i].n_plans; /* what came from others they have seen */
-        m->view[i].shared_ns = pair_chain_get(m->c, i)->plan.length_ns;
+        m->pair[i].n_shared = m->pair[i].n_plans; /* what came from others they have seen */
+        m->pair[i].shared_ns = pair_chain_get(m->c, i)->plan.length_ns;
     }
     free(s.n_plans);
     return rc;

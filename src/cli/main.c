@@ -4,17 +4,19 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* In the order in which a newcomer meets them. */
 static const cli_command *const commands[] = {
-    &cli_command_plan,    &cli_command_inspect, &cli_command_zoo,     &cli_command_cluster,  &cli_command_coarsen,
-    &cli_command_problem, &cli_command_place,   &cli_command_report,  &cli_command_explain,  &cli_command_compare,
-    &cli_command_bound,   &cli_command_check,   &cli_command_prove,   &cli_command_simulate, &cli_command_split,
-    &cli_command_tune,    &cli_command_run,     &cli_command_placers, &cli_command_export,   &cli_command_import,
-    &cli_command_fit,     &cli_command_probe,   &cli_command_profile, &cli_command_bench,    &cli_command_version,
-    &cli_command_help,
+    &cli_command_plan,    &cli_command_inspect, &cli_command_zoo,    &cli_command_cluster,  &cli_command_coarsen,
+    &cli_command_problem, &cli_command_place,   &cli_command_report, &cli_command_explain,  &cli_command_compare,
+    &cli_command_bound,   &cli_command_check,   &cli_command_prove,  &cli_command_simulate, &cli_command_shard,
+    &cli_command_split,   &cli_command_tune,    &cli_command_run,    &cli_command_serve,    &cli_command_placers,
+    &cli_command_export,  &cli_command_import,  &cli_command_fit,    &cli_command_probe,    &cli_command_profile,
+    &cli_command_bench,   &cli_command_version, &cli_command_help,
 };
 
 static moirai_interrupt interrupted;
@@ -43,14 +45,19 @@ const moirai_interrupt *cli_interrupt(void)
 }
 
 /* The first signal asks the search to stop and keep its best plan, and what runs to end and tidy up; the second kills.
- */
+ * Two within a second are one: `timeout` and some shells signal a command and then its group, to which it belongs. */
 static void on_interrupt(int signal_number)
 {
-    (void)signal_number;
-    moirai_interrupt_raise(&interrupted);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGHUP, SIG_DFL);
+    static atomic_llong first_ns;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long long now_ns = 1000000000ll * now.tv_sec + now.tv_nsec, none = 0;
+    if (atomic_compare_exchange_strong(&first_ns, &none, now_ns)) {
+        moirai_interrupt_raise(&interrupted);
+    } else if (now_ns - none > 1000000000ll) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    }
 }
 
 static void catch_signals(void)
@@ -92,7 +99,7 @@ static void print_json(cli_context *cli, int rc)
         yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "error", moirai_error_message());
         yyjson_mut_obj_add_int(cli->doc, cli->result, "exit_code", -rc);
     }
-    char *text = yyjson_mut_write(cli->doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
+    char *text = yyjson_mut_write(cli->doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ESCAPE_UNICODE, NULL);
     printf("%s\n", text ? text : "{\"error\": \"out of memory\"}");
     free(text);
 }

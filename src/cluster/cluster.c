@@ -3,8 +3,10 @@
 #include "util/util.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 int cluster_new(moirai_cluster **out, const char *name)
 {
@@ -52,6 +54,18 @@ int32_t moirai_cluster_find(const moirai_cluster *c, const char *device_name)
     return -1;
 }
 
+bool moirai_device_is_processor(const moirai_device *d)
+{
+    /* `moirai probe` writes a processor's model as its type. */
+    static const char *const providers[] = {"cpu", "dnnl", "xnnpack"};
+    bool found = d->figures.processor || !strncasecmp(d->type, "cpu", 3) || (!*d->type && !d->ep);
+    if (moirai_ep_gpu(d->ep) >= 0)
+        return false;
+    for (size_t i = 0; i < sizeof providers / sizeof *providers && d->ep; i++)
+        found |= !strcasecmp(d->ep, providers[i]);
+    return found;
+}
+
 moirai_device *cluster_add_device(moirai_cluster *c, const char *name, const char *type)
 {
     if (moirai_cluster_find(c, name) >= 0) {
@@ -77,6 +91,50 @@ moirai_device *cluster_add_device(moirai_cluster *c, const char *name, const cha
     d->memory_bytes = d->figures.memory_bytes;
     c->n_devices++;
     return d;
+}
+
+int cluster_add_note(moirai_cluster *c, const char *text)
+{
+    size_t had = c->notes ? strlen(c->notes) : 0;
+    char *more = realloc(c->notes, had + strlen(text) + 2);
+    if (!more)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    sprintf(more + had, "%s%s", had ? "\n" : "", text);
+    c->notes = more;
+    return 0;
+}
+
+static int take_variant(moirai_device *d, const moirai_device_type *variant)
+{
+    char *type = util_strdup(variant->name);
+    if (!type)
+        return MOIRAI_EFAIL;
+    free(d->type);
+    d->type = type;
+    d->figures = *variant;
+    d->figures.name = d->type;
+    return 0;
+}
+
+int cluster_state_memory(moirai_cluster *c, moirai_device *d, int64_t memory_bytes, const char *label)
+{
+    const moirai_device_type *known = moirai_device_type_find(d->type);
+    const moirai_device_type *variant = cluster_variant_of(known, memory_bytes);
+    bool more = known && !known->processor && (double)memory_bytes > 1.15 * (double)known->memory_bytes;
+    char text[400];
+    int rc = 0;
+    if (variant || more) {
+        int used =
+            snprintf(text, sizeof text, "%.100s%sdevice '%.100s': ", label ? label : "", label ? ": " : "", d->name);
+        snprintf(text + used, sizeof text - (size_t)used, "%.1f GB of memory, and a %s has %.0f: %s%s",
+                 (double)memory_bytes / 1e9, known->name, (double)known->memory_bytes / 1e9,
+                 variant ? "taken for a " : "its speed is taken for that type's", variant ? variant->name : "");
+        rc = cluster_add_note(c, text);
+    }
+    if (!rc && variant)
+        rc = take_variant(d, variant);
+    d->memory_bytes = d->figures.memory_bytes = memory_bytes;
+    return rc;
 }
 
 int cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_per_second, int64_t latency_ns)

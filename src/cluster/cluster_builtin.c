@@ -73,11 +73,11 @@ static int open_testbed(moirai_cluster **out, const testbed *t)
     return rc;
 }
 
-/* "4x v100 ..." or anything with a blank in it that is no file. */
+/* "4x v100 ...", "t4:pcie4;orin:1Gbps", or anything with a blank in it that is no file. */
 static bool looks_like_description(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
-    return (digits && text[digits] == 'x') || strchr(text, ' ') || moirai_device_type_find(text);
+    return (digits && text[digits] == 'x') || strchr(text, ' ') || strchr(text, ';') || moirai_device_type_find(text);
 }
 
 int moirai_cluster_open(moirai_cluster **out, const char *name_or_path)

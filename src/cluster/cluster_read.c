@@ -95,17 +95,6 @@ static int read_text(char **out, const util_json_at *at, yyjson_val *object, con
 
 /* ---- keys that nobody reads ---- most likely misspelt, so they are noted, and the file is taken all the same. */
 
-static int add_note(moirai_cluster *c, const char *text)
-{
-    size_t had = c->notes ? strlen(c->notes) : 0;
-    char *more = realloc(c->notes, had + strlen(text) + 2);
-    if (!more)
-        return moirai_error(MOIRAI_EFAIL, "out of memory");
-    sprintf(more + had, "%s%s", had ? "\n" : "", text);
-    c->notes = more;
-    return 0;
-}
-
 static int check_keys(moirai_cluster *c, const util_json_at *at, yyjson_val *object, const char *const *known)
 {
     size_t i, n;
@@ -125,7 +114,7 @@ static int check_keys(moirai_cluster *c, const util_json_at *at, yyjson_val *obj
         else if (at->kind)
             used += snprintf(text + used, sizeof text - (size_t)used, "%s %zu: ", at->kind, at->index);
         snprintf(text + used, sizeof text - (size_t)used, "key '%.100s' is not known and not read", name);
-        rc = add_note(c, text);
+        rc = cluster_add_note(c, text);
     }
     return rc;
 }
@@ -154,24 +143,13 @@ static const char *const device_keys[] = {"name",
                                           NULL};
 static const char *const link_keys[] = {"from",    "to",         "bandwidth", "bytes_per_second",
                                         "latency", "latency_ns", "both",      NULL};
-static const char *const root_keys[] = {"format", "version", "name", "devices", "links", NULL};
-
-/* Its type is a processor's model, as `moirai probe` writes it, or its execution provider one of processors, or nothing
- * is said of it. */
-static bool is_processor(const moirai_device *d)
-{
-    static const char *const providers[] = {"cpu", "dnnl", "xnnpack"};
-    bool found = !strncasecmp(d->type, "cpu", 3) || (!*d->type && !d->ep); /* `moirai run` takes the CPU, too */
-    for (size_t i = 0; i < sizeof providers / sizeof *providers && d->ep; i++)
-        found |= !strcasecmp(d->ep, providers[i]);
-    return found;
-}
+static const char *const root_keys[] = {"format", "version", "name", "devices", "links", "cuts_measured", NULL};
 
 static void take_generic(moirai_device *d)
 {
     const moirai_device_type *cpu = moirai_device_type_find("cpu");
     if (!cpu || moirai_device_type_find(d->type) || d->figures.bandwidth_gb_s > 0 || d->figures.gflops_fp32 > 0 ||
-        !is_processor(d))
+        !moirai_device_is_processor(d))
         return;
     int64_t memory_bytes = d->figures.memory_bytes;
     d->figures = *cpu;
@@ -200,7 +178,7 @@ static int note_type(moirai_cluster *c, const util_json_at *at, const moirai_dev
         return 0;
     snprintf(text, sizeof text, "%.100s: device '%.100s': type '%.60s' is not known: did you mean '%s'?",
              at->label ? at->label : "cluster", d->name, d->type, closest->name);
-    return add_note(c, text);
+    return cluster_add_note(c, text);
 }
 
 static int read_device(moirai_cluster *c, const char *label, yyjson_val *object, size_t index)
@@ -214,8 +192,9 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
     moirai_device *d = cluster_add_device(c, at.name, type);
     if (!d)
         return MOIRAI_EINPUT;
-    int64_t memory_bytes = d->memory_bytes ? d->memory_bytes : -1;
+    int64_t memory_bytes = -1;
     if ((rc = read_quantity(&memory_bytes, &at, object, "memory", "memory_bytes", moirai_parse_bytes)) ||
+        (rc = memory_bytes >= 0 ? cluster_state_memory(c, d, memory_bytes, label) : 0) ||
         (rc = read_figures(&d->figures, &at, object)) || (rc = read_text(&d->ep, &at, object, "ep")) ||
         (rc = read_text(&d->cores, &at, object, "cores")) || (rc = read_text(&d->host, &at, object, "host")) ||
         (rc = read_figure(&d->launch_us, &at, object, "launch_us")) ||
@@ -223,10 +202,10 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
         return rc;
     if (d->host && !util_is_host(d->host))
         return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);
-    if (memory_bytes < 0)
+    if (memory_bytes < 0 && !d->memory_bytes)
         return no_memory(&at, type);
-    d->memory_bytes = d->figures.memory_bytes = memory_bytes;
     take_generic(d);
+    d->figures.processor = moirai_device_is_processor(d);
     rc = check_keys(c, &at, object, device_keys);
     return rc ? rc : note_type(c, &at, d);
 }
@@ -270,7 +249,8 @@ static int read_document(moirai_cluster *c, yyjson_val *root, const char *label)
     size_t i, n;
     int rc;
     if ((rc = check_keys(c, &at, root, root_keys)) || (rc = util_json_array(&devices, &at, root, "devices", true)) ||
-        (rc = util_json_array(&links, &at, root, "links", false)))
+        (rc = util_json_array(&links, &at, root, "links", false)) ||
+        (rc = util_json_bool(&c->cuts_measured, &at, root, "cuts_measured", false)))
         return rc;
     yyjson_arr_foreach(devices, i, n, item) {
         if ((rc = read_device(c, label, item, i)))

@@ -2,11 +2,17 @@
  *
  *     4x v100 32GB nvlink 600Gbps
  *     2x v100, 2x p100 16GB, 100Gbps 5us
+ *     2x v100, t4: pcie4; 2x cpu-16-avx2: pcie3; 10Gbps 20us
+ *     2x v100: nvlink2; orin: 1Gbps 50us
  *
- * Parts between commas. A part may hold a count ("4x", default 1) with a device type and a memory size (default: the
- * type's); one bandwidth and one latency (default 0, with a note) for all pairs stand anywhere; a blank may stand
- * between a number and its unit. Words such as "nvlink" only speak to the reader. Devices are named A, B, ..., Z, AA,
- * AB, ... */
+ * Groups between semicolons, parts of a group between commas. A part may hold a count ("4x", default 1) with a device
+ * type and a memory size (default: the type's). One bandwidth, by number or by a name such as pcie4, and one latency
+ * (default 0, with a note) are the group's link; they stand anywhere in it, or behind a colon, after which no device may
+ * come. A blank may stand between a number and its unit. Words such as "nvlink" only speak to the reader. Devices are
+ * named A, B, ..., Z, AA, AB, ...
+ *
+ * Two devices of one group are joined by its link. Two of different groups are joined by the group without devices,
+ * which is a link alone; where there is none, by the slower of their two links: the less bandwidth, the more latency. */
 #include "cluster/cluster_build.h"
 #include "util/util.h"
 
@@ -16,9 +22,17 @@
 #include <string.h>
 #include <strings.h>
 
-typedef struct wishes {
+/* What joins devices. */
+typedef struct line {
     int64_t bytes_per_second, latency_ns; /* -1 until given */
-} wishes;
+} line;
+
+/* Everything that a description says of links. */
+typedef struct groups {
+    int32_t n;
+    line own[MOIRAI_MAX_DEVICES], between;                         /* of each group; of the group without devices */
+    int32_t n_devices[MOIRAI_MAX_DEVICES], of[MOIRAI_MAX_DEVICES]; /* of each group; device -> group */
+} groups;
 
 typedef struct part {
     int64_t count;        /* -1 until given */
@@ -33,6 +47,22 @@ static bool is_link_word(const char *word)
         if (!strcasecmp(word, words[i]))
             return true;
     return false;
+}
+
+/* Of one direction, as the standards have it: 16 lanes less their coding; all links of one GPU. */
+static int64_t named_rate(const char *word)
+{
+    static const struct {
+        const char *name;
+        int64_t bytes_per_second;
+    } known[] = {{"pcie3", INT64_C(15753846153)},    {"pcie4", INT64_C(31507692307)},
+                 {"pcie5", INT64_C(63015384615)},    {"nvlink2", INT64_C(150000000000)},
+                 {"nvlink3", INT64_C(300000000000)}, {"nvlink4", INT64_C(450000000000)},
+                 {"nvlink5", INT64_C(900000000000)}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcasecmp(word, known[i].name))
+            return known[i].bytes_per_second;
+    return -1;
 }
 
 static void device_name(char out[4], int32_t i)
@@ -70,7 +100,7 @@ static int set_once(int64_t *slot, int64_t value, const char *what, const char *
     return 0;
 }
 
-static int read_word(part *p, wishes *all, const char *word)
+static int read_word(part *p, line *link, const char *word)
 {
     int64_t value;
     const char *rest;
@@ -78,13 +108,15 @@ static int read_word(part *p, wishes *all, const char *word)
         return *rest ? read_type_word(p, rest) : 0;
     if (is_link_word(word))
         return 0;
+    if ((value = named_rate(word)) > 0)
+        return set_once(&link->bytes_per_second, value, "bandwidth", word);
     if (isdigit((unsigned char)*word)) {
         if (!moirai_parse_bytes(&value, word))
             return set_once(&p->memory_bytes, value, "memory size in one part", word);
         if (!moirai_parse_rate(&value, word))
-            return set_once(&all->bytes_per_second, value, "bandwidth", word);
+            return set_once(&link->bytes_per_second, value, "bandwidth", word);
         if (!moirai_parse_duration(&value, word))
-            return set_once(&all->latency_ns, value, "latency", word);
+            return set_once(&link->latency_ns, value, "latency", word);
     }
     int rc = read_type_word(p, word);
     /* "2080" may go on with "Ti" and "80g" ends a type; "16XB" is a slip of the pen. */
@@ -112,8 +144,9 @@ static int add_devices(moirai_cluster *c, const part *p)
         moirai_device *d = cluster_add_device(c, name, type->name);
         if (!d)
             return MOIRAI_EINPUT;
-        if (p->memory_bytes > 0)
-            d->memory_bytes = d->figures.memory_bytes = p->memory_bytes;
+        int rc = p->memory_bytes > 0 ? cluster_state_memory(c, d, p->memory_bytes, NULL) : 0;
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -128,18 +161,25 @@ static bool join_unit(char *joined, size_t size, const char *word, const char *n
            !moirai_parse_duration(&value, joined);
 }
 
-static int read_part(moirai_cluster *c, wishes *all, char *text)
+/* `behind`: a colon, so that it is a link alone. */
+static int read_part(moirai_cluster *c, line *link, char *text, bool behind)
 {
     part p = {-1, -1, ""};
     char *place = NULL, joined[64];
     for (char *word = strtok_r(text, " \t", &place), *next; word; word = next) {
         next = strtok_r(NULL, " \t", &place);
         bool two = join_unit(joined, sizeof joined, word, next);
-        int rc = read_word(&p, all, two ? joined : word);
+        int rc = read_word(&p, link, two ? joined : word);
         if (rc)
             return rc;
         next = two ? strtok_r(NULL, " \t", &place) : next;
     }
+    if (behind && (*p.type || p.count >= 0 || p.memory_bytes >= 0))
+        return moirai_error(
+            MOIRAI_EINPUT,
+            "behind ':' stands '%s', which is no link: a bandwidth, a latency, pcie3 to pcie5, nvlink2 to "
+            "nvlink5; further devices follow ';'",
+            *p.type ? p.type : "a count or a memory size");
     if (*p.type)
         return add_devices(c, &p);
     if (p.count >= 0 || p.memory_bytes >= 0)
@@ -147,33 +187,104 @@ static int read_part(moirai_cluster *c, wishes *all, char *text)
     return 0;
 }
 
-static int build(moirai_cluster *c, char *text)
+/* "2x v100, t4: pcie4 5us" */
+static int read_group(moirai_cluster *c, line *link, char *text)
 {
-    wishes all = {-1, -1};
+    bool behind = false;
     for (char *at = text, *next; at; at = next) {
-        next = strchr(at, ',');
-        if (next)
-            *next++ = '\0';
-        int rc = read_part(c, &all, at);
+        char end = *(next = at + strcspn(at, ",:"));
+        *next = '\0';
+        int rc = read_part(c, link, at, behind);
         if (rc)
             return rc;
+        if (end == ':' && behind)
+            return moirai_error(MOIRAI_EINPUT, "a second ':' in one group: groups are told apart by ';'");
+        behind |= end == ':';
+        next = end ? next + 1 : NULL;
     }
-    if (c->n_devices > 1 && all.bytes_per_second < 0)
-        return moirai_error(MOIRAI_EINPUT, "no bandwidth for the links (such as 100Gbps)");
-    if (c->n_devices > 1 && all.latency_ns < 0 &&
-        !(c->notes = util_strdup("note: no latency is given for the links: taken as 0 (5us behind the bandwidth sets "
-                                 "it)")))
-        return MOIRAI_EFAIL;
-    for (int32_t a = 0; a < c->n_devices; a++) {
-        for (int32_t b = 0; b < c->n_devices; b++) {
-            if (a == b)
-                continue;
-            int rc = cluster_add_link(c, a, b, all.bytes_per_second, UTIL_MAX(all.latency_ns, 0));
-            if (rc)
-                return rc;
+    return 0;
+}
+
+static int read_groups(moirai_cluster *c, groups *g, char *text)
+{
+    for (char *at = text, *next; at; at = next) {
+        int32_t before = c->n_devices;
+        line link = {-1, -1};
+        next = strchr(at, ';');
+        if (next)
+            *next++ = '\0';
+        int rc = read_group(c, &link, at);
+        if (rc)
+            return rc;
+        if (c->n_devices == before && link.bytes_per_second < 0 && link.latency_ns < 0)
+            continue; /* a semicolon at the end */
+        if (c->n_devices == before && (g->between.bytes_per_second >= 0 || g->between.latency_ns >= 0))
+            return moirai_error(MOIRAI_EINPUT, "a second link without devices: one joins all groups");
+        if (c->n_devices == before) {
+            g->between = link;
+            continue;
         }
+        for (int32_t k = before; k < c->n_devices; k++)
+            g->of[k] = g->n;
+        g->n_devices[g->n] = c->n_devices - before;
+        g->own[g->n++] = link;
     }
-    return cluster_close(c);
+    return 0;
+}
+
+/* A group's link is used where it has several devices, or where no link joins all groups. */
+static int check_groups(const moirai_cluster *c, const groups *g)
+{
+    bool between = g->between.bytes_per_second >= 0;
+    if (!between && g->between.latency_ns >= 0)
+        return moirai_error(MOIRAI_EINPUT, "a link without devices needs a bandwidth (such as 10Gbps 20us)");
+    if (between && g->n == 1)
+        return moirai_error(MOIRAI_EINPUT, "a link without devices joins groups, and there is one group only");
+    for (int32_t i = 0, first = 0; i < g->n; first += g->n_devices[i++]) {
+        bool given = g->own[i].bytes_per_second >= 0, alone = g->n_devices[i] == 1;
+        if (!given && (!alone || (!between && g->n > 1)))
+            return g->n == 1 ? moirai_error(MOIRAI_EINPUT, "no bandwidth for the links (such as 100Gbps)")
+                             : moirai_error(MOIRAI_EINPUT,
+                                            "no bandwidth for the links of the group of device '%s' (such as "
+                                            "': 100Gbps')",
+                                            c->device[first].name);
+        if (given && alone && between)
+            return moirai_error(
+                MOIRAI_EINPUT,
+                "device '%s' is alone in its group, and a link without devices joins the groups: its own "
+                "link joins nothing",
+                c->device[first].name);
+    }
+    return 0;
+}
+
+static line joining(const groups *g, int32_t a, int32_t b)
+{
+    const line *x = &g->own[g->of[a]], *y = &g->own[g->of[b]];
+    if (x == y)
+        return *x;
+    if (g->between.bytes_per_second >= 0)
+        return g->between;
+    return (line){UTIL_MIN(x->bytes_per_second, y->bytes_per_second), UTIL_MAX(x->latency_ns, y->latency_ns)};
+}
+
+static int build(moirai_cluster *c, groups *g, char *text)
+{
+    bool missing = false;
+    int rc = read_groups(c, g, text);
+    rc = rc ? rc : check_groups(c, g);
+    for (int32_t i = 0; !rc && i < c->n_devices * c->n_devices; i++) {
+        int32_t a = i / c->n_devices, b = i % c->n_devices;
+        line link = joining(g, a, b);
+        if (a == b)
+            continue;
+        missing |= link.latency_ns < 0;
+        rc = cluster_add_link(c, a, b, link.bytes_per_second, UTIL_MAX(link.latency_ns, 0));
+    }
+    if (!rc && missing)
+        rc = cluster_add_note(c, "note: no latency is given for the links: taken as 0 (5us behind the bandwidth sets "
+                                 "it)");
+    return rc ? rc : cluster_close(c);
 }
 
 int moirai_cluster_synthetic(moirai_cluster **out, const char *description)
@@ -183,8 +294,9 @@ int moirai_cluster_synthetic(moirai_cluster **out, const char *description)
     int rc = cluster_new(&c, description);
     if (rc)
         return rc;
+    groups g = {.between = {-1, -1}};
     char *text = util_strdup(description);
-    rc = text ? build(c, text) : MOIRAI_EFAIL;
+    rc = text ? build(c, &g, text) : MOIRAI_EFAIL;
     free(text);
     if (rc) {
         moirai_cluster_free(c);

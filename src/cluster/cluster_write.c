@@ -123,6 +123,10 @@ int moirai_cluster_write(const moirai_cluster *c, const char *path)
     util_writer w;
     util_writer_begin(&w, "moirai-cluster");
     util_writer_pair_string(&w, "name", c->name);
+    if (c->cuts_measured) {
+        util_writer_key(&w, "cuts_measured");
+        util_writer_bool(&w, true);
+    }
     util_writer_break(&w);
     util_writer_pair_open(&w, "devices", '[');
     for (int32_t i = 0; i < c->n_devices; i++)

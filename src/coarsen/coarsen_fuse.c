@@ -3,8 +3,11 @@
  * A fused operator has its members' weights and arithmetic, and the largest of their workspaces. It reads what comes
  * from outside and writes what is read outside or by nobody. What passes between members is neither written nor read
  * again:
+ *   flops     what the members state. One that states none adds none, unless it is a product or a convolution: then
+ *             nobody knows the sum, and the cost model works the product out of its sizes;
  *   traffic   the members' sum less twice the tensors between them, and never below what crosses the boundary
- *             (tensors and weights);
+ *             (tensors and weights). A member that states none reads and writes its tensors and weights, or nothing
+ *             where it only looks at memory in another way; where no member states any, the fused one does neither;
  *   time_ns   for a device that all members were measured on: the members' sum less a launch for every member
  *             but one, less the time of the saved traffic at the device's bandwidth, and never below the slowest
  *             member. A device of which no figures are known keeps the plain sum.
@@ -16,6 +19,7 @@
 
 #include <moirai/cluster.h>
 #include "coarsen/coarsen.h"
+#include "cost/cost_class.h"
 
 #define LAUNCH_NS 5000.0
 #define SHARE_OF_BANDWIDTH 0.75
@@ -31,11 +35,14 @@ typedef struct fuser {
     size_t type_capacity;
 } fuser;
 
-/* What a fusion's members add up to. MOIRAI_UNKNOWN where one of them is unknown. */
+/* What a fusion's members add up to. */
 typedef struct total {
-    int64_t weight_bytes, workspace_bytes, flops, traffic_bytes;
-    int64_t inner_bytes;    /* tensors between members */
-    int64_t boundary_bytes; /* tensors that enter and leave */
+    int64_t weight_bytes, workspace_bytes;
+    int64_t flops;           /* MOIRAI_UNKNOWN where those of a product are */
+    int64_t traffic_bytes;   /* of all members, stated or not */
+    bool some_flops, stated; /* some member states its flops; its traffic */
+    int64_t inner_bytes;     /* tensors between members */
+    int64_t boundary_bytes;  /* tensors that enter and leave */
 } total;
 
 static int add_to(int64_t *sum, int64_t value, const char *what, const char *op)
@@ -132,17 +139,44 @@ static int member_weights(fuser *x, int32_t op, int32_t group, int32_t fused, to
     return rc;
 }
 
+static int member_flops(const moirai_graph *g, int32_t op, total *sum)
+{
+    int64_t flops = g->op_flops[op];
+
+    if (flops == MOIRAI_UNKNOWN && !cost_class_is_product(cost_class_of(g->op_type[op])))
+        return 0;
+    sum->some_flops = true;
+    return add_to(&sum->flops, flops, "flops", g->op_name[op]);
+}
+
+static int member_traffic(const moirai_graph *g, int32_t op, total *sum)
+{
+    const char *name = g->op_name[op];
+    int rc = 0;
+
+    if (g->op_traffic_bytes[op] != MOIRAI_UNKNOWN) {
+        sum->stated = true;
+        return add_to(&sum->traffic_bytes, g->op_traffic_bytes[op], "bytes of traffic", name);
+    }
+    if (cost_class_of(g->op_type[op]) == COST_CLASS_VIEW)
+        return 0;
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1] && !rc; e++)
+        rc = add_to(&sum->traffic_bytes, UTIL_MAX(g->tensor_bytes[g->op_in[e]], 0), "bytes of traffic", name);
+    for (int32_t e = g->op_out_off[op]; e < g->op_out_off[op + 1] && !rc; e++)
+        rc = add_to(&sum->traffic_bytes, UTIL_MAX(g->tensor_bytes[g->op_out[e]], 0), "bytes of traffic", name);
+    return rc ? rc : add_to(&sum->traffic_bytes, UTIL_MAX(g->op_weight_bytes[op], 0), "bytes of traffic", name);
+}
+
 static int member_add(fuser *x, int32_t op, int32_t group, int32_t fused, total *sum)
 {
     const moirai_graph *g = x->g;
-    const char *name = g->op_name[op];
     int rc = member_inputs(x, op, group, fused, sum);
 
     rc = rc ? rc : member_outputs(x, op, group, fused, sum);
     rc = rc ? rc : member_names(x, op, fused);
     rc = rc ? rc : member_weights(x, op, group, fused, sum);
-    rc = rc ? rc : add_to(&sum->flops, g->op_flops[op], "flops", name);
-    rc = rc ? rc : add_to(&sum->traffic_bytes, g->op_traffic_bytes[op], "bytes of traffic", name);
+    rc = rc ? rc : member_flops(g, op, sum);
+    rc = rc ? rc : member_traffic(g, op, sum);
     sum->workspace_bytes = UTIL_MAX(sum->workspace_bytes, g->op_workspace_bytes[op]);
     return rc;
 }
@@ -216,7 +250,11 @@ static int fusion_emit(fuser *x, int32_t group, int32_t last)
     if (rc)
         return rc;
     saved_bytes = 2 * (double)sum.inner_bytes;
-    if (sum.traffic_bytes != MOIRAI_UNKNOWN) {
+    if (!sum.some_flops)
+        sum.flops = MOIRAI_UNKNOWN;
+    if (!sum.stated) {
+        sum.traffic_bytes = MOIRAI_UNKNOWN;
+    } else if (sum.traffic_bytes != MOIRAI_UNKNOWN) {
         bool all = sum.inner_bytes > sum.traffic_bytes / 2;
 
         sum.traffic_bytes = UTIL_MAX(all ? 0 : sum.traffic_bytes - 2 * sum.inner_bytes, sum.boundary_bytes);
@@ -279,6 +317,8 @@ static int settings_copy(moirai_graph_builder *b, const moirai_graph *g)
         rc = moirai_graph_builder_dim(b, g->dim[i]);
     for (int32_t i = 0; i < g->n_shapes && !rc; i++)
         rc = moirai_graph_builder_shape(b, g->shape[i]);
+    for (int32_t i = 0; i < g->n_assumed && !rc; i++)
+        rc = moirai_graph_builder_assumed(b, g->assumed[i]);
     return rc;
 }
 

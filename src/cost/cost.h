@@ -11,6 +11,7 @@ struct moirai_cost_context {
     const moirai_cluster *c;
     const cost_fitted_set *set;          /* coefficients of the fitted model; not owned */
     bool tf32;                           /* fp32 products at the tf32 rate */
+    moirai_runtime runtime;              /* the one asked for */
     double *launch_ns;                   /* [device] what starting an operator costs there; 0: the model's own */
     uint8_t *op_class;                   /* [op], a cost_class */
     cost_shape *shape;                   /* [op], worked out once for all devices */
@@ -43,31 +44,25 @@ double cost_roofline_ns(double flops, double bytes, const moirai_device_type *f)
 double cost_roofline_work_ns(double flops, double bytes, double rate, const moirai_device_type *f);
 double cost_wave_ns(double ns, double flops, double bytes, const moirai_device_type *from,
                     const moirai_device_type *to);
-bool cost_fitted_applies(const moirai_device_type *f); /* a GPU with all figures known */
+bool cost_fitted_applies(const moirai_device_type *f); /* a device whose bandwidth and rate are known */
 /* With launches as they were when the fit's times were measured where `launch_ns` is 0. */
 double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f, double launch_ns);
-/* What passes before the operator's kernel works, in the fit's times. */
-double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op);
-/* The launch of the fit's times: that of an addition. */
+/* What passes before the operator's kernel works on that device of the plan. */
+double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op, int32_t device);
+/* The launch of the fit's times for the runtime at hand: that of an addition. */
 double cost_fitted_launch_ns(const moirai_cost_context *x);
 /* The time key from which wave scaling to `to` starts, MOIRAI_NONE if nothing was measured. */
 int32_t cost_origin(const moirai_cost_context *x, int32_t op, const moirai_device_type *to);
 
-/* What `auto` asks, best first: by the errors in docs/cost-models.md; the second row where the operator was measured on
- * another device of the plan. The first one's times are measured. */
+/* What `auto` asks, best first: by the errors in docs/cost-models.md. The first one's times are measured. */
 #define COST_BEST_FIRST 5
-extern const moirai_cost_model *const cost_best_first[2][COST_BEST_FIRST];
+extern const moirai_cost_model *const cost_best_first[COST_BEST_FIRST];
 
 /* ---- one scale per plan (cost_scale.c) ---- */
-typedef struct cost_scale cost_scale;
-int cost_scale_new(cost_scale **out, const moirai_cost_context *x);
-void cost_scale_free(cost_scale *s);
-/* The first device that fitted does not know, where it knows others; or MOIRAI_NONE. */
-int32_t cost_scale_unfitted(const moirai_cost_context *x);
 /* Times of an operator on all devices, row[device], and who gave them, used[device]. `mixed`: no one model knew all the
  * devices that were not measured. The device without any answer, or MOIRAI_NONE. */
-int32_t cost_scale_op(int64_t *row, const moirai_cost_model **used, bool *mixed, const cost_scale *s, int32_t op,
-                      const moirai_cost_model *model);
+int32_t cost_scale_op(int64_t *row, const moirai_cost_model **used, bool *mixed, const moirai_cost_context *x,
+                      int32_t op, const moirai_cost_model *model);
 
 /* Nearest whole nanosecond, clamped to what placers can sum up safely; MOIRAI_UNKNOWN for NaN. */
 int64_t cost_round_ns(double ns);

@@ -23,16 +23,21 @@ typedef struct type_class {
 static const type_class TYPES[] = {
     /* sorted: test_cost_types_are_sorted_and_found */
     K("abs", ADDU),
+    K("adaptiveavgpool2d", REDUCE),
     K("add", ADD),
     K("addmm", LINEAR),
+    K("amax", REDUCE),
     K("and", ADD),
     K("arange", MEMORY),
-    K("argmax", MEMORY),
-    K("argmin", MEMORY),
-    K("averagepool", MEMORY),
-    K("avgpool", MEMORY),
-    K("avgpool2d", MEMORY),
+    K("argmax", REDUCE),
+    K("argmin", REDUCE),
+    K("argsort", SORT),
+    K("averagepool", REDUCE),
+    K("avgpool", REDUCE),
+    K("avgpool2d", REDUCE),
     K("baddbmm", BMM),
+    K("batchednms", NMS),
+    K("batchednmsdynamictrt", NMS),
     K("batchnorm", MULU),
     K("batchnorm2d", MULU),
     K("batchnormalization", MULU),
@@ -59,11 +64,12 @@ static const type_class TYPES[] = {
     K("convtranspose", CONV),
     K("copy", MEMORY),
     K("cos", TANH),
-    K("cumsum", MEMORY),
+    K("cumsum", REDUCE),
     K("dense", LINEAR),
     K("depthtospace", MEMORY),
     K("div", DIV),
     K("dropout", VIEW),
+    K("efficientnmstrt", NMS),
     K("einsum", BMM),
     K("elu", TANH),
     K("embedding", MEMORY),
@@ -79,13 +85,15 @@ static const type_class TYPES[] = {
     K("gather", MEMORY),
     K("gatherelements", MEMORY),
     K("gathernd", MEMORY),
+    K("gathertopk", MEMORY),
     K("gelu", GELU),
     K("gemm", LINEAR),
     K("getitem", VIEW),
-    K("globalaveragepool", MEMORY),
-    K("globalmaxpool", MEMORY),
+    K("globalaveragepool", REDUCE),
+    K("globalmaxpool", REDUCE),
     K("greater", ADD),
     K("greaterorequal", ADD),
+    K("gridsample", MEMORY),
     K("groupnorm", LN),
     K("groupnormalization", LN),
     K("hardsigmoid", RELU),
@@ -107,12 +115,15 @@ static const type_class TYPES[] = {
     K("max", ADD),
     K("maxpool", MEMORY),
     K("maxpool2d", MEMORY),
-    K("mean", MEMORY),
+    K("mean", REDUCE),
     K("min", ADD),
     K("mish", TANH),
     K("mod", DIV),
     K("mul", MUL),
     K("neg", MULU),
+    K("nms", NMS),
+    K("nonmaxsuppression", NMS),
+    K("nonzero", SORT),
     K("not", MULU),
     K("onehot", MEMORY),
     K("or", ADD),
@@ -124,11 +135,15 @@ static const type_class TYPES[] = {
     K("quickgelu", GELU),
     K("range", MEMORY),
     K("reciprocal", DIVU),
-    K("reducel2", MEMORY),
-    K("reducemax", MEMORY),
-    K("reducemean", MEMORY),
-    K("reducemin", MEMORY),
-    K("reducesum", MEMORY),
+    K("reducel1", REDUCE),
+    K("reducel2", REDUCE),
+    K("reducelogsumexp", REDUCE),
+    K("reducemax", REDUCE),
+    K("reducemean", REDUCE),
+    K("reducemin", REDUCE),
+    K("reduceprod", REDUCE),
+    K("reducesum", REDUCE),
+    K("reducesumsquare", REDUCE),
     K("relu", RELU),
     K("relu6", RELU),
     K("repeat", MEMORY),
@@ -136,6 +151,7 @@ static const type_class TYPES[] = {
     K("resize", MEMORY),
     K("rmsnorm", LN),
     K("rmsnormalization", LN),
+    K("roialign", MEMORY),
     K("roll", MEMORY),
     K("round", ADDU),
     K("rsqrt", DIVU),
@@ -156,6 +172,7 @@ static const type_class TYPES[] = {
     K("softmax", SOFTMAX),
     K("softplus", TANH),
     K("softsign", DIVU),
+    K("sort", SORT),
     K("spacetodepth", MEMORY),
     K("split", VIEW),
     K("sqrt", DIVU),
@@ -167,13 +184,15 @@ static const type_class TYPES[] = {
     K("tanh", TANH),
     K("tile", MEMORY),
     K("to", VIEW),
-    K("topk", MEMORY),
+    K("topk", SORT),
     K("transpose", VIEW),
     K("tril", MEMORY),
     K("trilu", MEMORY),
     K("triu", MEMORY),
+    K("trtbatchednms", NMS),
     K("truediv", DIV),
     K("type", VIEW),
+    K("unique", SORT),
     K("unsqueeze", VIEW),
     K("upsample", MEMORY),
     K("view", VIEW),
@@ -183,8 +202,9 @@ static const type_class TYPES[] = {
 #undef K
 
 static const char *const NAMES[COST_CLASS_COUNT] = {
-    "add",  "addu",    "mul", "mulu",   "div", "divu", "pow",    "powu", "relu",    "tanh",
-    "gelu", "softmax", "ln",  "linear", "bmm", "conv", "memory", "view", "unknown",
+    "add",       "addu",   "mul",     "mulu", "div",    "divu", "pow",     "powu",   "relu",
+    "tanh",      "gelu",   "softmax", "ln",   "linear", "bmm",  "conv",    "direct", "grouped",
+    "depthwise", "memory", "reduce",  "sort", "nms",    "view", "unknown",
 };
 
 /* Which member of a fused operator decides: matrix products, then kernels that go over their input twice, ... */
@@ -193,12 +213,18 @@ static int weight_of_class(cost_class k)
     switch (k) {
     case COST_CLASS_LINEAR:
     case COST_CLASS_BMM:
-    case COST_CLASS_CONV: return 5;
+    case COST_CLASS_CONV:
+    case COST_CLASS_DIRECT:
+    case COST_CLASS_GROUPED:
+    case COST_CLASS_DEPTHWISE: return 5;
     case COST_CLASS_SOFTMAX:
-    case COST_CLASS_LN: return 4;
+    case COST_CLASS_LN:
+    case COST_CLASS_SORT:
+    case COST_CLASS_NMS: return 4;
     case COST_CLASS_UNKNOWN: return 1;
     case COST_CLASS_VIEW: return 0;
-    case COST_CLASS_MEMORY: return 2;
+    case COST_CLASS_MEMORY:
+    case COST_CLASS_REDUCE: return 2;
     default: return 3;
     }
 }
@@ -237,6 +263,11 @@ cost_class cost_class_of(const char *type)
     }
 }
 
+bool cost_class_is_product(cost_class k)
+{
+    return weight_of_class(k) == 5;
+}
+
 const char *cost_class_name(cost_class k)
 {
     return k < COST_CLASS_COUNT ? NAMES[k] : "unknown";
@@ -244,7 +275,7 @@ const char *cost_class_name(cost_class k)
 
 cost_class cost_class_find(const char *name)
 {
-    for (int k = 0; k < COST_CLASS_MEASURED; k++)
+    for (int k = 0; k < COST_CLASS_TABLE; k++)
         if (!strcasecmp(name, NAMES[k]))
             return (cost_class)k;
     return COST_CLASS_UNKNOWN;

@@ -2,7 +2,9 @@
 #ifndef MOIRAI_COST_COST_CLASS_H
 #define MOIRAI_COST_COST_CLASS_H
 
-/* The first sixteen are those of the measured times, by the names used there. */
+#include <stdbool.h>
+
+/* The first sixteen are those of tables of measured times, by the names used there. */
 typedef enum cost_class {
     COST_CLASS_ADD,
     COST_CLASS_ADDU,
@@ -19,21 +21,30 @@ typedef enum cost_class {
     COST_CLASS_LN,
     COST_CLASS_LINEAR,
     COST_CLASS_BMM,
-    COST_CLASS_CONV,
-    COST_CLASS_MEMORY, /* kernels that only move data: copies, gathers, pooling, reductions */
-    COST_CLASS_VIEW,   /* no kernel at all: another look at the same memory */
+    COST_CLASS_CONV,      /* 3 x 3 of stride 1, which may go by Winograd; others become one of the next three */
+    COST_CLASS_DIRECT,    /* other convolutions: 1 x 1, strided, large kernels */
+    COST_CLASS_GROUPED,   /* several products side by side, narrow ones */
+    COST_CLASS_DEPTHWISE, /* a channel each */
+    COST_CLASS_MEMORY,    /* kernels that only move data: copies, gathers, max pooling */
+    COST_CLASS_REDUCE,    /* fewer numbers than were read, or neighbours summed up: sums, means, average pooling */
+    COST_CLASS_SORT,      /* by rank: TopK */
+    COST_CLASS_NMS,       /* boxes against boxes */
+    COST_CLASS_VIEW,      /* no kernel at all: another look at the same memory */
     COST_CLASS_UNKNOWN,
     COST_CLASS_COUNT
 } cost_class;
 
-#define COST_CLASS_MEASURED 16 /* classes with measured times */
+#define COST_CLASS_TABLE 16                 /* classes that a table of measured times may name */
+#define COST_CLASS_MEASURED COST_CLASS_VIEW /* classes with coefficients */
 
 /* The class of a type. A fused type ("Conv+BatchNormalization+Relu") has the class of its heaviest member: the
  * first matrix product or convolution, else the first of the heaviest kind among the rest. Case and '_', '-', ' ' do
  * not matter. */
 cost_class cost_class_of(const char *type);
 const char *cost_class_name(cost_class k);
-/* The class of a name in the measured times ("addu"), COST_CLASS_UNKNOWN if none. */
+/* A matrix product or a convolution: kernels whose flops decide. */
+bool cost_class_is_product(cost_class k);
+/* The class of a name in a table of measured times ("addu"), COST_CLASS_UNKNOWN if none. */
 cost_class cost_class_find(const char *name);
 /* The first type of the table that is out of order, NULL if it is sorted: for the tests. */
 const char *cost_class_unsorted(void);

@@ -1,9 +1,8 @@
 /* `fitted`: our own model, fitted to measured times (formulas: fitted_formula.c; the fit: fit_solve.c).
  *
- * What was not measured, borrows: kernels that only move data are streamed like a product with a scalar (one tensor
- * read, one written); a view costs half a launch, the host's share without a kernel; unknown types stream their traffic
- * and compute at the roofline's rate. It speaks of GPUs only: devices with all figures known and at least 32 cores per
- * SM. */
+ * It speaks of every device with a bandwidth and a rate; figures that are missing (cache, power) limit nothing and help
+ * nothing. A view costs half a launch, the host's share without a kernel; unknown types stream their traffic like a
+ * copy and compute at the roofline's rate. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,50 +15,63 @@ const cost_fitted_set cost_fitted_shipped = {{
 
 bool cost_fitted_applies(const moirai_device_type *f)
 {
-    return f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0 && f->sm > 0 && f->clock_mhz > 0 && f->cores_per_sm >= 32;
+    return f->bandwidth_gb_s > 0 && f->gflops_fp32 > 0;
+}
+
+static bool by_tensorrt(const moirai_cost_context *x)
+{
+    return x->runtime == MOIRAI_RUNTIME_TENSORRT;
 }
 
 double cost_fitted_launch_ns(const moirai_cost_context *x)
 {
-    return x->set->c[COST_CLASS_ADD][0];
+    return x->set->c[COST_CLASS_ADD][by_tensorrt(x) ? COST_TRT_HOST : COST_HOST];
 }
 
-double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op)
+static bool is_view(const cost_shape *s)
 {
-    cost_shape s = x->shape[op];
-    if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
-        return cost_fitted_launch_ns(x) / 2;
-    const double *c = x->set->c[s.k < COST_CLASS_MEASURED ? s.k : COST_CLASS_MULU];
-    return UTIL_MAX(c[0], c[1]);
+    return s->k == COST_CLASS_VIEW && !(s->bytes > 0);
 }
 
-/* A class with the launches of another runtime. Host and start, the first two coefficients of every class, are both
- * what passes before a kernel works; what a runtime saves of an addition's, it is taken to save of every class's, in
- * proportion. */
-double cost_fitted_launched_ns(const double *c, const cost_shape *s, const moirai_device_type *f, double share)
+static cost_class class_of(const cost_shape *s)
 {
-    double own[COST_FITTED_COEFFICIENTS];
-    memcpy(own, c, sizeof own);
-    own[0] *= share;
-    own[1] *= share;
-    return cost_fitted_ns(own, s, f);
+    return s->k < COST_CLASS_MEASURED ? s->k : COST_CLASS_MEMORY;
+}
+
+/* Processors have no queue to start a kernel in: a launch, and the work begins. */
+static cost_head head_of(const moirai_cost_context *x, cost_class k, bool processor, double launch_ns)
+{
+    const double *add = x->set->c[COST_CLASS_ADD];
+    cost_head h = cost_head_planned(x->set->c[k], add, launch_ns, by_tensorrt(x));
+    if (processor)
+        h = (cost_head){0, launch_ns > 0 ? launch_ns : cost_fitted_launch_ns(x), 1, COST_RUN_NETWORK};
+    return h;
+}
+
+double cost_fitted_start_ns(const moirai_cost_context *x, int32_t op, int32_t device)
+{
+    const cost_shape *s = &x->shape[op];
+    double launch = x->launch_ns[device] > 0 ? x->launch_ns[device] : cost_fitted_launch_ns(x);
+    if (is_view(s))
+        return launch / 2;
+    cost_head h = head_of(x, class_of(s), x->c->device[device].figures.processor, launch);
+    return UTIL_MAX(h.host_ns, h.start_ns);
 }
 
 double cost_fitted_op(const moirai_cost_context *x, int32_t op, const moirai_device_type *f, double launch_ns)
 {
     cost_shape s = x->shape[op];
-    s.rate = cost_rate(x, s.k, f);
-    const double(*c)[COST_FITTED_COEFFICIENTS] = x->set->c;
-    double share = launch_ns > 0 ? launch_ns / cost_fitted_launch_ns(x) : 1;
-    if (s.k < COST_CLASS_MEASURED)
-        return cost_fitted_launched_ns(c[s.k], &s, f, share);
-    if (s.k == COST_CLASS_VIEW && !(s.bytes > 0))
-        return cost_fitted_launch_ns(x) / 2 * share;
+    double launch = launch_ns > 0 ? launch_ns : cost_fitted_launch_ns(x);
+    if (is_view(&s))
+        return launch / 2;
     bool unknown = s.k == COST_CLASS_UNKNOWN;
-    s.k = COST_CLASS_MULU;
-    double ns = cost_fitted_launched_ns(c[COST_CLASS_MULU], &s, f, share);
-    double least = unknown ? cost_roofline_work_ns((double)cost_flops(x, op), s.bytes, f->gflops_fp32, f) : 0;
-    return UTIL_MAX(ns, least + (unknown ? (launch_ns > 0 ? launch_ns : COST_ROOFLINE_LAUNCH_NS) : 0));
+    s.rate = cost_rate(x, s.k, f);
+    s.k = class_of(&s);
+    cost_head h = head_of(x, s.k, f->processor, launch_ns);
+    double ns = cost_fitted_ns(x->set->c[s.k], &s, f, &h);
+    if (unknown)
+        ns = UTIL_MAX(ns, launch + cost_roofline_work_ns((double)cost_flops(x, op), s.bytes, f->gflops_fp32, f));
+    return ns;
 }
 
 static int64_t fitted_ns(const moirai_cost_context *x, int32_t op, int32_t device)

@@ -25,6 +25,8 @@ double cost_roofline_ns(double flops, double bytes, const moirai_device_type *f)
 double cost_rate(const moirai_cost_context *x, cost_class k, const moirai_device_type *f)
 {
     double rate = f->gflops_fp32;
+    if (x->g->element_bytes == 8) /* half as many lanes: what processors and data-centre GPUs have */
+        return rate / 2;
     if (k != COST_CLASS_LINEAR && k != COST_CLASS_BMM && k != COST_CLASS_CONV)
         return rate;
     if (x->g->element_bytes == 2)

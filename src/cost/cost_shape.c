@@ -9,8 +9,10 @@
  *                           a column are a scale or the like: a product of two tensors)
  *   product of two tensors  b = I1 I2 O / F^2, depth = F / O, m = I1 / (b depth), n = I2 / (b depth); without flops the
  *                           batch can't be known, and attention's usual inner dimension, 64, is assumed
- *   convolution             depth = F / O, n = W / depth, m = O / n; k^2 = depth m / I tells 3 x 3 of stride 1 from the
- *                           rest, which are costed as their implicit product; without flops a 3 x 3 kernel is assumed
+ *   convolution             depth = F / O, n = W / depth, m = O / n; k^2 / (groups stride^2) = depth m / I tells 3 x 3
+ *                           of stride 1 (9), 1 x 1 of any stride (1, 1/4, 1/9, ...), a channel each (depth is the
+ *                           kernel: 9, 25, 49) and groups (less than 1 otherwise: 3 x 3 is taken); without flops a
+ *                           3 x 3 kernel is assumed. Dilation does not show in sizes
  *   softmax, norms          row = weights / 2 for a norm with weights, else n of the product that the rows come from,
  *                           found by walking back through operators that keep the size; else 512
  *
@@ -88,11 +90,13 @@ static void sizes_of(sizes *z, const moirai_cost_context *x, int32_t op, double 
         z->in[0] = z->in[1] = UTIL_MAX(rest, 0) / 2;
 }
 
-/* n of a product with weights: with a bias where that comes out whole and the other does not. */
-static double columns(double weights, double depth)
+/* n of a product with weights: with a bias where n and m both come out whole and without it they do not. 1024 x 257
+ * weights are 1024 columns of 256 and a bias, though 1028 x 256 as well: but 1028 divides no output of 1024 columns. */
+static double columns(const sizes *z, double depth)
 {
-    double plain = weights / depth, bias = weights / (depth + 1);
-    return !is_whole(plain) && is_whole(bias) ? bias : plain;
+    double plain = z->weights / depth, bias = z->weights / (depth + 1);
+    bool without = is_whole(plain) && is_whole(z->out / plain), with = is_whole(bias) && is_whole(z->out / bias);
+    return with && !without ? bias : plain;
 }
 
 static void product_with_weights(cost_shape *s, const sizes *z)
@@ -100,7 +104,7 @@ static void product_with_weights(cost_shape *s, const sizes *z)
     double m;
     if (z->flops_half > 0) {
         s->depth = z->flops_half / z->out;
-        m = s->k == COST_CLASS_LINEAR && z->in[0] > 0 ? z->in[0] / s->depth : z->out / columns(z->weights, s->depth);
+        m = s->k == COST_CLASS_LINEAR && z->in[0] > 0 ? z->in[0] / s->depth : z->out / columns(z, s->depth);
     } else {
         double plain = sqrt(z->in[0] * z->out / z->weights);
         double bias = (z->out + sqrt(z->out * z->out + 4 * z->weights * z->out * z->in[0])) / (2 * z->weights);
@@ -123,15 +127,37 @@ static void product_of_two(cost_shape *s, const sizes *z)
     s->n = z->in[1] / (s->b * s->depth);
 }
 
+/* 1 x 1 of stride 1, 2, 3, 4. */
+static bool is_pointwise(double kernel)
+{
+    for (int stride = 1; stride <= 4; stride++)
+        if (fabs(kernel * stride * stride - 1) < 0.03)
+            return true;
+    return false;
+}
+
+static bool is_one_channel(double depth)
+{
+    return depth == 9 || depth == 25 || depth == 49 || depth == 81 || depth == 121 || depth == 169 || depth == 961;
+}
+
 static void convolution(cost_shape *s, sizes *z)
 {
     if (!(z->flops_half > 0))
         z->flops_half = 3 * sqrt(z->in[0] * z->out * z->weights);
     product_with_weights(s, z);
     double kernel = s->depth * s->m / z->in[0];
-    s->is_3x3 = kernel > 8 && kernel < 10;
-    if (!s->is_3x3)
-        s->k = COST_CLASS_LINEAR;
+    s->k = COST_CLASS_DIRECT;
+    if (is_one_channel(floor(s->depth + 0.5)) && !is_pointwise(kernel) && s->n > 1) {
+        s->k = COST_CLASS_DEPTHWISE;
+    } else if (kernel > 8 && kernel < 10) {
+        s->k = COST_CLASS_CONV;
+    } else if (kernel > 0 && kernel < 0.9 && !is_pointwise(kernel)) {
+        double groups = UTIL_MIN(UTIL_MAX(floor(9 / kernel + 0.5), 2), UTIL_MAX(s->n, 1));
+        s->k = COST_CLASS_GROUPED;
+        s->b = groups;
+        s->n /= groups;
+    }
 }
 
 /* Sizes that say nothing (no output, no operands) leave a stream of the operator's traffic. */
@@ -139,6 +165,7 @@ static void shape_of_product(cost_shape *s, const moirai_cost_context *x, int32_
 {
     sizes z;
     sizes_of(&z, x, op, s->bytes);
+    s->weight_bytes = UTIL_MIN(z.weights * z.element, s->bytes);
     s->k = s->k == COST_CLASS_CONV ? COST_CLASS_CONV : z.weights > 0 ? COST_CLASS_LINEAR : COST_CLASS_BMM;
     bool one = z.in[0] > 0 || z.flops_half > 0, two = z.in[0] > 0 && z.in[1] > 0;
     if (!(z.out > 0) || (s->k == COST_CLASS_BMM ? !two : !one || !(z.weights > 0))) {

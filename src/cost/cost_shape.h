@@ -11,9 +11,9 @@ typedef struct cost_shape {
     double element_bytes;
     double bytes; /* of device memory read and written at least, once each */
     double out_bytes;
+    double weight_bytes;   /* of `bytes`, those of weights: in a network they come from memory each time */
     double flops;          /* matrix products and convolutions only; 0 elsewhere */
     double b, m, n, depth; /* b products of m x depth by depth x n; a convolution is its implicit product */
-    bool is_3x3;           /* a convolution with a 3 x 3 kernel and stride 1 */
     double rate;           /* GFLOPS of products on the device at hand; 0: its fp32 rate */
     double rows, row;      /* softmax and norms: rows of `row` elements */
 } cost_shape;

@@ -63,6 +63,16 @@ double moirai_fit_coefficient(const moirai_fit *fit, int op_class, int index)
     return index >= 0 && index < moirai_fit_coefficient_count(op_class) ? fit->set.c[op_class][index] : 0;
 }
 
+/* As the coefficients have it, on a host whose launches are this share of theirs. */
+static double predicted(const moirai_fit *fit, const cost_fit_sample *s, double share)
+{
+    const double *c = fit->set.c[s->shape.k];
+    cost_head h = cost_head_measured(c, s->tensorrt);
+    h.host_ns *= share;
+    h.start_ns *= share;
+    return cost_fitted_ns(c, &s->shape, s->type, &h);
+}
+
 static bool same_shape(const cost_shape *a, const cost_shape *b)
 {
     return a->k == b->k && a->b == b->b && a->m == b->m && a->n == b->n && a->depth == b->depth && a->rows == b->rows &&
@@ -74,18 +84,18 @@ static bool same_shape(const cost_shape *a, const cost_shape *b)
  * a class. */
 static void measure_elsewhere(moirai_fit_error *out, const moirai_fit *fit, const cost_fit_sample *target)
 {
-    const double *c = fit->set.c[target->shape.k];
     const cost_fit_sample *nearest = NULL;
-    double own = cost_fitted_ns(c, &target->shape, target->type), sum = 0, best = INFINITY;
+    double own = predicted(fit, target, 1), sum = 0, best = INFINITY;
     int n = 0;
     for (size_t i = 0; i < fit->n; i++) {
         const cost_fit_sample *origin = &fit->sample[i];
-        if (origin->type == target->type || !same_shape(&origin->shape, &target->shape))
+        if (origin->type == target->type || origin->tensorrt != target->tensorrt ||
+            !same_shape(&origin->shape, &target->shape))
             continue;
         double distance = fabs(log(origin->type->bandwidth_gb_s / target->type->bandwidth_gb_s));
         nearest = distance < best ? origin : nearest;
         best = UTIL_MIN(best, distance);
-        sum += log(origin->ns * own / cost_fitted_ns(c, &origin->shape, origin->type));
+        sum += log(origin->ns * own / predicted(fit, origin, 1));
         n++;
     }
     if (!n)
@@ -102,7 +112,7 @@ static double launch_share(const moirai_fit *fit, const moirai_device_type *type
 {
     double least = INFINITY;
     for (size_t i = 0; i < fit->n; i++)
-        if (fit->sample[i].type == type && fit->sample[i].shape.k == COST_CLASS_ADD)
+        if (fit->sample[i].type == type && fit->sample[i].shape.k == COST_CLASS_ADD && !fit->sample[i].tensorrt)
             least = UTIL_MIN(least, fit->sample[i].ns);
     return isfinite(least) ? least / fit->set.c[COST_CLASS_ADD][0] : 1;
 }
@@ -116,9 +126,8 @@ void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_cla
         if ((int)s->shape.k != op_class || s->type != fit->device[device])
             continue;
         out->n++;
-        out->fitted += fabs(cost_fitted_ns(fit->set.c[op_class], &s->shape, s->type) / s->ns - 1);
-        out->fitted_launch +=
-            fabs(cost_fitted_launched_ns(fit->set.c[op_class], &s->shape, s->type, share) / s->ns - 1);
+        out->fitted += fabs(predicted(fit, s, 1) / s->ns - 1);
+        out->fitted_launch += fabs(predicted(fit, s, s->tensorrt ? 1 : share) / s->ns - 1);
         out->roofline += fabs(cost_roofline_ns(s->shape.flops, s->shape.bytes, s->type) / s->ns - 1);
         measure_elsewhere(out, fit, s);
     }
@@ -136,7 +145,7 @@ void moirai_fit_measure(moirai_fit_error *out, const moirai_fit *fit, int op_cla
 
 static int write_header(const moirai_fit *fit, const char *path)
 {
-    size_t size = 1 << 14, length = 0;
+    size_t size = 1 << 15, length = 0;
     char *text = util_alloc(size, 1);
     if (!text)
         return MOIRAI_EFAIL;
@@ -144,7 +153,7 @@ static int write_header(const moirai_fit *fit, const char *path)
                                "/* Written by `moirai fit`: do not edit. Order of classes and coefficients: %s */\n",
                                "cost_class.h, fitted_formula.c.");
     for (int k = 0; k < COST_CLASS_MEASURED; k++) {
-        length += (size_t)snprintf(text + length, size - length, "/* %-7s */ {", moirai_fit_class_name(k));
+        length += (size_t)snprintf(text + length, size - length, "/* %-9s */ {", moirai_fit_class_name(k));
         for (int j = 0; j < moirai_fit_coefficient_count(k); j++)
             length += (size_t)snprintf(text + length, size - length, "%s%.4g", j ? ", " : "", fit->set.c[k][j]);
         length += (size_t)snprintf(text + length, size - length, "},\n");

@@ -8,7 +8,7 @@
 #define COST_FIT_DEVICES 32
 
 struct moirai_fit {
-    size_t n;
+    size_t n, capacity;
     cost_fit_sample *sample;
     int64_t n_skipped;
     int n_devices;

@@ -1,4 +1,4 @@
-/* Measured times from a table of comma-separated values.
+/* Measured times from a table of comma-separated values, and from graphs whose operators were measured one by one.
  *
  * Columns go by name, in any order. A line that can't be used is skipped and counted, never fatal: profiles are noisy.
  * The first of several equal things wins nowhere: every line is a sample. O(length of the text). */
@@ -54,6 +54,7 @@ static bool shape_of_product(cost_shape *s, const line *l, const int *column)
     s->n = number(l, column, N);
     s->depth = number(l, column, K);
     s->out_bytes = FP32_BYTES * s->b * s->m * s->n;
+    s->weight_bytes = s->k == COST_CLASS_LINEAR ? FP32_BYTES * s->b * s->depth * s->n : 0;
     s->bytes = s->out_bytes + FP32_BYTES * s->b * s->depth * (s->m + s->n);
     return s->b * s->m * s->n * s->depth > 0;
 }
@@ -69,7 +70,9 @@ static bool shape_of_conv(cost_shape *s, const line *l, const int *column)
     s->m = batch * out_size * out_size;
     s->n = number(l, column, OUT_CHANNEL);
     s->depth = in * kernel * kernel;
-    s->is_3x3 = kernel == 3 && stride == 1;
+    if (kernel != 3 || stride != 1)
+        s->k = COST_CLASS_DIRECT;
+    s->weight_bytes = FP32_BYTES * s->n * s->depth;
     s->out_bytes = FP32_BYTES * s->m * s->n;
     s->bytes = s->out_bytes + FP32_BYTES * (batch * in * size * size + s->n * s->depth);
     return out_size >= 1 && s->n > 0;
@@ -95,7 +98,8 @@ static bool sample_of(cost_fit_sample *out, const line *l, const int *column)
     out->ns = number(l, column, LATENCY);
     s->k = cost_class_find(l->field[column[OP]]);
     s->element_bytes = FP32_BYTES;
-    if (!out->type || !cost_fitted_applies(out->type) || !(out->ns > 0) || s->k == COST_CLASS_UNKNOWN)
+    if (!out->type || out->type->processor || !cost_fitted_applies(out->type) || !(out->ns > 0) ||
+        s->k == COST_CLASS_UNKNOWN)
         return false;
     if (s->k != COST_CLASS_LINEAR && s->k != COST_CLASS_BMM && s->k != COST_CLASS_CONV)
         return shape_of_rows(s, l, column);
@@ -130,12 +134,11 @@ static int read_lines(moirai_fit *fit, char *text, const char *label)
 {
     int column[N_COLUMNS];
     line l;
-    size_t capacity = 0;
     char *p = cut(&l, text);
     int rc = read_header(column, &l, label);
     while (!rc && *p) {
         p = cut(&l, p);
-        if ((rc = util_grow(&fit->sample, &capacity, fit->n + 1, sizeof *fit->sample)))
+        if ((rc = util_grow(&fit->sample, &fit->capacity, fit->n + 1, sizeof *fit->sample)))
             return rc;
         if (sample_of(&fit->sample[fit->n], &l, column))
             add_device(fit, fit->sample[fit->n++].type);
@@ -180,6 +183,42 @@ int moirai_fit_read(moirai_fit **out, const char *path)
         return rc;
     rc = moirai_fit_parse(out, data, length, path);
     free(data);
+    return rc;
+}
+
+/* Every operator with a class and every device type that it was measured on. Views are no kernels. */
+static int add_graph(moirai_fit *fit, const moirai_graph *g)
+{
+    moirai_cluster *c;
+    moirai_cost_context *x = NULL;
+    int rc = moirai_cluster_synthetic(&c, "1x v100"); /* any: shapes do not hang on it */
+    rc = rc ? rc : cost_context_new(&x, g, c);
+    for (int64_t i = 0; !rc && i < (int64_t)g->n_ops * g->n_time_keys; i++) {
+        int32_t op = (int32_t)(i / g->n_time_keys), key = (int32_t)(i % g->n_time_keys);
+        const moirai_device_type *type = x->key_type[key];
+        const cost_shape *s = &x->shape[op];
+        if (g->time_ns[i] <= 0 || !type || type->processor || s->k >= COST_CLASS_MEASURED || !(s->bytes > 0)) {
+            fit->n_skipped++;
+            continue;
+        }
+        if ((rc = util_grow(&fit->sample, &fit->capacity, fit->n + 1, sizeof *fit->sample)))
+            break;
+        fit->sample[fit->n++] = (cost_fit_sample){*s, type, (double)g->time_ns[i], true};
+        add_device(fit, type);
+    }
+    cost_context_free(x);
+    moirai_cluster_free(c);
+    return rc;
+}
+
+int moirai_fit_add_graph(moirai_fit *fit, const char *path)
+{
+    moirai_graph *g;
+    int rc = moirai_graph_read(&g, path);
+    if (rc)
+        return rc;
+    rc = add_graph(fit, g);
+    moirai_graph_free(g);
     return rc;
 }
 

@@ -6,10 +6,13 @@
  * judged by. All coefficients are positive, so the search runs over their logarithms, clamped to the range that makes
  * sense; the Jacobian is by finite differences. No randomness, no threads: the same samples give the same numbers.
  *
+ * Times of an eager framework and of TensorRT are fitted together: kernels have the same coefficients but for one
+ * factor, launches have their own. What no sample speaks of stays where the search starts.
+ *
  * Launch costs are the host's and not the device's: one of the machines of the published measurements needs 1.7 times
  * as long as the others for every small kernel. So each device gets a host factor of its own while fitting, which
  * scales its host_ns and start_ns, and the lower median of the factors goes into the coefficients: the launch of an
- * ordinary host. Convolutions are long enough to do without.
+ * ordinary host. Convolutions are long enough to do without, and TensorRT's launches are alike on all machines.
  *
  * O(rounds x samples x coefficients^2): 50 to 300 ms a class for 1,500 samples. */
 #include <math.h>
@@ -27,7 +30,8 @@
 
 typedef struct problem {
     cost_class k;
-    int n_c, n_hosts; /* unknowns: coefficients, then host factors */
+    int n_c, n_hosts;                     /* unknowns: coefficients, then host factors */
+    bool fixed[COST_FITTED_COEFFICIENTS]; /* no sample speaks of it */
     const moirai_device_type *host[MAX_HOSTS];
     size_t n;
     const cost_fit_sample **sample; /* those that count */
@@ -44,7 +48,9 @@ static double residual(const double *theta, const problem *p, size_t i)
         c[0] *= factor;
         c[1] *= factor;
     }
-    return cost_fitted_ns(c, &p->sample[i]->shape, p->sample[i]->type) / p->sample[i]->ns - 1;
+    const cost_fit_sample *s = p->sample[i];
+    cost_head h = cost_head_measured(c, s->tensorrt);
+    return cost_fitted_ns(c, &s->shape, s->type, &h) / s->ns - 1;
 }
 
 static double loss(const double *theta, const problem *p)
@@ -67,7 +73,7 @@ static void linearise(const double *theta, const problem *p, double a[MAX_C][MAX
         double r = residual(theta, p, i), w = 1 / sqrt(1 + r * r / (KNEE * KNEE)), row[MAX_C] = {0}, near[MAX_C];
         memcpy(near, theta, sizeof near);
         for (int j = 0; j < n; j++) {
-            if (j >= p->n_c && j != p->n_c + p->sample_host[i])
+            if (j >= p->n_c ? j != p->n_c + p->sample_host[i] : p->fixed[j])
                 continue;
             near[j] = theta[j] + STEP;
             row[j] = (residual(near, p, i) - r) / STEP;
@@ -167,17 +173,30 @@ static void settle(double *c, const double *theta, const problem *p)
         c[j] = four_digits(exp(theta[j]) * (j < 2 ? reference : 1));
 }
 
-static int host_of(problem *p, const moirai_device_type *type)
+static int host_of(problem *p, const cost_fit_sample *s)
 {
-    if (p->k == COST_CLASS_CONV)
+    if (s->tensorrt || p->k == COST_CLASS_CONV || p->k == COST_CLASS_DIRECT)
         return -1;
     for (int h = 0; h < p->n_hosts; h++)
-        if (p->host[h] == type)
+        if (p->host[h] == s->type)
             return h;
     if (p->n_hosts == MAX_HOSTS)
         return -1;
-    p->host[p->n_hosts] = type;
+    p->host[p->n_hosts] = s->type;
     return p->n_hosts++;
+}
+
+/* Launches of a runtime that nobody measured stay, and so does the factor between the two runtimes' kernels. */
+static void fix_unspoken(problem *p)
+{
+    bool eager = false, tensorrt = false;
+    for (size_t i = 0; i < p->n; i++) {
+        eager |= !p->sample[i]->tensorrt;
+        tensorrt |= p->sample[i]->tensorrt;
+    }
+    p->fixed[COST_HOST] = p->fixed[COST_START] = !eager;
+    p->fixed[COST_TRT_HOST] = p->fixed[COST_TRT_START] = !tensorrt;
+    p->fixed[COST_TRT_SPEED] = !eager || !tensorrt;
 }
 
 bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size_t n, const moirai_device_type *without)
@@ -188,11 +207,12 @@ bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size
     p.sample_host = util_alloc(n, sizeof *p.sample_host);
     for (size_t i = 0; p.sample && p.sample_host && i < n; i++)
         if (sample[i].shape.k == k && sample[i].type != without) {
-            p.sample_host[p.n] = host_of(&p, sample[i].type);
+            p.sample_host[p.n] = host_of(&p, &sample[i]);
             p.sample[p.n++] = &sample[i];
         }
     bool any = p.n > 0;
     if (any) {
+        fix_unspoken(&p);
         for (int j = 0; j < p.n_c; j++)
             theta[j] = log(cost_fitted_coefficient_at(k, j)->start);
         descend(theta, &p);

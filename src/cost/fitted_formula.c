@@ -2,56 +2,73 @@
  *
  * What the measured times say, and what became of it:
  *
- * - A small kernel takes as long as its host needs to launch it, whatever the device: T = max(host, kernel), with a
- * soft corner. The floor is the host's (for an addition 26 us on three machines, 32 and 45 on two), so a fit must not
- * blame the device for it: see fit_solve.c.
- * - Streaming kernels (elementwise) are start + bytes / (share x bandwidth) with one share for all sizes: a straight
- * line over five decades, to 1 to 4 % on a device of its own.
- * - Softmax and norms also pay per row (a block of threads each), and more for rows that don't fit a block's registers.
- *   Blocks wait for memory while others compute: overlapped (root of the sum of squares).
- * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed to SMs in waves; the fastest tiling wins, as a library
- * would choose. A tile costs its depth plus a constant (filling the pipeline, writing the result); smaller tiles reach
- * a smaller share of the rate; few deep tiles are split along the depth. Operands and results cross the memory bus at
- *   their own shares, overlapped with arithmetic (root of the sum of squares). Products with more columns than rows are
- *   slower on every GPU of the measurements: a share of their own.
- * - Small cards (75 W) can't run long products at their clock: energy per operation x operations / board power is a
- *   second limit. It needs a while to bite: weight t / (t + warm).
+ * - A small kernel takes as long as its host needs to launch it, whatever the device: T = max(host, start + kernel),
+ *   with a soft corner. Host and start are the runtime's: an eager framework's 26 to 60 us, TensorRT's 7 us; what a
+ *   faster runtime saves of an addition, it saves of every class. A kernel of TensorRT is an eager one, faster by a
+ *   factor of its class.
+ * - Memory: what fits the L2 cache is read and written there, the rest at a share of the bandwidth. In a network weights
+ *   always come from memory.
+ * - Softmax and norms also pay per row, and more for rows that don't fit a block's registers: overlapped with memory
+ *   (root of the sum of squares).
+ * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed out in waves; the fastest tiling wins, as a library would
+ *   choose. What a wave goes to are units of a fixed rate, as many as make the device's: multiprocessors differ by their
+ *   number of cores and clock, units don't, and the measured times are met as well (10.3 against 11.2 %). A tile costs
+ *   its depth plus a constant; smaller tiles reach a smaller share of the rate; few deep tiles are split along the
+ *   depth. Memory is overlapped with arithmetic.
  * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel, or, where
- * the kernel is 3 x 3, Winograd's sixteen products of a ninth of the depth on a quarter of the pixels, which has to
- *   transform inputs, outputs and weights: the cheaper of the two, with a soft corner.
+ *   the kernel is 3 x 3, Winograd's sixteen products of a ninth of the depth on a quarter of the pixels, which has to
+ *   transform inputs, outputs and weights: the cheaper of the two, with a soft corner. Winograd's products need more
+ *   power than others: they meet the limit even in short bursts, and twice in a network. Groups and a channel each are memory at a small share of the bandwidth, and few
+ *   flops at a small share of the rate.
+ * - Sorting goes by compares, so many per byte, at the device's rate.
+ * - Small cards can't keep their clock: energy per operation x rate above the board's power lowers it, and since voltage
+ *   falls with the clock, by the square root of the excess only.
+ * - Processors: the same sums without tiles, with shares of rate and bandwidth that were measured on one.
  *
- * All coefficients are positive and have a meaning of their own; the table gives the range that makes sense.
- * O(1) per operator and device. */
+ * More rate, bandwidth, cache or power never makes any of it slower. All coefficients are positive and have a meaning of
+ * their own; the table gives the range that makes sense. O(1) per operator and device. */
 #include <math.h>
 #include "cost/fitted.h"
 #include "util/util.h"
 
-enum { HOST, START, BANDWIDTH_SHARE, ROW_CYCLES, LONG_ROW };
-static const cost_fitted_coefficient STREAM[] = {
-    {"host_ns", 28e3, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"bandwidth_share", 0.8, 0.05, 1.5}};
-static const cost_fitted_coefficient ROWS[] = {{"host_ns", 35e3, 1e3, 2e5},
-                                               {"start_ns", 20e3, 100, 1e5},
-                                               {"bandwidth_share", 0.6, 0.05, 3},
-                                               {"row_cycles", 300, 1, 1e5},
-                                               {"long_row_factor", 1.5, 0.5, 10}};
-
-enum { RATE_SHARE = 2, HALF_TILE, TILE_DEPTH, OUT_SHARE, IN_SHARE, WARM, WINOGRAD, WIDE = WINOGRAD };
-static const cost_fitted_coefficient PRODUCT[] = {
-    {"host_ns", 50e3, 1e3, 2e5},      {"start_ns", 20e3, 100, 1e5},  {"rate_share", 0.75, 0.05, 3},
-    {"half_tile_share", 0.9, 0.2, 1}, {"tile_depth", 30, 0.1, 2000}, {"out_share", 0.5, 0.02, 10},
-    {"in_share", 0.8, 0.02, 10},      {"warm_ns", 2e6, 1e3, 1e9},    {"wide_share", 0.9, 0.2, 2}};
-/* Here out_share is for inputs and results of Winograd's transforms, in_share for its weights. */
-static const cost_fitted_coefficient CONV[] = {
-    {"host_ns", 30e3, 1e3, 2e5},      {"start_ns", 5e4, 100, 8e4},   {"rate_share", 0.75, 0.05, 3},
-    {"half_tile_share", 0.9, 0.2, 1}, {"tile_depth", 30, 0.1, 2000}, {"transform_share", 0.5, 0.02, 10},
-    {"weight_share", 0.5, 0.02, 10},  {"warm_ns", 2e6, 1e3, 1e9},    {"winograd_share", 1, 0.05, 10}};
+#define HEAD \
+    {"host_ns", 3e4, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"trt_host_ns", 6800, 1e3, 4e4}, \
+        {"trt_start_ns", 3000, 100, 6e4}, \
+    { \
+        "trt_speed", 1, 0.3, 3 \
+    }
+enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW };
+static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
+static const cost_fitted_coefficient ROWS[] = {
+    HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"long_row_factor", 1.5, 0.5, 10}};
+enum { RATE_SHARE = COST_KERNEL + 1, HALF_TILE, TILE_DEPTH, WINOGRAD, TRANSFORM };
+static const cost_fitted_coefficient PRODUCT[] = {HEAD,
+                                                  {"bandwidth_share", 0.8, 0.4, 1.2},
+                                                  {"rate_share", 0.8, 0.2, 1.5},
+                                                  {"half_tile_share", 0.95, 0.5, 1},
+                                                  {"tile_depth", 30, 0.1, 2000}};
+static const cost_fitted_coefficient CONV[] = {HEAD,
+                                               {"bandwidth_share", 0.8, 0.5, 1.2},
+                                               {"rate_share", 0.85, 0.6, 1.2},
+                                               {"half_tile_share", 0.95, 0.5, 1},
+                                               {"tile_depth", 10, 0.1, 2000},
+                                               {"winograd_share", 0.8, 0.3, 3},
+                                               {"transform_share", 1, 0.1, 100}};
+static const cost_fitted_coefficient NARROW[] = {
+    HEAD, {"bandwidth_share", 0.5, 0.05, 1.2}, {"rate_share", 0.1, 0.005, 2}};
+static const cost_fitted_coefficient SORT[] = {HEAD, {"flops_per_byte", 3000, 1, 1e6}};
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
-/* Energy of an operation and all that goes with it at 12 nm: a V100's board power over its rate, 300 W / 15 TFLOPS. Not
- * fitted: only the two smallest cards meet this limit, and left to the times of one of them it misses the other by far.
- * docs/cost-models.md has the results with other values, which were known when this one was chosen. */
+
+/* Not fitted: only the two smallest cards of the measurements meet this limit, and left to the times of one of them it
+ * misses the other by far. A V100's board power over its rate, at 12 nm. */
 #define PJ_PER_FLOP 20
-#define DIRECT_SHARE 0.8 /* of bandwidth, for a convolution without transforms: it is never what limits */
+#define WARM_NS 2e6 /* a kernel of this length, repeated, is half of the way to the clock that power allows */
+/* The cache: tensors of up to this share of it stay, with a soft edge; its bandwidth is this share of the geometric mean
+ * of rate and bandwidth (P4, P100, V100, T4 in published microbenchmarks: 0.57 to 0.93). */
+#define CACHE_SHARE 0.85
+#define CACHE_SPEED 0.65
+#define UNIT_GFLOPS 180 /* 64 cores at 1.4 GHz; tensor cores are so many more of them */
 
 static const cost_fitted_coefficient *table(cost_class k, int *n)
 {
@@ -59,8 +76,13 @@ static const cost_fitted_coefficient *table(cost_class k, int *n)
     case COST_CLASS_SOFTMAX:
     case COST_CLASS_LN: *n = COUNT(ROWS); return ROWS;
     case COST_CLASS_LINEAR:
-    case COST_CLASS_BMM: *n = COUNT(PRODUCT); return PRODUCT;
+    case COST_CLASS_BMM:
+    case COST_CLASS_DIRECT: *n = COUNT(PRODUCT); return PRODUCT;
     case COST_CLASS_CONV: *n = COUNT(CONV); return CONV;
+    case COST_CLASS_GROUPED:
+    case COST_CLASS_DEPTHWISE: *n = COUNT(NARROW); return NARROW;
+    case COST_CLASS_SORT:
+    case COST_CLASS_NMS: *n = COUNT(SORT); return SORT;
     default: *n = COUNT(STREAM); return STREAM;
     }
 }
@@ -79,10 +101,47 @@ const cost_fitted_coefficient *cost_fitted_coefficient_at(cost_class k, int inde
     return index >= 0 && index < n ? t + index : NULL;
 }
 
-/* Energy per operation falls about with the process: 12 nm is the unit. */
-static double power_of(const moirai_device_type *f)
+/* ---- what passes before a kernel works ---- */
+
+cost_head cost_head_measured(const double *c, bool tensorrt)
 {
-    return f->watt > 0 && f->process_nm > 0 ? f->watt * 12 / f->process_nm : INFINITY;
+    if (tensorrt)
+        return (cost_head){c[COST_TRT_HOST], c[COST_TRT_START], c[COST_TRT_SPEED], COST_RUN_COOL};
+    return (cost_head){c[COST_HOST], c[COST_START], 1, COST_RUN_REPEATED};
+}
+
+/* Two launches were measured, an eager framework's and TensorRT's. Between them, between them; a faster one saves of
+ * every class what it saves of an addition, a slower host is slower in proportion. */
+cost_head cost_head_planned(const double *c, const double *add, double launch_ns, bool tensorrt)
+{
+    double slow = add[COST_HOST], fast = add[COST_TRT_HOST], launch = launch_ns;
+    cost_head h = {.speed = tensorrt ? c[COST_TRT_SPEED] : 1, .run = COST_RUN_NETWORK};
+    if (!(launch > 0))
+        launch = tensorrt ? fast : slow;
+    if (launch >= slow || !(fast < slow)) {
+        h.host_ns = c[COST_HOST] * launch / slow;
+        h.start_ns = c[COST_START] * launch / slow;
+    } else {
+        double way = UTIL_MAX(launch - fast, 0) / (slow - fast), saved = UTIL_MAX(fast - launch, 0);
+        h.host_ns = UTIL_MAX(c[COST_TRT_HOST] + way * (c[COST_HOST] - c[COST_TRT_HOST]) - saved, launch);
+        h.start_ns = UTIL_MAX(c[COST_TRT_START] + way * (c[COST_START] - c[COST_TRT_START]) - saved, 0);
+    }
+    return h;
+}
+
+/* ---- kernels ---- */
+
+/* max(a, b) with a soft corner, 6 % above it where both are equal; smooth, so that the fit sees a slope. */
+static double soft_max(double a, double b)
+{
+    double hi = UTIL_MAX(a, b), r = hi > 0 ? UTIL_MIN(a, b) / hi : 0, r3 = r * r * r, r6 = r3 * r3;
+    return hi * pow(1 + r6 * r6, 1.0 / 12);
+}
+
+static double soft_min(double a, double b)
+{
+    double lo = UTIL_MIN(a, b), r = UTIL_MAX(a, b) > 0 ? lo / UTIL_MAX(a, b) : 1;
+    return lo / sqrt(sqrt(1 + r * r * r * r));
 }
 
 static double rate_of(const cost_shape *s, const moirai_device_type *f)
@@ -90,89 +149,133 @@ static double rate_of(const cost_shape *s, const moirai_device_type *f)
     return s->rate > 0 ? s->rate : f->gflops_fp32;
 }
 
-/* max(a, b) with a soft corner, 6 % above it where both are equal; smooth, so that the fit sees a slope. */
-static double soft_max(double a, double b)
+/* The share of its clock that a device keeps. Tensor cores need less energy by as much as they are faster: they were
+ * built for the same power. */
+static double clock_share(const moirai_device_type *f)
 {
-    double hi = UTIL_MAX(a, b), r = UTIL_MIN(a, b) / hi, r3 = r * r * r, r6 = r3 * r3;
-    return hi * pow(1 + r6 * r6, 1.0 / 12);
+    if (!(f->watt > 0 && f->process_nm > 0))
+        return 1;
+    double needs = f->gflops_fp32 * PJ_PER_FLOP * 1e-3 * f->process_nm / 12;
+    return needs > f->watt ? sqrt(f->watt / needs) : 1;
 }
 
-static double soft_min(double a, double b)
+static double at_clock(double ns, const moirai_device_type *f, cost_run run)
 {
-    double lo = UTIL_MIN(a, b), r = lo / UTIL_MAX(a, b);
-    return lo / sqrt(sqrt(1 + r * r * r * r));
+    double limit = run == COST_RUN_COOL ? ns : ns / clock_share(f);
+    return run == COST_RUN_REPEATED ? ns + (limit - ns) * limit / (limit + WARM_NS) : limit;
 }
 
-static double stream_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+/* `bytes` of tensors that stay in the cache where they fit. */
+static double memory_ns(double bytes, double share, const moirai_device_type *f)
 {
-    return soft_max(c[HOST], c[START] + s->bytes / (c[BANDWIDTH_SHARE] * f->bandwidth_gb_s));
+    double slow = share * f->bandwidth_gb_s;
+    double fast = UTIL_MAX(CACHE_SPEED * sqrt(f->gflops_fp32 * f->bandwidth_gb_s), slow), stays = 0;
+    if (f->l2_mb > 0) {
+        double r = bytes / (CACHE_SHARE * 1e6 * f->l2_mb);
+        stays = 1 / (1 + r * r * r * r);
+    }
+    return bytes * (stays / fast + (1 - stays) / slow);
+}
+
+static double operands_ns(const cost_shape *s, double share, const moirai_device_type *f, cost_run run)
+{
+    if (run != COST_RUN_NETWORK)
+        return memory_ns(s->bytes, share, f);
+    return memory_ns(s->bytes - s->weight_bytes, share, f) + s->weight_bytes / (share * f->bandwidth_gb_s);
 }
 
 static double rows_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
-    double stream = s->bytes / (c[BANDWIDTH_SHARE] * f->bandwidth_gb_s);
+    double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
     if (s->row > 1024)
         stream *= c[LONG_ROW];
-    double rows = s->rows * c[ROW_CYCLES] * 1e3 / (f->sm * f->clock_mhz);
-    return soft_max(c[HOST], c[START] + sqrt(stream * stream + rows * rows));
+    return hypot(stream, s->rows * c[ROW_FLOPS] / f->gflops_fp32);
 }
 
-/* b products of m x depth by depth x n at this rate, by the best tiling. */
-static double tiles_ns(double b, double m, double n, double depth, double rate, const double *c,
+/* b products of m x depth by depth x n, by the best tiling: ns at a rate of 1 GFLOPS per device, at all of it. */
+static double tiles_ns(double b, double m, double n, double depth, const double *c, const cost_shape *s,
                        const moirai_device_type *f)
 {
-    double best = INFINITY, smaller_m = 1;
+    double rate = rate_of(s, f), units = UTIL_MAX(rate / UNIT_GFLOPS, 1), best = INFINITY, smaller_m = 1;
     for (int tm = 128; tm >= 32; tm /= 2, smaller_m /= c[HALF_TILE]) {
         double smaller = smaller_m;
         for (int tn = 128; tn >= 32; tn /= 2, smaller /= c[HALF_TILE]) {
             double tiles = b * ceil(m / tm) * ceil(n / tn);
-            double split = UTIL_MAX(1, UTIL_MIN(floor(f->sm / tiles), ceil(depth / 256)));
-            double waves = ceil(tiles * split / f->sm);
+            double split = UTIL_MAX(1, UTIL_MIN(floor(units / tiles), ceil(depth / 256)));
+            double waves = ceil(tiles * split / units);
             best = UTIL_MIN(best, waves * tm * tn * (depth / split + c[TILE_DEPTH]) * smaller);
         }
     }
-    return best * 2 * f->sm / rate;
+    return best * 2 * units / rate;
 }
 
-/* Tensor cores need less energy by as much as they are faster: they were built for the same power. */
-static double power_limited(double ns, double flops, const double *c, const cost_shape *s, const moirai_device_type *f)
+static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
-    double limit = flops * PJ_PER_FLOP * 1e-3 / power_of(f) * (f->gflops_fp32 / rate_of(s, f));
-    return limit > ns ? ns + (limit - ns) * limit / (limit + c[WARM]) : ns;
+    double rate = tiles_ns(s->b, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
+    return hypot(at_clock(rate, f, run), operands_ns(s, c[BANDWIDTH_SHARE], f, run));
 }
 
-static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
-    double rate = tiles_ns(s->b, s->m, s->n, s->depth, c[RATE_SHARE] * rate_of(s, f), c, f);
-    rate = power_limited(rate, s->flops, c, s, f);
-    if (s->n > s->m)
-        rate /= c[WIDE];
-    double bus = s->out_bytes / (c[OUT_SHARE] * f->bandwidth_gb_s) +
-                 UTIL_MAX(s->bytes - s->out_bytes, 0) / (c[IN_SHARE] * f->bandwidth_gb_s);
-    return soft_max(c[HOST], c[START] + sqrt(rate * rate + bus * bus));
+    double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, run);
+    double direct = tiles_ns(1, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
+    double winograd = tiles_ns(16, s->m / 4, s->n, s->depth / 9, c, s, f) / c[WINOGRAD];
+    direct = hypot(at_clock(direct, f, run), memory);
+    winograd /= run == COST_RUN_NETWORK ? clock_share(f) * clock_share(f) : clock_share(f);
+    winograd = hypot(winograd, memory) + s->bytes / (c[TRANSFORM] * f->bandwidth_gb_s);
+    return soft_min(direct, winograd);
 }
 
-static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+static double narrow_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
-    double weights = UTIL_MIN(s->n * s->depth * s->element_bytes, s->bytes), rest = s->bytes - weights;
-    double direct = tiles_ns(1, s->m, s->n, s->depth, c[RATE_SHARE] * rate_of(s, f), c, f);
-    direct = power_limited(direct, s->flops, c, s, f) + s->bytes / (DIRECT_SHARE * f->bandwidth_gb_s);
-    if (!s->is_3x3)
-        return soft_max(c[HOST], c[START] + direct);
-    double winograd = tiles_ns(16, s->m / 4, s->n, s->depth / 9, c[WINOGRAD] * rate_of(s, f), c, f);
-    winograd = power_limited(winograd, s->flops / 2.25, c, s, f) + rest / (c[OUT_SHARE] * f->bandwidth_gb_s) +
-               weights / (c[IN_SHARE] * f->bandwidth_gb_s);
-    return soft_max(c[HOST], c[START] + soft_min(direct, winograd));
+    return hypot(s->flops / (c[RATE_SHARE] * f->gflops_fp32), operands_ns(s, c[BANDWIDTH_SHARE], f, run));
 }
 
-double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+/* Shares of rate and bandwidth that a processor's kernels reach: ONNX Runtime's and PyTorch's on one core of a Xeon
+ * with AVX-512 (docs/cost-models.md). */
+static double processor_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
+    double rate = 1, bandwidth = 0.5;
+    switch (s->k) {
+    case COST_CLASS_LINEAR:
+    case COST_CLASS_BMM: rate = 0.6; break;
+    case COST_CLASS_CONV:
+    case COST_CLASS_DIRECT: rate = 0.45; break;
+    case COST_CLASS_GROUPED: rate = 0.1; break;
+    case COST_CLASS_DEPTHWISE: rate = 0.1, bandwidth = 0.15; break;
+    case COST_CLASS_TANH:
+    case COST_CLASS_GELU: bandwidth = 0.35; break;
+    case COST_CLASS_SOFTMAX:
+    case COST_CLASS_LN: bandwidth = 0.25; break;
+    case COST_CLASS_MEMORY: bandwidth = 0.35; break;
+    case COST_CLASS_REDUCE: bandwidth = 0.2; break;
+    case COST_CLASS_SORT:
+    case COST_CLASS_NMS: return s->bytes * UTIL_MIN(c[COST_KERNEL], 1000) / f->gflops_fp32;
+    default: break;
+    }
+    return hypot(s->flops / (rate * rate_of(s, f)), memory_ns(s->bytes, bandwidth, f));
+}
+
+static double kernel_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
+{
+    if (f->processor)
+        return processor_ns(c, s, f);
     switch (s->k) {
     case COST_CLASS_SOFTMAX:
     case COST_CLASS_LN: return rows_ns(c, s, f);
     case COST_CLASS_LINEAR:
-    case COST_CLASS_BMM: return product_ns(c, s, f);
-    case COST_CLASS_CONV: return conv_ns(c, s, f);
-    default: return stream_ns(c, s, f);
+    case COST_CLASS_BMM:
+    case COST_CLASS_DIRECT: return product_ns(c, s, f, run);
+    case COST_CLASS_CONV: return conv_ns(c, s, f, run);
+    case COST_CLASS_GROUPED:
+    case COST_CLASS_DEPTHWISE: return narrow_ns(c, s, f, run);
+    case COST_CLASS_SORT:
+    case COST_CLASS_NMS: return s->bytes * c[COST_KERNEL] / f->gflops_fp32;
+    default: return memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
     }
+}
+
+double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
+{
+    return soft_max(h->host_ns, h->start_ns + kernel_ns(c, s, f, h->run) / h->speed);
 }

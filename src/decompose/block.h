@@ -25,6 +25,8 @@ typedef struct decompose_block {
 
 int decompose_block_new(decompose_block **out, const moirai_problem *p, const decompose_cuts *s, int32_t block);
 void decompose_block_free(decompose_block *b);
+/* Its components and their kinds (block_components.c): the last step of decompose_block_new. */
+int decompose_block_components(decompose_block *b);
 
 /* Restrict entry and exit to devices a and b (ignored where the block has none). */
 void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_device);

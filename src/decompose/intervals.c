@@ -3,7 +3,7 @@
  * Take any operators c(1), c(2), ... of which each precedes the next. What follows c(i) and precedes c(i+1) happens
  * between the finish of the one and the start of the other: their *interval*. No cut is needed for that. Operators
  * in no interval float; without them (decompose/spine.h) every c(i) is a cut, so that all that is proven of blocks
- * between cuts holds of intervals (docs/optimality.md, 2.2).
+ * between cuts holds of intervals (docs/theory.md, Lemma 9).
  *
  * A good chain has intervals that are small enough to be searched to the end and that hold most of what goes on in
  * their time. Its worth is the sum over its intervals of an estimate of their length: the longest path through the
@@ -204,13 +204,12 @@ int decompose_intervals_new(decompose_intervals **out, const moirai_problem *p, 
 
 /* ---- the chain ---- */
 
-static double worth(const decompose_intervals *x, const interval *v, const decompose_interval_taste *taste,
-                    util_rng *rng)
+static double worth(const decompose_intervals *x, const interval *v, const decompose_interval_rule *rule, util_rng *rng)
 {
-    double more = UTIL_MAX(v->path, v->work), less = UTIL_MIN(v->path, v->work), value = more + taste->both * less;
-    if (taste->noise > 0)
-        value *= 1 + taste->noise * (util_rng_real(rng) - 0.5);
-    return v->to < x->n ? value + x->least[v->to] - taste->jump * x->jump[v->to] : value;
+    double more = UTIL_MAX(v->path, v->work), less = UTIL_MIN(v->path, v->work), value = more + rule->both * less;
+    if (rule->noise > 0)
+        value *= 1 + rule->noise * (util_rng_real(rng) - 0.5);
+    return v->to < x->n ? value + x->least[v->to] - rule->jump * x->jump[v->to] : value;
 }
 
 int32_t decompose_intervals_between(const decompose_intervals *x, int32_t from, int32_t to)
@@ -267,7 +266,7 @@ void decompose_intervals_outside(const decompose_intervals *x, int32_t from, int
         floating[from] = false;
 }
 
-int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_taste *taste, bool *on_chain,
+int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_rule *rule, bool *on_chain,
                                bool *floating)
 {
     size_t n = (size_t)x->n;
@@ -279,13 +278,13 @@ int decompose_intervals_choose(const decompose_intervals *x, const decompose_int
         return MOIRAI_EFAIL;
     }
     util_rng rng;
-    util_rng_seed(&rng, taste->seed);
+    util_rng_seed(&rng, rule->seed);
     for (size_t z = 1; z < n + 2; z++)
         from[z] = -2;
     for (size_t i = 0; i < x->n_list; i++) { /* by rising `from`: what leads there is settled */
         const interval *v = &x->list[i];
-        double value = best[v->from + 1] + worth(x, v, taste, &rng);
-        if (v->n_ops > taste->most_ops || (from[v->to + 1] != -2 && value <= best[v->to + 1]))
+        double value = best[v->from + 1] + worth(x, v, rule, &rng);
+        if (v->n_ops > rule->most_ops || (from[v->to + 1] != -2 && value <= best[v->to + 1]))
             continue;
         best[v->to + 1] = value;
         from[v->to + 1] = v->from;

@@ -26,7 +26,7 @@
 #define LARGE_OPS 48     /* and so do blocks of fewer operators */
 #define FLOAT_COST 0.25
 #define MOST_FLOATING 0.35 /* of the work: the bound does not see it */
-#define MOST_SETS 64       /* that are looked at */
+#define MOST_SETS 64       /* that are tried */
 
 typedef struct finder {
     const moirai_problem *p;
@@ -162,10 +162,10 @@ static int by_falling_apart(const void *a, const void *b, void *data)
 static int choose(int32_t *n_best, finder *x, double whole)
 {
     const moirai_problem *p = x->p;
-    double best = 0.5 * whole, work = 0, looked_at = 0;
-    int32_t n = 0, looks = 0;
+    double best = 0.5 * whole, work = 0, tried_work = 0;
+    int32_t n = 0, tried = 0;
     *n_best = 0;
-    while (n < p->n_ops && looks < MOST_SETS) {
+    while (n < p->n_ops && tried < MOST_SETS) {
         int64_t apart = x->apart[x->by_apart[n]];
         for (; n < p->n_ops && x->apart[x->by_apart[n]] == apart; n++) {
             x->floating[x->by_apart[n]] = true;
@@ -173,10 +173,10 @@ static int choose(int32_t *n_best, finder *x, double whole)
         }
         if (apart == 0 || work > MOST_FLOATING)
             break;
-        if (looks && work - looked_at < MOST_FLOATING / MOST_SETS / 2)
+        if (tried && work - tried_work < MOST_FLOATING / MOST_SETS / 2)
             continue; /* hardly another set */
-        looked_at = work;
-        looks++;
+        tried_work = work;
+        tried++;
         double squares, largest;
         int rc = judge(&squares, &largest, x);
         if (rc)

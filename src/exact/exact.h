@@ -1,4 +1,4 @@
-/* The own exact search: branch and bound over devices and orders, in whole nanoseconds (docs/exact.md).
+/* The own exact search: branch and bound over devices and orders, in whole nanoseconds (docs/theory.md, 8).
  *
  * Alone it is the placer `exact`; as a call it serves whoever has a small problem, or a block of a larger one, and
  * wants the best plan, or the proof that none beats a given makespan. Private to the library. */
@@ -30,7 +30,7 @@ typedef struct exact_options {
     const exact_link *link; /* what is known of distances (exact_link.c); NULL: nothing. Not used for a tree */
     int32_t n_links;
     /* Refute below_ns by rules that a certificate can repeat, and write the tree down: heads and tails along edges, one
-     * machine at a time; no symmetry, no shares, no groups, no memory (docs/certificate.md, "Searches"). At most so many
+     * machine at a time; no symmetry, no groups, no memory (docs/certificate.md, "Searches"). At most so many
      * numbers; 0: search as ever. Wants below_ns and proven_ns. */
     size_t most_tree;
     moirai_progress_fn progress; /* or NULL */

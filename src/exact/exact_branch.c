@@ -9,7 +9,7 @@
  *  - a mirror of the graph (exact_mirror.c) that takes operator i to j, with the same devices left for each exchanged
  * pair here: once i on a has been searched, a plan with i on b and j on a is the image of one that was seen, so j loses
  * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
- * those its device sets allow, so the two can be mixed freely (docs/exact.md, "Symmetry"). */
+ * those its device sets allow, so the two can be mixed freely (docs/theory.md, Lemma 43). */
 #include "exact/exact_search.h"
 
 #define NO_SLACK 0.01 /* of the target: slacks below that are the same */

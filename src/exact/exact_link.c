@@ -9,7 +9,7 @@
  *
  * and tails the same from the other end. So the search of a long interval begins where those of its parts have ended,
  * and is about what goes on between them. A link is a fact about plans, not a rule that takes plans away: symmetry and
- * the meaning of a node stay as they are (docs/exact.md, "Links").
+ * the meaning of a node stay as they are (docs/theory.md, Lemma 38).
  *
  * Complexity: O(K^2) for each link and pass. */
 #include "exact/exact_search.h"

@@ -182,7 +182,8 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
     if (!select_pairs(s, job, n, &moved))
         return false;
     int64_t lb = preemptive(s, job, n);
-    if (lb < s->below_ns && !moved && !s->plain && !roomy(s, job, n, lb)) {
+    if (lb < s->below_ns && !moved && !s->plain && !util_off(&s->o->stop, UTIL_METHOD_EDGE_FINDING) &&
+        !roomy(s, job, n, lb)) {
         if (!exact_edges(s, job, n, &moved))
             return false;
         lb = moved ? preemptive(s, job, n) : lb;

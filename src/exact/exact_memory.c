@@ -8,7 +8,7 @@
  * start times of the node (its heads) are the earliest that its arcs allow. If some tensors live together there and do
  * not fit, then in every plan that fits, two of them live apart (intervals of a line that meet pairwise have a common
  * point), so that one is born after the other has died, or one lives for no time at all. Each such case is a handful of
- * arcs between tasks: the children of the node. See docs/exact.md, "Peak memory". */
+ * arcs between tasks: the children of the node. See docs/theory.md, Lemma 42. */
 #include "exact/exact_search.h"
 
 #include <string.h>
@@ -27,15 +27,15 @@ static bool sets_fit(const exact_search *s, const exact_state *st)
 {
     uint64_t all = s->K == 64 ? ~(uint64_t)0 : ((uint64_t)1 << s->K) - 1;
     for (uint64_t set = s->K <= FEW_DEVICES ? 1 : all; set <= all && set != 0; set++) {
-        __int128 room = 0, need = 0;
+        __int128 capacity = 0, need = 0;
         for (uint64_t m = set; m != 0; m &= m - 1)
-            room += s->free_bytes[EXACT_FIRST(m)];
+            capacity += s->free_bytes[EXACT_FIRST(m)];
         for (int32_t u = 0; u < s->n_units; u++) {
             uint64_t dom = st->dom[s->unit_op[s->unit_off[u]]];
             if (!EXACT_ONLY(dom) && (dom & ~set) == 0)
                 need += unit_bytes(s, u);
         }
-        if (need > room)
+        if (need > capacity)
             return false;
         if (set == all)
             break;
@@ -139,20 +139,20 @@ static int32_t users(const exact_search *s, const exact_state *st, int32_t t, in
 {
     const moirai_problem *p = s->p;
     int32_t n = 0, j = p->tensor_producer[t];
-    bool home = st->dom[j] >> d & 1;
+    bool is_producer = st->dom[j] >> d & 1;
     if (p->tensor_edge_off[t] == p->tensor_edge_off[t + 1]) {
         for (int32_t i = 0; i < s->n; i++)
             task[n++] = i;
         return n;
     }
-    if (home)
+    if (is_producer)
         task[n++] = j;
     uint64_t sent = 0;
     for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
         int32_t i = p->edge_reader[e], to = EXACT_FIRST(st->dom[i]);
         if (to == d) {
             task[n++] = i;
-        } else if (home && (s->edge || !(sent >> to & 1))) {
+        } else if (is_producer && (s->edge || !(sent >> to & 1))) {
             task[n++] = s->n + exact_slot(s, e, to);
             sent |= (uint64_t)1 << to;
         }
@@ -199,8 +199,8 @@ static int32_t lives(const exact_search *s, const exact_state *st, int32_t d)
     return n;
 }
 
-/* Of the tensors alive at `now`, the largest that together exceed `room`: no smaller subset of them does. */
-static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t room, int32_t *tensor)
+/* Of the tensors alive at `now`, the largest that together exceed `capacity`: no smaller subset of them does. */
+static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t capacity, int32_t *tensor)
 {
     int32_t m = 0;
     int64_t bytes = 0;
@@ -215,7 +215,7 @@ static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t room
     }
     for (int32_t b = 0; b < m; b++) {
         bytes += s->p->tensor_bytes[tensor[b]];
-        if (bytes > room)
+        if (bytes > capacity)
             return b + 1;
     }
     return 0;
@@ -223,26 +223,26 @@ static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t room
 
 int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor)
 {
-    int64_t rooms[MOIRAI_MAX_DEVICES];
-    memcpy(rooms, s->p->device_memory_bytes, (size_t)s->K * sizeof *rooms);
-    take_weights(s, st, rooms);
+    int64_t capacities[MOIRAI_MAX_DEVICES];
+    memcpy(capacities, s->p->device_memory_bytes, (size_t)s->K * sizeof *capacities);
+    take_weights(s, st, capacities);
     for (int32_t d = 0; d < s->K; d++) {
-        int64_t room = rooms[d], worst = EXACT_NONE_NS;
+        int64_t capacity = capacities[d], worst = EXACT_NONE_NS;
         for (int32_t i = 0; i < s->n; i++)
             if (st->dom[i] >> d & 1)
-                room -= s->p->op_memory_bytes[i];
+                capacity -= s->p->op_memory_bytes[i];
         int32_t n = lives(s, st, d);
         for (int32_t a = 0; a < n; a++) {
             int64_t now = s->life[a].begin, alive = 0;
             for (int32_t b = 0; b < n; b++)
                 if (s->life[b].begin <= now && s->life[b].end > now)
                     alive += s->life[b].bytes;
-            if (alive > room)
+            if (alive > capacity)
                 worst = UTIL_MIN(worst, now);
         }
         *device = d;
         if (worst != EXACT_NONE_NS)
-            return cover(s, n, worst, room, tensor);
+            return cover(s, n, worst, capacity, tensor);
     }
     return 0;
 }

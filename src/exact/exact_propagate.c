@@ -71,8 +71,6 @@ bool exact_propagate(exact_search *s, exact_state *st)
         changed = false;
         if (!round_of(s, st, &changed))
             return false;
-        if (!changed && st->n_open > 0 && !s->plain && !exact_share_out(s, st, &changed))
-            return false;
     }
     if (st->n_open == 0 && !s->plain) {
         bool ignored = false;

@@ -45,10 +45,10 @@ int exact_sort(const moirai_problem *p, exact_result *r)
 static bool life_of(const moirai_problem *p, const moirai_plan *plan, int32_t t, int32_t d, exact_life *life)
 {
     int32_t j = p->tensor_producer[t], first = p->tensor_edge_off[t], last = p->tensor_edge_off[t + 1];
-    bool home = plan->op_device[j] == d;
-    *life = (exact_life){home ? plan->op_start_ns[j] : EXACT_NONE_NS, home ? plan->op_finish_ns[j] : 0,
+    bool is_producer = plan->op_device[j] == d;
+    *life = (exact_life){is_producer ? plan->op_start_ns[j] : EXACT_NONE_NS, is_producer ? plan->op_finish_ns[j] : 0,
                          p->tensor_bytes[t], t};
-    if (home && first == last)
+    if (is_producer && first == last)
         life->end = plan->makespan_ns;
     for (int32_t e = first; e < last; e++)
         if (plan->op_device[p->edge_reader[e]] == d)

@@ -22,7 +22,6 @@ typedef struct exact_state {
     uint64_t *dom;          /* per operator: devices left */
     int64_t *head, *tail;   /* [op * K + device]: start no sooner than head, tail after the finish at least */
     int64_t *xhead, *xtail; /* per slot: the same of a transfer, should it take place */
-    int32_t *price;         /* per resource: the multipliers of the share bound */
     int64_t lb_ns;
     int32_t n_arcs; /* of search.arc, those that hold here */
     int32_t n_open; /* operators with more than one device left */
@@ -72,8 +71,6 @@ typedef struct exact_search {
     int64_t *free_bytes;          /* per device: not taken by operators fixed there */
     int32_t *machine_count;
     struct exact_life *life;
-    struct exact_share *share;
-    int32_t n_prices, *price_best;
     int32_t *task, *cover;
 
     int64_t nodes;
@@ -127,11 +124,6 @@ bool exact_propagate(exact_search *s, exact_state *st);
 bool exact_restrict(exact_search *s, exact_state *st, int32_t op, uint64_t keep, bool *changed);
 /* All operators fixed: raise heads until every arc holds; false where that never ends (a cycle). */
 bool exact_settle(exact_search *s, exact_state *st);
-
-/* exact_share.c */
-int exact_share_new(exact_search *s);
-void exact_share_free(exact_search *s);
-bool exact_share_out(exact_search *s, exact_state *st, bool *changed);
 
 /* exact_memory.c: whether anything can be short of memory: not where every device has room for all. */
 bool exact_memory_binds(const exact_search *s);

@@ -99,8 +99,7 @@ static bool allocate(exact_search *s)
            TAKE(s->active, X) && TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) &&
            TAKE(s->free_bytes, K) && TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) &&
            TAKE(s->task, 2 * (n + X) + 1) && TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&
-           TAKE(s->price_best, (size_t)s->n_prices) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) &&
-           TAKE(r->transfer, X) && TAKE(r->order, n + X);
+           TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) && TAKE(r->order, n + X);
 #undef TAKE
 }
 
@@ -108,8 +107,7 @@ static bool allocate(exact_search *s)
 static exact_state *new_state(exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    size_t words = n + 2 * n * K + 2 * X,
-           bytes = sizeof(exact_state) + words * 8 + (size_t)s->n_prices * sizeof(int32_t);
+    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8;
     if (s->stack_bytes + bytes > MOST_STACK_BYTES)
         return NULL;
     exact_state *st = util_alloc(1, bytes);
@@ -121,14 +119,13 @@ static exact_state *new_state(exact_search *s)
     st->tail = st->head + n * K;
     st->xhead = st->tail + n * K;
     st->xtail = st->xhead + X;
-    st->price = (int32_t *)(st->xtail + X);
     return st;
 }
 
 static void copy_state(const exact_search *s, exact_state *to, const exact_state *from)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8 + (size_t)s->n_prices * sizeof(int32_t));
+    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8);
     to->lb_ns = from->lb_ns;
     to->n_arcs = from->n_arcs;
     to->n_open = from->n_open;
@@ -164,8 +161,6 @@ void exact_root(exact_search *s)
         memcpy(st->head, s->o->release_ns, rows);
     if (s->o->tail_ns)
         memcpy(st->tail, s->o->tail_ns, rows);
-    for (int32_t r = 0; st->price[0] == 0 && r < s->n_prices; r++)
-        st->price[r] = r < s->K ? 4096 : 1024; /* afterwards the last root's prices are a better start */
     for (int32_t i = 0; i < s->n; i++)
         st->n_open += !EXACT_ONLY(st->dom[i]);
 }
@@ -187,9 +182,6 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->memory_binds = exact_memory_binds(s);
     s->X = s->edge ? p->n_edges : p->n_tensors * p->n_devices;
     s->n_tasks = s->n + s->X;
-    s->n_prices = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * s->K
-                  : p->congestion == MOIRAI_CONGESTION_CHANNEL ? s->K + s->K * s->K
-                                                               : s->K;
     s->open_lb_ns = EXACT_NONE_NS;
     s->start_s = util_seconds();
     int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
@@ -197,14 +189,13 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->below_ns = s->horizon_ns;
     if (!rc) {
         make_units(s, of_group);
-        rc = exact_mirrors_find(s);
+        rc = util_off(&o->stop, UTIL_METHOD_MIRRORS) ? 0 : exact_mirrors_find(s);
     }
     free(of_group);
     if (!rc && o->below_ns >= 0 && o->below_ns < s->below_ns)
         s->below_ns = o->below_ns;
     s->ceiling_ns = s->below_ns;
     rc = rc ? rc : exact_links_new(s);
-    rc = rc ? rc : exact_share_new(s);
     if (!rc && !exact_push(s, 0))
         rc = MOIRAI_EFAIL;
     return rc;
@@ -214,8 +205,7 @@ void exact_search_free(exact_search *s)
 {
     void *all[] = {s->unit_off, s->unit_op,   s->unit,    s->same_device, s->job,        s->job_spare,     s->edge_ns,
                    s->active,   s->slot_from, s->slot_to, s->slot_ns,     s->free_bytes, s->machine_count, s->life,
-                   s->task,     s->cover,     s->arc,     s->price_best,  s->traffic_ns, s->dead_ends};
-    exact_share_free(s);
+                   s->task,     s->cover,     s->arc,     s->traffic_ns,  s->dead_ends};
     exact_links_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);

@@ -8,7 +8,7 @@
  * The lower bound holds at any moment: a node's bound is valid for all of its plans that are faster than the
  * incumbent, children inherit it, and when a limit stops the search the least bound of what was left open counts,
  * or the incumbent if that is less. Work is counted in nodes, so that a node limit gives the same answer
- * everywhere; time only decides where a time limit is set. Proofs: docs/exact.md. */
+ * everywhere; time only decides where a time limit is set. Proofs: docs/theory.md, 8. */
 #include "exact/exact_search.h"
 
 #include <stdlib.h>
@@ -186,7 +186,7 @@ int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;
     int rc = exact_search_new(&s, p, o, r);
-    rc = rc ? rc : exact_start(&s);
+    rc = rc || util_off(&o->stop, UTIL_METHOD_EXACT_START) ? rc : exact_start(&s);
     if (!rc) {
         climb(&s);
         finish(&s);

@@ -7,14 +7,16 @@
  *
  * Skipped where the caller brings a makespan to beat, or heads and tails, which the simulator does not know. A plan
  * that the caller brings is kept unless something better is found. */
+#include "anneal/anneal.h"
 #include "exact/exact_search.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOVES_PER_CHOICE 25
 #define MOST_MOVES 40000
+#define HOT 0.05 /* temperatures, of the makespan */
+#define COLD 0.0005
 
 typedef struct start {
     exact_search *s;
@@ -102,33 +104,43 @@ static bool propose(start *a, int32_t *u, int32_t *other, int32_t old[2])
     return true;
 }
 
+/* One move, judged; false at the root's bound. */
+static bool try_move(void *data, double above)
+{
+    start *a = data;
+    const exact_search *s = a->s;
+    int32_t u, other, old[2];
+    bool fits;
+    if (!propose(a, &u, &other, old))
+        return true;
+    double value = value_of(a, a->device, &fits);
+    if (value > a->now + above) {
+        put(a, u, old[0]);
+        if (other >= 0)
+            put(a, other, old[1]);
+        return true;
+    }
+    a->now = value;
+    if (value < a->least) {
+        a->least = value;
+        a->fits = fits;
+        memcpy(a->best, a->device, (size_t)s->n * sizeof *a->best);
+    }
+    return value != (double)s->stack[0]->lb_ns;
+}
+
 static void anneal(start *a)
 {
-    exact_search *s = a->s;
-    int64_t moves = UTIL_MIN((int64_t)MOVES_PER_CHOICE * s->n_units * s->K, MOST_MOVES);
-    double hot = 0.05 * UTIL_MIN(a->least, (double)s->horizon_ns);
-    for (int64_t m = 0; m < moves; m++) {
-        int32_t u, other, old[2];
-        bool fits;
-        if (!propose(a, &u, &other, old))
-            continue;
-        double value = value_of(a, a->device, &fits), warm = hot * (double)(moves - m) / (double)moves;
-        if (value <= a->now || util_rng_real(&a->rng) < exp((a->now - value) / UTIL_MAX(warm, 1e-9))) {
-            a->now = value;
-        } else {
-            put(a, u, old[0]);
-            if (other >= 0)
-                put(a, other, old[1]);
-            continue;
-        }
-        if (value < a->least) {
-            a->least = value;
-            a->fits = fits;
-            memcpy(a->best, a->device, (size_t)s->n * sizeof *a->best);
-        }
-        if (value == (double)s->stack[0]->lb_ns || util_stopped(&s->o->stop))
-            return; /* at the root's bound already, or asked to stop */
-    }
+    const exact_search *s = a->s;
+    double whole = UTIL_MIN(a->least, (double)s->horizon_ns);
+    anneal_run(&(anneal_task){.hot = HOT * whole,
+                              .cold = COLD * whole,
+                              .steps = UTIL_MIN((int64_t)MOVES_PER_CHOICE * s->n_units * s->K, MOST_MOVES),
+                              .stride = 1,
+                              .rng = &a->rng,
+                              .stop = &s->o->stop,
+                              .data = a,
+                              .judge = try_move});
 }
 
 static int32_t edge_of(const moirai_problem *p, int32_t tensor, int32_t reader)
@@ -198,7 +210,7 @@ int exact_start(exact_search *s)
     int rc = a.device && a.best ? moirai_sim_new(&a.sim, s->p) : MOIRAI_EFAIL;
     if (!rc) {
         choose_start(&a);
-        if (s->n_units > 1 && s->stack[0]->lb_ns < s->below_ns)
+        if (s->n_units > 1 && s->stack[0]->lb_ns < s->below_ns && a.least > 0)
             anneal(&a);
         rc = a.fits && a.least < (double)s->below_ns ? keep(&a) : 0;
     }

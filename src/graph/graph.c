@@ -41,6 +41,7 @@ void moirai_graph_free(moirai_graph *g)
     free(g->op_weight);
     free(g->dim);
     free(g->shape);
+    free(g->assumed);
     free(g->topo);
     free(g->topo_rank);
     free(g);

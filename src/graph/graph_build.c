@@ -51,6 +51,7 @@ void moirai_graph_builder_free(moirai_graph_builder *b)
     free(b->weights.row);
     free(b->setting[0]);
     free(b->setting[1]);
+    free(b->setting[2]);
     free(b->message);
     free(b);
 }
@@ -96,8 +97,8 @@ static int add_pair(pairs *list, int32_t op, int32_t item)
 
 void moirai_graph_builder_element_bytes(moirai_graph_builder *b, int32_t bytes)
 {
-    if (bytes != 2 && bytes != 4)
-        fail(b, moirai_error(MOIRAI_EUSAGE, "element_bytes is %d, expected 4 (fp32) or 2 (fp16)", bytes));
+    if (bytes != 2 && bytes != 4 && bytes != 8)
+        fail(b, moirai_error(MOIRAI_EUSAGE, "element_bytes is %d, expected 4 (fp32), 2 (fp16) or 8 (fp64)", bytes));
     b->element_bytes = bytes;
 }
 
@@ -311,4 +312,9 @@ int moirai_graph_builder_dim(moirai_graph_builder *b, const char *setting)
 int moirai_graph_builder_shape(moirai_graph_builder *b, const char *setting)
 {
     return add_setting(b, 1, setting);
+}
+
+int moirai_graph_builder_assumed(moirai_graph_builder *b, const char *setting)
+{
+    return add_setting(b, 2, setting);
 }

@@ -50,8 +50,8 @@ struct moirai_graph_builder {
     size_t n_weights, weights_capacity;
     int64_t *weight_bytes;
     size_t weight_bytes_capacity;
-    const char **setting[2]; /* of dimensions, of shapes */
-    size_t n_settings[2], settings_capacity[2];
+    const char **setting[3]; /* of dimensions, of shapes, of what was assumed */
+    size_t n_settings[3], settings_capacity[3];
     pairs inputs, outputs, members, times, weights;
     int failed; /* the first error: every later call repeats it */
     char *message;

@@ -170,10 +170,14 @@ static int copy_settings(moirai_graph *g, const moirai_graph_builder *b)
 {
     g->n_dims = (int32_t)b->n_settings[0];
     g->n_shapes = (int32_t)b->n_settings[1];
+    g->n_assumed = (int32_t)b->n_settings[2];
     g->dim = util_alloc(b->n_settings[0], sizeof *g->dim);
     g->shape = util_alloc(b->n_settings[1], sizeof *g->shape);
-    if (!g->dim || !g->shape)
+    g->assumed = util_alloc(b->n_settings[2], sizeof *g->assumed);
+    if (!g->dim || !g->shape || !g->assumed)
         return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < g->n_assumed; i++)
+        g->assumed[i] = b->setting[2][i];
     for (int32_t i = 0; i < g->n_dims; i++)
         g->dim[i] = b->setting[0][i];
     for (int32_t i = 0; i < g->n_shapes; i++)

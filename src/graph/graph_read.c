@@ -82,7 +82,17 @@ int graph_read_settings(moirai_graph_builder *b, const util_json_at *at, yyjson_
     if (!yyjson_is_obj(object))
         return util_json_fail(at, "onnx is not an object with dims and shapes");
     int rc = read_setting(b, at, object, "dims", moirai_graph_builder_dim);
-    return rc ? rc : read_setting(b, at, object, "shapes", moirai_graph_builder_shape);
+    rc = rc ? rc : read_setting(b, at, object, "shapes", moirai_graph_builder_shape);
+    return rc ? rc : read_setting(b, at, object, "assumed", moirai_graph_builder_assumed);
+}
+
+static int read_members(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *object)
+{
+    yyjson_val *list = NULL;
+    int rc = util_json_array(&list, at, object, "members", false);
+    if (rc || !list)
+        return rc;
+    return read_strings(b, op, at, list, "an item of members", moirai_graph_builder_member);
 }
 
 int32_t graph_read_op(moirai_graph_builder *b, util_json_at *at, yyjson_val *object)
@@ -99,7 +109,8 @@ int32_t graph_read_op(moirai_graph_builder *b, util_json_at *at, yyjson_val *obj
     if ((rc = util_json_array(&inputs, at, object, "inputs", true)) ||
         (rc = util_json_array(&outputs, at, object, "outputs", true)) ||
         (rc = read_strings(b, op, at, inputs, "an item of inputs", moirai_graph_builder_input)) ||
-        (rc = read_outputs(b, op, at, outputs)) || (rc = read_weights(b, op, at, object)))
+        (rc = read_outputs(b, op, at, outputs)) || (rc = read_weights(b, op, at, object)) ||
+        (rc = read_members(b, op, at, object)))
         return rc;
     return op;
 }
@@ -138,15 +149,6 @@ static int read_times(moirai_graph_builder *b, int32_t op, const util_json_at *a
     return 0;
 }
 
-static int read_members(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *object)
-{
-    yyjson_val *list = NULL;
-    int rc = util_json_array(&list, at, object, "members", false);
-    if (rc || !list)
-        return rc;
-    return read_strings(b, op, at, list, "an item of members", moirai_graph_builder_member);
-}
-
 static int read_op(moirai_graph_builder *b, const char *label, yyjson_val *object, size_t index)
 {
     util_json_at at = {.label = label, .kind = "op", .index = index};
@@ -154,9 +156,8 @@ static int read_op(moirai_graph_builder *b, const char *label, yyjson_val *objec
     int rc;
     if (op < 0)
         return op;
-    if ((rc = read_costs(b, op, &at, object)) || (rc = read_times(b, op, &at, object)))
-        return rc;
-    return read_members(b, op, &at, object);
+    rc = read_costs(b, op, &at, object);
+    return rc ? rc : read_times(b, op, &at, object);
 }
 
 static int read_dtype(moirai_graph_builder *b, const util_json_at *at, yyjson_val *root)
@@ -166,9 +167,10 @@ static int read_dtype(moirai_graph_builder *b, const util_json_at *at, yyjson_va
     if (rc)
         return rc;
     bool half = !strcmp(dtype, "fp16") || !strcmp(dtype, "bf16"); /* one size, and one rate on tensor cores */
-    if (strcmp(dtype, "fp32") && !half)
-        return util_json_fail(at, "dtype is \"%.60s\", expected \"fp32\", \"fp16\" or \"bf16\"", dtype);
-    moirai_graph_builder_element_bytes(b, half ? 2 : 4);
+    bool twice = !strcmp(dtype, "fp64");
+    if (strcmp(dtype, "fp32") && !half && !twice)
+        return util_json_fail(at, "dtype is \"%.60s\", expected \"fp32\", \"fp16\", \"bf16\" or \"fp64\"", dtype);
+    moirai_graph_builder_element_bytes(b, half ? 2 : twice ? 8 : 4);
     return 0;
 }
 

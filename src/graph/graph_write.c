@@ -79,21 +79,24 @@ void graph_write_weights(util_writer *w, const char *const *name, const int64_t 
     util_writer_close(w, ']');
 }
 
-void graph_write_settings(util_writer *w, int32_t n_dims, const char *const *dim, int32_t n_shapes,
-                          const char *const *shape)
+void graph_write_texts(util_writer *w, const char *key, int32_t n, const char *const *text)
 {
-    if (!n_dims && !n_shapes)
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_string(w, text[i]);
+    util_writer_close(w, ']');
+}
+
+void graph_write_settings(util_writer *w, const graph_settings *s)
+{
+    if (!s->n_dims && !s->n_shapes && !s->n_assumed)
         return;
     util_writer_break(w);
     util_writer_pair_open(w, "onnx", '{');
-    util_writer_pair_open(w, "dims", '[');
-    for (int32_t i = 0; i < n_dims; i++)
-        util_writer_string(w, dim[i]);
-    util_writer_close(w, ']');
-    util_writer_pair_open(w, "shapes", '[');
-    for (int32_t i = 0; i < n_shapes; i++)
-        util_writer_string(w, shape[i]);
-    util_writer_close(w, ']');
+    graph_write_texts(w, "dims", s->n_dims, s->dim);
+    graph_write_texts(w, "shapes", s->n_shapes, s->shape);
+    if (s->n_assumed)
+        graph_write_texts(w, "assumed", s->n_assumed, s->assumed);
     util_writer_close(w, '}');
 }
 
@@ -118,10 +121,10 @@ int moirai_graph_write(const moirai_graph *g, const char *path)
     util_writer w;
     util_writer_begin(&w, "moirai-graph");
     util_writer_pair_string(&w, "name", g->name);
-    util_writer_pair_string(&w, "dtype", g->element_bytes == 2 ? "fp16" : "fp32");
+    util_writer_pair_string(&w, "dtype", g->element_bytes == 2 ? "fp16" : g->element_bytes == 8 ? "fp64" : "fp32");
     if (g->from_onnx)
         util_writer_pair_string(&w, "origin", "onnx");
-    graph_write_settings(&w, g->n_dims, g->dim, g->n_shapes, g->shape);
+    graph_write_settings(&w, &(graph_settings){g->n_dims, g->n_shapes, g->n_assumed, g->dim, g->shape, g->assumed});
     util_writer_break(&w);
     util_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < g->n_ops; i++)

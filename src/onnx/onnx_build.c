@@ -116,6 +116,19 @@ static void report_inputs(onnx_import *im)
     }
 }
 
+static void report_assumed(onnx_import *im, moirai_graph_builder *b)
+{
+    moirai_onnx_report *r = im->report;
+    for (int32_t i = 0; i < im->n_open; i++) {
+        const onnx_open *o = &im->open[i];
+        char text[256];
+        size_t used = strlen(r->assumed);
+        snprintf(text, sizeof text, "%.200s=%lld", o->key, (long long)o->size);
+        snprintf(r->assumed + used, sizeof r->assumed - used, "%s%s", used ? ", " : "", text);
+        moirai_graph_builder_assumed(b, text);
+    }
+}
+
 /* ---- names ---- */
 
 typedef struct namer {
@@ -292,7 +305,8 @@ static int emit_node(onnx_import *im, moirai_graph_builder *b, onnx_node *n, con
     sharing shared = {im, b, op};
     if ((rc = holds_weights(n) ? each_constant(n, name_shared, &shared) : 0))
         return rc;
-    return moirai_graph_builder_cost(b, op, weights, 0, n->cost_known ? n->flops : MOIRAI_UNKNOWN, traffic);
+    return moirai_graph_builder_cost(b, op, weights, 0, n->cost_known ? n->flops : MOIRAI_UNKNOWN,
+                                     n->endless ? MOIRAI_UNKNOWN : traffic);
 }
 
 static int emit_all(onnx_import *im, moirai_graph_builder *b)
@@ -347,6 +361,7 @@ int onnx_build(moirai_graph **out, onnx_import *im, const char *label)
         moirai_graph_builder_dim(b, im->options->dims[i]);
     for (int i = 0; im->options && i < im->options->n_shapes; i++)
         moirai_graph_builder_shape(b, im->options->shapes[i]);
+    report_assumed(im, b);
     rc = emit_all(im, b);
     if (rc) {
         moirai_graph_builder_free(b);

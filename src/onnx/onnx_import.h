@@ -23,8 +23,16 @@ enum {
     ONNX_INT32 = 6,
     ONNX_INT64 = 7,
     ONNX_BOOL = 9,
-    ONNX_FLOAT16 = 10
+    ONNX_FLOAT16 = 10,
+    ONNX_DOUBLE = 11,
+    ONNX_BFLOAT16 = 16
 };
+
+/* Types whose numbers are kept as doubles. */
+static inline bool onnx_is_real(int32_t type)
+{
+    return type == ONNX_FLOAT || type == ONNX_FLOAT16 || type == ONNX_DOUBLE || type == ONNX_BFLOAT16;
+}
 
 typedef struct onnx_scope onnx_scope;
 
@@ -39,6 +47,8 @@ typedef struct onnx_value {
     bool constant;        /* known before the network runs */
     bool needed;          /* an output of the network depends on it */
     bool guessed;         /* its size is the documented fallback's */
+    moirai_onnx_known
+        known; /* how its size, or a constant's numbers, are known: no better than what they follow from */
     onnx_scope *scope;
     int32_t producer;                /* node of its scope, or -1 */
     int32_t stamp;                   /* last operator that counted it */
@@ -64,8 +74,10 @@ typedef struct onnx_node {
     onnx_scope **child;     /* its subgraphs, in the order of its attributes */
     bool folded;
     bool cost_known;
+    bool endless; /* a Loop, or with one inside, that turns as often as data want */
     int64_t flops;
     bool clashes;        /* its rule found inputs that can't go together: a product of 1x8 by 9x8 */
+    bool misfits;        /* or sizes that leave something over: evidence enough where sizes are tried out */
     int64_t read_bytes;  /* what it reads of its inputs; -1: all of them */
     int64_t inner_bytes; /* traffic inside its subgraphs */
 } onnx_node;
@@ -80,6 +92,26 @@ struct onnx_scope {
     int32_t *order; /* topological */
 };
 
+/* What an open dimension of an input is, by its name or its place. */
+typedef enum onnx_open_kind {
+    ONNX_OPEN_UNSAID,
+    ONNX_OPEN_BATCH,
+    ONNX_OPEN_SPACE,
+    ONNX_OPEN_TOKENS,
+    ONNX_OPEN_SAMPLES,
+    ONNX_OPEN_CACHE,
+    ONNX_OPEN_TOTAL, /* tokens and cache */
+    ONNX_OPEN_CHANNELS,
+    ONNX_OPEN_FRAMES
+} onnx_open_kind;
+typedef struct onnx_open {
+    const char *key;   /* its name, or "INPUT:AXIS": what --dim takes */
+    const char *input; /* the first that has it */
+    bool unnamed;
+    onnx_open_kind kind;
+    int64_t size;
+} onnx_open;
+
 struct onnx_import {
     const onnx_model *model;
     const moirai_onnx_options *options;
@@ -88,7 +120,15 @@ struct onnx_import {
     int64_t opset;
     size_t numbers_left; /* of ONNX_NUMBERS_BUDGET */
     bool *dim_used;      /* options->dims that were met */
-    bool unsure;         /* a size was guessed or depends on data: what follows from it accuses nobody */
+    onnx_open *open;     /* dimensions that nobody set, with what they are taken as; onnx_open.c */
+    int32_t n_open;
+    size_t open_capacity;
+    int attempt;       /* which of the usual sizes they are taken as */
+    bool flexible;     /* another attempt may help */
+    bool takes_tokens; /* the number of tokens is open */
+    bool strict;       /* sizes are tried out: what does not fit is refused, whoever is to blame */
+    bool clashed;      /* it was */
+    bool unsure;       /* a size was guessed or depends on data: what follows from it accuses nobody */
     onnx_arena arena;
     util_names **maps; /* to free */
     size_t n_maps, maps_capacity;
@@ -119,6 +159,22 @@ void onnx_import_free(onnx_import *im);
 /* ---- onnx_options.c ---- */
 int onnx_options_check(const moirai_onnx_options *o);        /* are all dimensions NAME=NUMBER? `o` may be NULL */
 int onnx_options_shape(onnx_import *im, const char *option); /* give an input its shape */
+bool onnx_options_dim(onnx_import *im, const char *name, int64_t *out); /* what the user set it to, if so */
+int onnx_options_unused(const onnx_import *im, const char *option);     /* the error of one that names nothing */
+
+/* ---- onnx_open.c ---- */
+int onnx_open_find(onnx_import *im); /* fills im->open for im->attempt */
+int onnx_open_attempts(void);
+/* The size of a named dimension, set or assumed. */
+bool onnx_open_named(onnx_import *im, const char *name, int64_t *out);
+char *onnx_open_key(onnx_import *im, const char *name, const char *input,
+                    size_t axis);                          /* in the arena; NULL: no memory */
+int onnx_open_ask(const onnx_import *im, const char *why); /* the error where no size fits */
+/* "?" is what some exporters write where there is no name. */
+static inline bool onnx_is_dim_name(const char *name)
+{
+    return *name && !(name[0] == '?' && !name[1]);
+}
 
 /* ---- onnx_scope.c ---- */
 onnx_value *onnx_scope_find(const onnx_scope *s, const char *name);
@@ -129,8 +185,9 @@ int onnx_scope_new(onnx_scope **out, onnx_import *im, onnx_scope *parent, const 
 bool onnx_value_shape(onnx_value *v, int32_t type, int32_t rank, const int64_t *dim);
 bool onnx_value_like(onnx_value *v, int32_t type, const onnx_value *other);
 int onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorProto *t);
-/* From a declared type; symbolic dimensions by option, else 1 where `defaults`, else false. */
+/* From a declared type; symbolic dimensions as set or assumed, else 1 where `defaults`, else false. */
 int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set);
+const Onnx__TensorShapeProto *onnx_value_declared(const onnx_value *v); /* NULL: none */
 /* MOIRAI_EUSAGE where a shape asked for has another rank or other fixed dimensions than the file declares; `option` is
  * what the user wrote. */
 int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, const char *option);

@@ -147,5 +147,5 @@ int onnx_model_write(const onnx_model *model, const Onnx__ModelProto *proto, con
         unlink(temporary);
         return moirai_error_prefix(rc, "%s", path);
     }
-    return 0;
+    return util_folder_sync(path);
 }

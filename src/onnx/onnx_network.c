@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "onnx/onnx_tensors.h"
+
 static int list_nodes(onnx_network *net)
 {
     const onnx_scope *s = net->im.root;
@@ -20,8 +22,11 @@ static int list_nodes(onnx_network *net)
     return n == net->graph->n_ops ? 0 : moirai_error(MOIRAI_EFAIL, "fewer nodes than operators");
 }
 
-static int understand(onnx_network **out, onnx_network *net, int rc, const moirai_onnx_options *options)
+/* `path`: of the file, NULL where it is in memory. */
+static int understand(onnx_network **out, onnx_network *net, const char *path, int rc,
+                      const moirai_onnx_options *options)
 {
+    rc = rc ? rc : onnx_external_check(net->model, path);
     net->im = (onnx_import){.model = net->model, .options = options, .report = &net->report};
     rc = rc ? rc : onnx_import_run(&net->im);
     rc = rc ? rc : onnx_build(&net->graph, &net->im, net->label);
@@ -42,7 +47,7 @@ int onnx_network_open(onnx_network **out, const char *path, const moirai_onnx_op
     if (!net)
         return MOIRAI_EFAIL;
     net->label = path;
-    return understand(out, net, onnx_model_open(&net->model, path), options);
+    return understand(out, net, path, onnx_model_open(&net->model, path), options);
 }
 
 int onnx_network_parse(onnx_network **out, const void *data, size_t length, const char *label,
@@ -53,7 +58,7 @@ int onnx_network_parse(onnx_network **out, const void *data, size_t length, cons
     if (!net)
         return MOIRAI_EFAIL;
     net->label = label;
-    return understand(out, net, onnx_model_parse(&net->model, data, length), options);
+    return understand(out, net, NULL, onnx_model_parse(&net->model, data, length), options);
 }
 
 void onnx_network_free(onnx_network *net)

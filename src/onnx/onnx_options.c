@@ -1,7 +1,8 @@
-/* What the user says of a model: sizes of symbolic dimensions ("batch=8"), shapes of inputs ("input:1x3x224x224"). */
+/* What the user says of a model: sizes of symbolic dimensions ("batch=8", "image:2=640" by input and axis), shapes of inputs ("input:1x3x224x224"). */
 #include "onnx/onnx_import.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +14,34 @@ int onnx_options_check(const moirai_onnx_options *o)
         errno = 0;
         long long value = equals ? strtoll(equals + 1, &end, 10) : 0;
         if (!equals || equals == o->dims[i] || end == equals + 1 || *end || errno || value < 0 || value > INT32_MAX)
-            return moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": expected NAME=NUMBER, as batch=8", o->dims[i]);
+            return moirai_error(MOIRAI_EUSAGE,
+                                "dimension \"%s\": expected NAME=NUMBER, as batch=8, or INPUT:AXIS=NUMBER", o->dims[i]);
     }
     return 0;
+}
+
+bool onnx_options_dim(onnx_import *im, const char *name, int64_t *out)
+{
+    const moirai_onnx_options *o = im->options;
+    size_t length = strlen(name);
+    for (int i = 0; o && i < o->n_dims; i++) {
+        if (strncmp(o->dims[i], name, length) || o->dims[i][length] != '=')
+            continue;
+        *out = strtoll(o->dims[i] + length + 1, NULL, 10); /* checked before */
+        im->dim_used[i] = true;
+        return true;
+    }
+    return false;
+}
+
+int onnx_options_unused(const onnx_import *im, const char *option)
+{
+    char names[200] = "";
+    size_t used = 0;
+    for (int32_t i = 0; i < im->n_open && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.60s", used ? ", " : "", im->open[i].key);
+    return moirai_error(MOIRAI_EUSAGE, "dimension \"%s\": no tensor of the model has a dimension of that name; %s%s",
+                        option, used ? "open are " : "none is open", names);
 }
 
 static int parse_shape(const char *text, int64_t *dim, int32_t *rank)

@@ -15,6 +15,7 @@
 
 #include "onnx/onnx_message.h"
 #include "onnx/onnx_network.h"
+#include "onnx/onnx_tensors.h"
 
 #define MOST_REALS 8
 
@@ -255,6 +256,21 @@ static int to_bytes(void *to, const void *data, size_t length)
     return 0;
 }
 
+/* Made-up weights are initializers of the piece. Any other tensor that names a file (in a graph inside, in a function)
+ * would be looked for where the piece runs. */
+static int refuse_external(void *data, Onnx__TensorProto *t, const Onnx__NodeProto *node)
+{
+    const piece *c = data;
+    onnx_data d;
+    for (size_t i = 0; i < c->graph.n_initializer; i++)
+        if (c->graph.initializer[i] == t)
+            return 0;
+    int rc = onnx_tensor_data(&d, c->from->model, t);
+    if (!rc && d.kind == ONNX_DATA_EXTERNAL)
+        rc = moirai_error(MOIRAI_EINPUT, "external data in '%.200s': such an operator is no piece", d.location);
+    return rc ? onnx_tensor_prefix(rc, t, node) : 0;
+}
+
 static int pack(bytes *out, const piece *c)
 {
     const onnx_model *model = c->from->model;
@@ -267,13 +283,16 @@ static int pack(bytes *out, const piece *c)
     m.functions = model->proto->functions;
     m.n_functions = model->proto->n_functions;
     m.graph = (Onnx__GraphProto *)&c->graph;
+    int rc = onnx_tensors_each(&m, refuse_external, (void *)c);
+    if (rc)
+        return rc;
     size_t length = onnx__model_proto__get_packed_size(&m);
     uint8_t *slim = util_alloc(length, 1);
     if (!slim)
         return MOIRAI_EFAIL;
     onnx__model_proto__pack(&m, slim);
-    int rc = onnx_wire_expand(&onnx__model_proto__descriptor, slim, length, model->slim.cut, model->slim.n_cuts,
-                              model->file, to_bytes, out);
+    rc = onnx_wire_expand(&onnx__model_proto__descriptor, slim, length, model->slim.cut, model->slim.n_cuts,
+                          model->file, to_bytes, out);
     free(slim);
     return rc;
 }

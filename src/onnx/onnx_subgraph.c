@@ -2,7 +2,8 @@
  * rules to find shapes and costs; the outer tensors that they read count as inputs of the operator.
  *
  * If costs its dearer branch (the chosen one where the condition is a constant); Loop its body times the trip count
- * where that is a constant, else once; Scan its body times the length of what it scans. */
+ * where that is a constant, else nobody knows what; Scan its body times the length of what it scans. A condition may end a Loop
+ * earlier: what it stacks is the most it can be. */
 #include "onnx/onnx_import.h"
 
 #include <stdlib.h>
@@ -162,12 +163,15 @@ static void stack(onnx_value *out, const onnx_value *item, int64_t length)
     onnx_value_shape(out, item->type, item->rank + 1, dim);
 }
 
-static void body_cost(const onnx_scope *s, int64_t *flops, int64_t *bytes)
+/* False where an operator inside has no known cost, so that the whole has none. */
+static bool body_cost(const onnx_scope *s, int64_t *flops, int64_t *bytes)
 {
+    bool known = true;
     for (int32_t i = 0; i < s->n_nodes; i++) {
         const onnx_node *n = &s->node[i];
         if (n->folded)
             continue;
+        known &= n->cost_known;
         *flops = onnx_add(*flops, n->flops);
         *bytes = onnx_add(*bytes, n->inner_bytes);
         if (n->rule && n->rule->flags & ONNX_VIEW)
@@ -177,6 +181,7 @@ static void body_cost(const onnx_scope *s, int64_t *flops, int64_t *bytes)
         for (int32_t k = 0; k < n->n_out; k++)
             *bytes = onnx_add(*bytes, n->out[k] ? n->out[k]->bytes : 0);
     }
+    return known;
 }
 
 /* The branch that a constant condition chooses, or NULL where both may run. The two come in either order. */
@@ -200,20 +205,31 @@ static void shape_if(onnx_node *n)
         if (only && n->child[c] != only)
             continue;
         int64_t flops = 0, bytes = 0;
-        body_cost(n->child[c], &flops, &bytes);
+        n->cost_known &= body_cost(n->child[c], &flops, &bytes);
         n->flops = UTIL_MAX(n->flops, flops);
         n->inner_bytes = UTIL_MAX(n->inner_bytes, bytes);
         for (int32_t i = 0; i < n->n_out; i++) {
             const onnx_value *r = result(n->child[c], (size_t)i);
-            if (n->out[i] && r && (!n->out[i]->shaped || r->bytes > n->out[i]->bytes))
+            if (!n->out[i] || !r)
+                continue;
+            moirai_onnx_known known = UTIL_MAX(n->out[i]->known, r->known);
+            if (n->out[i]->shaped && r->bytes != n->out[i]->bytes) /* either may be chosen */
+                known = UTIL_MAX(known, MOIRAI_ONNX_AT_MOST);
+            if (!n->out[i]->shaped || r->bytes > n->out[i]->bytes)
                 onnx_value_like(n->out[i], r->type, r);
+            n->out[i]->known = known;
+            if (only) {
+                n->out[i]->ints = r->ints;
+                n->out[i]->reals = r->reals;
+                n->out[i]->n_numbers = r->n_numbers;
+            }
         }
     }
 }
 
 static void repeat(onnx_node *n, int64_t times)
 {
-    body_cost(n->child[0], &n->flops, &n->inner_bytes);
+    n->cost_known &= body_cost(n->child[0], &n->flops, &n->inner_bytes);
     n->flops = onnx_mul(n->flops, times);
     n->inner_bytes = onnx_mul(n->inner_bytes, times);
 }
@@ -221,16 +237,26 @@ static void repeat(onnx_node *n, int64_t times)
 static void shape_loop(onnx_node *n)
 {
     const onnx_value *trips = onnx_in(n, 0);
-    int64_t times = onnx_has_numbers(trips) && trips->elements == 1 ? onnx_value_int(trips, 0) : 1;
+    /* "while" is a Loop with as many turns as there are numbers */
+    bool counted = onnx_has_numbers(trips) && trips->elements == 1 && onnx_value_int(trips, 0) < INT32_MAX;
+    int64_t times = counted ? onnx_value_int(trips, 0) : 1;
     times = UTIL_MAX(times, 0);
     repeat(n, times);
+    n->endless = !counted;
     int32_t carried = n->n_in - 2;
     for (int32_t i = 0; i < n->n_out; i++) {
-        const onnx_value *r = result(n->child[0], (size_t)i + 1);
-        if (n->out[i] && i < carried && r)
+        const onnx_value *r = result(n->child[0], (size_t)i + 1), *first = onnx_in(n, i + 2);
+        if (!n->out[i] || !r)
+            continue;
+        bool grows = i < carried && first && first->bytes != r->bytes; /* at every turn, in whatever way */
+        if (i < carried)
             onnx_value_like(n->out[i], r->type, r);
-        else if (n->out[i])
+        else
             stack(n->out[i], r, times);
+        moirai_onnx_known own = grows || (i >= carried && !counted) ? MOIRAI_ONNX_GUESSED
+                                : i >= carried                      ? MOIRAI_ONNX_AT_MOST
+                                                                    : MOIRAI_ONNX_SURE;
+        n->out[i]->known = UTIL_MAX(own, r->known);
     }
 }
 
@@ -240,33 +266,64 @@ static int64_t scan_axis(const onnx_node *n, const char *attribute, int32_t whic
     return a && (size_t)which < a->n_ints ? a->ints[which] : 0;
 }
 
+/* In opset 8 a batch of sequences was scanned: lengths are the first input, the batch is every tensor's first axis. */
+static int32_t scan_batched(const onnx_node *n)
+{
+    return n->import->opset == 8;
+}
+
+/* Inputs before the scanned ones: the states, and in opset 8 the lengths. */
 static int64_t scan_state_count(const onnx_node *n)
 {
     int64_t scanned = onnx_attr_int(n->proto, "num_scan_inputs", 0);
     return scanned < 0 || scanned > n->n_in ? 0 : n->n_in - scanned;
 }
 
+static void add_batch(onnx_value *out, int64_t batch)
+{
+    int64_t dim[ONNX_MAX_RANK + 1] = {batch};
+    if (!out || !out->shaped)
+        return;
+    memcpy(dim + 1, out->dim, (size_t)out->rank * sizeof *dim);
+    onnx_value_shape(out, out->type, out->rank + 1, dim);
+}
+
 static void shape_scan(onnx_node *n)
 {
+    int32_t batched = scan_batched(n);
     int64_t states = scan_state_count(n), length = 1;
     const onnx_value *first = onnx_in(n, (int32_t)states);
-    int64_t axis = scan_axis(n, "scan_input_axes", 0);
-    if (first && first->rank && axis >= -first->rank && axis < first->rank)
+    int64_t axis = batched ? 1 : scan_axis(n, "scan_input_axes", 0), batch = 1;
+    if (first && first->rank && axis >= -first->rank && axis < first->rank) {
         length = first->dim[axis < 0 ? axis + first->rank : axis];
-    repeat(n, length);
+        batch = batched ? first->dim[0] : 1;
+    }
+    repeat(n, onnx_mul(length, batch));
     for (int32_t i = 0; i < n->n_out; i++) {
         const onnx_value *r = result(n->child[0], (size_t)i);
-        if (n->out[i] && i < states && r)
+        if (n->out[i] && i < states - batched && r)
             onnx_value_like(n->out[i], r->type, r);
         else if (n->out[i])
             stack(n->out[i], r, length);
+        if (batched)
+            add_batch(n->out[i], batch);
     }
 }
 
 static void bind_inputs(onnx_node *n, const onnx_scope *body, bool loop, bool scan)
 {
     int64_t states = scan ? scan_state_count(n) : 0;
-    for (int32_t i = 0; i < n->n_in; i++) {
+    for (int32_t i = 0; i < n->n_in && scan && scan_batched(n); i++) {
+        onnx_value item = {0};
+        if (!i || !n->in[i] || n->in[i]->rank < 1 ||
+            !onnx_value_shape(&item, n->in[i]->type, n->in[i]->rank - 1, n->in[i]->dim + 1))
+            continue;
+        if (i >= states)
+            bind_slice(body, (size_t)i - 1, &item, 0);
+        else
+            bind(body, (size_t)i - 1, &item);
+    }
+    for (int32_t i = 0; i < n->n_in && !(scan && scan_batched(n)); i++) {
         if (scan && i >= states)
             bind_slice(body, (size_t)i, n->in[i], scan_axis(n, "scan_input_axes", (int32_t)(i - states)));
         else if (scan || (loop && i >= 2))
@@ -295,6 +352,14 @@ static int open_children(onnx_import *im, onnx_node *n, bool loop, bool scan)
     return 0;
 }
 
+static bool has_endless(const onnx_scope *s)
+{
+    for (int32_t i = 0; i < s->n_nodes; i++)
+        if (s->node[i].endless)
+            return true;
+    return false;
+}
+
 int onnx_subgraphs_infer(onnx_import *im, onnx_node *n)
 {
     if (!graph_count(n->proto))
@@ -304,14 +369,15 @@ int onnx_subgraphs_infer(onnx_import *im, onnx_node *n)
     int rc = open_children(im, n, loop, scan);
     if (rc)
         return rc;
-    n->cost_known = true;
+    n->cost_known = !strcmp(type, "If") || loop || scan;
     if (!strcmp(type, "If"))
         shape_if(n);
     else if (loop)
         shape_loop(n);
     else if (scan)
         shape_scan(n);
-    else
-        n->cost_known = false;
+    for (int32_t c = 0; c < n->n_children; c++)
+        n->endless |= has_endless(n->child[c]);
+    n->cost_known &= !n->endless;
     return 0;
 }

@@ -11,8 +11,9 @@
 int onnx_type_bits(int32_t elem_type)
 {
     /* UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64
-     * COMPLEX128 BFLOAT16 FLOAT8 x4 UINT4 INT4 FLOAT4 */
-    static const int bits[] = {0, 32, 8, 8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64, 64, 128, 16, 8, 8, 8, 8, 4, 4, 4};
+     * COMPLEX128 BFLOAT16 FLOAT8 x4 UINT4 INT4 FLOAT4 FLOAT8E8M0 UINT2 INT2 */
+    static const int bits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
+                               64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
     return elem_type >= 0 && elem_type < (int32_t)(sizeof bits / sizeof *bits) ? bits[elem_type] : 0;
 }
 
@@ -21,40 +22,42 @@ bool onnx_type_is_float(int32_t t)
     return t == 1 || t == 10 || t == 11 || (t >= 14 && t <= 20) || t == 23;
 }
 
-static int read_size(int64_t *out, const char *key, const char *text)
+static int read_size(int64_t *out, const char *location, const char *key, const char *text)
 {
     char *end = NULL;
     errno = 0;
     long long value = text && *text ? strtoll(text, &end, 10) : 0;
     if (!text || !*text || errno || *end || value < 0)
-        return moirai_error(MOIRAI_EINPUT, "external data: %s \"%.32s\" is not a size", key, text ? text : "");
+        return moirai_error(MOIRAI_EINPUT, "external data in '%.200s': %s \"%.32s\" is not a size", location, key,
+                            text ? text : "");
     *out = value;
     return 0;
 }
 
+static const Onnx__StringStringEntryProto *entry(const Onnx__TensorProto *t, const char *key)
+{
+    for (size_t i = t->n_external_data; i > 0; i--) /* as ONNX Runtime reads them, the last one counts */
+        if (t->external_data[i - 1]->key && !strcmp(t->external_data[i - 1]->key, key))
+            return t->external_data[i - 1];
+    return NULL;
+}
+
 static int external(onnx_data *out, const Onnx__TensorProto *t)
 {
+    const Onnx__StringStringEntryProto *location = entry(t, "location"), *offset = entry(t, "offset"),
+                                       *length = entry(t, "length");
     out->kind = ONNX_DATA_EXTERNAL;
     out->external_length = -1;
-    for (size_t i = 0; i < t->n_external_data; i++) {
-        const Onnx__StringStringEntryProto *e = t->external_data[i];
-        int rc = 0;
-        if (!e->key)
-            continue;
-        if (!strcmp(e->key, "location"))
-            out->location = e->value;
-        else if (!strcmp(e->key, "offset"))
-            rc = read_size(&out->external_offset, "offset", e->value);
-        else if (!strcmp(e->key, "length"))
-            rc = read_size(&out->external_length, "length", e->value);
-        if (rc)
-            return rc;
-    }
+    if (!location || !location->value)
+        return moirai_error(MOIRAI_EINPUT, "external data: no location");
+    out->location = location->value;
+    int rc = offset ? read_size(&out->external_offset, out->location, "offset", offset->value) : 0;
+    rc = rc || !length ? rc : read_size(&out->external_length, out->location, "length", length->value);
     int64_t end;
-    if (!util_add64(&end, out->external_offset, out->external_length))
-        return moirai_error(MOIRAI_EINPUT, "external data: offset %lld and length %lld overflow",
-                            (long long)out->external_offset, (long long)out->external_length);
-    return out->location ? 0 : moirai_error(MOIRAI_EINPUT, "external data: no location");
+    if (!rc && !util_add64(&end, out->external_offset, out->external_length))
+        rc = moirai_error(MOIRAI_EINPUT, "external data in '%.200s': offset %lld and length %lld overflow",
+                          out->location, (long long)out->external_offset, (long long)out->external_length);
+    return rc;
 }
 
 static const onnx_cut *find_cut(const onnx_model *m, const Onnx__TensorProto *t)

@@ -98,7 +98,11 @@ static void raw_numbers(onnx_value *v, const uint8_t *at)
             v->reals[i] = single;
         } else if (v->type == ONNX_FLOAT16) {
             v->reals[i] = half_to_real((uint16_t)word);
-        } else if (v->type == 11) {
+        } else if (v->type == ONNX_BFLOAT16) {
+            low = (uint32_t)word << 16;
+            memcpy(&single, &low, sizeof single);
+            v->reals[i] = single;
+        } else if (v->type == ONNX_DOUBLE) {
             memcpy(&v->reals[i], &word, sizeof word);
         } else if (v->type == 3) {
             v->ints[i] = (int8_t)word;
@@ -134,10 +138,11 @@ static int keep_numbers(onnx_import *im, onnx_value *v, const Onnx__TensorProto 
 {
     onnx_data d;
     int rc = onnx_tensor_data(&d, im->model, t);
-    bool real = v->type == ONNX_FLOAT || v->type == ONNX_FLOAT16 || v->type == 11;
+    bool typed_bfloat = v->type == ONNX_BFLOAT16 && d.kind == ONNX_DATA_TYPED;
+    bool real = onnx_is_real(v->type) && !typed_bfloat;
     bool integer = (v->type >= 2 && v->type <= 7) || v->type == ONNX_BOOL || v->type == 12 || v->type == 13;
     if (rc || v->elements > ONNX_MAX_NUMBERS || (!real && !integer) ||
-        (d.kind != ONNX_DATA_RAW && d.kind != ONNX_DATA_TYPED))
+        (d.kind != ONNX_DATA_RAW && d.kind != ONNX_DATA_TYPED && v->elements))
         return rc;
     if (real ? !onnx_value_reals(im, v) : !onnx_value_ints(im, v))
         return 0;
@@ -167,20 +172,6 @@ int onnx_value_from_tensor(onnx_import *im, onnx_value *v, const Onnx__TensorPro
 
 /* ---- declared types ---- */
 
-static bool dim_option(onnx_import *im, const char *name, int64_t *out)
-{
-    const moirai_onnx_options *o = im->options;
-    size_t length = strlen(name);
-    for (int i = 0; o && i < o->n_dims; i++) {
-        if (strncmp(o->dims[i], name, length) || o->dims[i][length] != '=')
-            continue;
-        *out = strtoll(o->dims[i] + length + 1, NULL, 10); /* checked in onnx_options.c */
-        im->dim_used[i] = true;
-        return true;
-    }
-    return false;
-}
-
 /* All open dimensions for the user: names for --dim, each once; inputs with unnamed ones for --shape. */
 static void note_open(moirai_onnx_report *r, const char *name, const char *input)
 {
@@ -198,24 +189,34 @@ static void note_open(moirai_onnx_report *r, const char *name, const char *input
         snprintf(list + used, size - used, "%s%s", used ? ", " : "", word);
 }
 
-static bool resolve_dim(onnx_import *im, const Onnx__TensorShapeProto__Dimension *d, const char *input, bool defaults,
-                        int64_t *out)
+static bool resolve_dim(onnx_import *im, const Onnx__TensorShapeProto__Dimension *d, const onnx_value *v, size_t axis,
+                        bool defaults, int64_t *out)
 {
     if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE && d->dim_value >= 0) {
         *out = d->dim_value;
         return true;
     }
     const char *name = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM ? d->dim_param : NULL;
-    if (name && *name && dim_option(im, name, out))
-        return true;
+    name = name && onnx_is_dim_name(name) ? name : "";
     *out = 1;
     if (!defaults)
-        return false;
-    note_open(im->report, name, input);
+        return *name && onnx_open_named(im, name, out);
+    char *key = onnx_open_key(im, "", v->name, axis);
+    if ((*name && onnx_options_dim(im, name, out)) || (key && onnx_options_dim(im, key, out)))
+        return true;
+    onnx_open_named(im, *name || !key ? name : key, out);
+    note_open(im->report, name, v->name);
     return true;
 }
 
-/* Sequences and optionals count as one tensor of their element type. */
+static bool is_sequence(const Onnx__TypeProto *t)
+{
+    while (t && t->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE)
+        t = t->optional_type->elem_type;
+    return t && t->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE;
+}
+
+/* The tensors that a sequence or an optional is made of. */
 static const Onnx__TypeProto *inner_type(const Onnx__TypeProto *t)
 {
     while (t) {
@@ -231,6 +232,7 @@ static const Onnx__TypeProto *inner_type(const Onnx__TypeProto *t)
 
 int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *t, bool defaults, bool *set)
 {
+    const Onnx__TypeProto *whole = t;
     *set = false;
     t = inner_type(t);
     if (!t || t->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
@@ -239,21 +241,26 @@ int onnx_value_from_type(onnx_import *im, onnx_value *v, const Onnx__TypeProto *
     const Onnx__TensorShapeProto *s = t->tensor_type->shape;
     if (!s)
         return 0;
-    if (s->n_dim > ONNX_MAX_RANK)
+    /* How many items a sequence has is known to nobody before it is there. */
+    bool sequence = is_sequence(whole);
+    if (sequence && !defaults)
+        return 0;
+    if (s->n_dim + sequence > ONNX_MAX_RANK)
         return defaults ? moirai_error(MOIRAI_EINPUT, "has %zu dimensions, at most %d are supported", s->n_dim,
                                        ONNX_MAX_RANK)
                         : 0;
-    int64_t dim[ONNX_MAX_RANK];
+    int64_t dim[ONNX_MAX_RANK] = {1};
     for (size_t i = 0; i < s->n_dim; i++)
-        if (!resolve_dim(im, s->dim[i], v->name, defaults, &dim[i]))
+        if (!resolve_dim(im, s->dim[i], v, i, defaults, &dim[i + sequence]))
             return 0;
-    *set = onnx_value_shape(v, v->type, (int32_t)s->n_dim, dim);
+    *set = onnx_value_shape(v, v->type, (int32_t)s->n_dim + sequence, dim);
+    v->known = sequence ? MOIRAI_ONNX_GUESSED : v->known;
     if (!*set && defaults)
         return moirai_error(MOIRAI_EINPUT, "its dimensions make more than 2^50 bytes");
     return 0;
 }
 
-static const Onnx__TensorShapeProto *declared_shape(const onnx_value *v)
+const Onnx__TensorShapeProto *onnx_value_declared(const onnx_value *v)
 {
     const Onnx__TypeProto *t = inner_type(v->declared);
     return t && t->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE ? t->tensor_type->shape : NULL;
@@ -266,7 +273,7 @@ static bool is_fixed(const Onnx__TensorShapeProto__Dimension *d)
 
 int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, const char *option)
 {
-    const Onnx__TensorShapeProto *s = declared_shape(v);
+    const Onnx__TensorShapeProto *s = onnx_value_declared(v);
     if (!s)
         return 0;
     if (s->n_dim != (size_t)rank)
@@ -281,7 +288,7 @@ int onnx_value_agrees(const onnx_value *v, int32_t rank, const int64_t *dim, con
 
 void onnx_value_show(const onnx_value *v, char *text, size_t size)
 {
-    const Onnx__TensorShapeProto *s = declared_shape(v);
+    const Onnx__TensorShapeProto *s = onnx_value_declared(v);
     size_t used = 0;
     snprintf(text, size, "%s", v->shaped && v->rank == 0 ? "scalar" : v->shaped ? "" : "?");
     for (int32_t i = 0; v->shaped && i < v->rank && used < size; i++) {

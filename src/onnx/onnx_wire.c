@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "onnx.pb-c.h"
+#include "util/text.h"
 #include "util/util.h"
 
 #define CUT_BYTES 1024
@@ -161,6 +162,24 @@ static int check_once(const ProtobufCMessageDescriptor *m, const ProtobufCFieldD
     return 0;
 }
 
+/* Names go into plans and come back from there: JSON holds UTF-8 and nothing else, C strings end at a NUL. Comments may
+ * be what they like. */
+static int check_text(const ProtobufCMessageDescriptor *m, const ProtobufCFieldDescriptor *d, const field *f,
+                      const uint8_t *text)
+{
+    if (!strcmp(d->name, "doc_string"))
+        return 0;
+    for (size_t at = 0, n; at < f->length; at += n) {
+        unsigned char last[4] = {0}; /* never past the end of the file */
+        memcpy(last, text + at, UTIL_MIN(sizeof last, f->length - at));
+        n = last[0] ? util_utf8_length(last) : 0;
+        if (!n)
+            return moirai_error(MOIRAI_EINPUT, "not a valid ONNX file: %s.%s '%.*s' (byte %zu) is not UTF-8",
+                                m->short_name, d->name, (int)UTIL_MIN(f->length, (size_t)80), text, f->begin);
+    }
+    return 0;
+}
+
 static int cut_message(onnx_slim *s, const ProtobufCMessageDescriptor *m, cursor c, int depth);
 
 static int cut_child(onnx_slim *s, const ProtobufCMessageDescriptor *m, const field *f, const uint8_t *base, int depth)
@@ -192,8 +211,11 @@ static int cut_message(onnx_slim *s, const ProtobufCMessageDescriptor *m, cursor
         if (rc)
             return rc;
         const ProtobufCFieldDescriptor *d = find_field(m, f.number);
-        if (f.number == ONNX_CUT_FIELD)
+        if (!d) /* a field that we do not know may name a file that ONNX Runtime would open: it goes no further */
             continue;
+        if (d->type == PROTOBUF_C_TYPE_STRING && f.wire == WIRE_BYTES &&
+            (rc = check_text(m, d, &f, c.base + f.payload)))
+            return rc;
         if (is_message(d, &f)) {
             if (!(rc = check_once(m, d, &seen)))
                 rc = cut_child(s, d->descriptor, &f, c.base, depth);

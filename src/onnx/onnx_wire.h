@@ -21,12 +21,13 @@ typedef struct onnx_slim {
 } onnx_slim;
 
 /* In the slim copy a cut payload is replaced by this field, whose fixed64 value is the cut's number. protobuf-c
- * keeps it among the message's unknown fields; the scanner drops it from files, so it can't be forged. */
+ * keeps it among the message's unknown fields; the scanner drops those from files, so it can't be forged. */
 #define ONNX_CUT_FIELD 536870911u
 
 /* A message of type `root` with its large tensor payloads cut out. The scan also bounds what protobuf-c, which has
  * no limits of its own, will see: nesting, message count, singular messages given twice (which it would merge in
- * quadratic time). O(length of everything but the payloads). The caller frees with onnx_slim_free. */
+ * quadratic time), fields that onnx.proto does not have (dropped), names that are not UTF-8 (refused). O(length of
+ * everything but the payloads). The caller frees with onnx_slim_free. */
 int onnx_wire_scan(onnx_slim *out, const ProtobufCMessageDescriptor *root, const uint8_t *file, size_t length);
 void onnx_slim_free(onnx_slim *slim);
 

@@ -3,8 +3,7 @@
  * A state is a device per operator and a priority per operator; its value is the simulated length of the block (plus
  * what its memory costs, where memory has a price). Starts: every device alone, the LP solutions of component schedules
  * that the price search kept (rounded to whole components, in the order of their start times), and the plan at hand.
- * Moves are those of anneal_moves.c. The longest block that would be taken is drawn before a state is evaluated, so that
- * the simulation ends where it is passed: four of five trials do.
+ * Moves are those of anneal_moves.c. The simulation ends where the threshold is passed: four of five trials do.
  * Temperatures fall geometrically from HOT to COLD: a hot start would only shred what the starts have kept together.
  * The work is counted in evaluations, so that the result depends on the seed alone. One evaluation is one dispatch:
  * O((V+E) log V) of the block. */
@@ -14,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "anneal/anneal.h"
 #include "pair/anneal_state.h"
 #include "pair/pool_input.h"
 #include "schedule/paths.h"
@@ -270,28 +270,44 @@ static bool begin_from_solution(pair_annealing *x)
     return best != INT64_MAX;
 }
 
+static void move(void *data)
+{
+    pair_annealing *x = data;
+    size_t n = (size_t)x->q->n_ops;
+    memcpy(x->old_device, x->device, n * sizeof *x->device);
+    memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
+    pair_annealing_move(x);
+}
+
+static bool judge(void *data, double above)
+{
+    pair_annealing *x = data;
+    size_t n = (size_t)x->q->n_ops;
+    int64_t most = x->energy == INT64_MAX ? x->energy : x->energy + (int64_t)above,
+            next = evaluate_below(x, x->priority, most);
+    if (next != INT64_MAX && next <= most) {
+        x->energy = next;
+        return !x->failed;
+    }
+    memcpy(x->device, x->old_device, n * sizeof *x->device);
+    memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
+    return !x->failed;
+}
+
 static void cool(pair_annealing *x, int64_t budget)
 {
-    size_t n = (size_t)x->q->n_ops;
-    int64_t now = evaluate(x, x->priority);
-    double hot = HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost,
-           cold = COLD * (double)x->plan->cost;
-    for (int64_t step = 0; step < budget && !x->failed; step++) {
-        if (util_stopped(&x->job->stop))
-            return;
-        double temperature = hot * pow(cold / hot, (double)step / (double)budget);
-        memcpy(x->old_device, x->device, n * sizeof *x->device);
-        memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
-        pair_annealing_move(x);
-        int64_t more = (int64_t)(-temperature * log(1 - util_rng_real(&x->rng)));
-        int64_t most = now == INT64_MAX ? now : now + more, next = evaluate_below(x, x->priority, most);
-        if (next != INT64_MAX && next <= most) {
-            now = next;
-            continue;
-        }
-        memcpy(x->device, x->old_device, n * sizeof *x->device);
-        memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
-    }
+    x->energy = evaluate(x, x->priority);
+    if (x->failed || !x->plan->cost)
+        return; /* nothing is shorter than no time */
+    anneal_run(&(anneal_task){.hot = HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost,
+                              .cold = COLD * (double)x->plan->cost,
+                              .steps = budget,
+                              .stride = 1,
+                              .rng = &x->rng,
+                              .stop = &x->job->stop,
+                              .data = x,
+                              .move = move,
+                              .judge = judge});
 }
 
 /* Priorities that reproduce the best plan as far as priorities can: the earlier, the more urgent. */

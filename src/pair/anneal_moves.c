@@ -115,7 +115,7 @@ static void move_part(pair_annealing *x)
 }
 
 /* Whether two components of one kind have the same devices: they can change places without changing anything. */
-static bool look_alike(const pair_annealing *x, int32_t c, int32_t d)
+static bool are_equal(const pair_annealing *x, int32_t c, int32_t d)
 {
     const decompose_block *b = x->b;
     const int32_t *o = b->component_op + b->component_off[c], *p = b->component_op + b->component_off[d];
@@ -130,7 +130,7 @@ static void swap_components(pair_annealing *x)
     const decompose_block *b = x->b;
     int32_t c = (int32_t)util_rng_below(&x->rng, (uint32_t)b->n_components);
     int32_t d = (int32_t)util_rng_below(&x->rng, (uint32_t)b->n_components);
-    if (b->component_kind[c] != b->component_kind[d] || look_alike(x, c, d))
+    if (b->component_kind[c] != b->component_kind[d] || are_equal(x, c, d))
         return;
     for (int32_t i = 0; i < b->component_off[c + 1] - b->component_off[c]; i++) {
         int32_t o = b->component_op[b->component_off[c] + i], p = b->component_op[b->component_off[d] + i];

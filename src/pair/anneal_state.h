@@ -17,6 +17,7 @@ typedef struct pair_annealing {
     int64_t *tail_ns;                        /* [op * n_devices + device]: what follows at least */
     int64_t rest_ns[3 * MOIRAI_MAX_DEVICES]; /* what follows all of a device or a port */
     int32_t *mark;                           /* scratch of the part moves */
+    int64_t energy;                          /* of the state at hand; INT64_MAX: it is not allowed */
     int64_t evaluations;
     int failed;
 } pair_annealing;

@@ -15,11 +15,10 @@
 #include "pair/cases.h"
 #include "pair/climb.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/equal_devices.h"
+#include "branch/branch.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -60,21 +59,6 @@ int32_t pair_cases_weakest(const pair_state *x)
     return weakest;
 }
 
-void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight)
-{
-    const pricing_grid *grid = pricing_master_grid(m);
-    int32_t resources = pricing_resource_count(&x->block.problem);
-    double sum = 1e-9;
-    for (int32_t r = 0; r < resources; r++) {
-        weight[r] = 0;
-        for (int32_t i = 0; i < grid->n_buckets; i++)
-            weight[r] += (double)price[r * grid->n_buckets + i] * (double)pricing_bucket_ns(grid, i);
-        sum += weight[r];
-    }
-    for (int32_t r = 0; r < resources; r++)
-        weight[r] /= sum;
-}
-
 void pair_case_free(pair_case *c)
 {
     free(c->proof.price);
@@ -82,198 +66,7 @@ void pair_case_free(pair_case *c)
     free(c->branch);
 }
 
-/* ---- where to split ---- */
-
-typedef struct choice {
-    pricing_branch split;
-    double score; /* how much time of how expensive a device hangs on it */
-} choice;
-
-/* The number that is furthest from whole, by the weight of the time that hangs on it. */
-static void choose_number(choice *best, const decompose_block *b, const pricing_master *m, const double *weight)
-{
-    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
-        int32_t begin = b->component_off[b->kind_component[kind]];
-        int32_t n = b->component_off[b->kind_component[kind] + 1] - begin;
-        for (int32_t i = 0; i < n; i++)
-            for (int32_t k = 0; k < b->problem.n_devices; k++) {
-                int32_t op = b->component_op[begin + i];
-                if (!(b->problem.op_devices[op] >> k & 1))
-                    continue;
-                double number = pricing_master_number(m, kind, i, k), part = number - floor(number);
-                double score =
-                    fmin(part, 1 - part) * (weight[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
-                if (fmin(part, 1 - part) > 1e-4 && score > best->score)
-                    *best = (choice){{PRICING_NUMBER, kind, i, k, (int64_t)floor(number), (int64_t)floor(number) + 1},
-                                     score};
-            }
-    }
-}
-
-/* The receiver where most is read before the tensor arrives. */
-static void choose_arrival(choice *best, const pricing_sending *how, const pricing_master *m, const double *weight)
-{
-    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        double mean, early = pricing_master_early(m, j, &mean) * weight[how->receiver[j]];
-        int64_t first = pricing_master_arrival(m, j), split = first + ((int64_t)mean - first) / 2;
-        if (early > best->score && split - first > pricing_master_grid(m)->length_ns / 200)
-            *best = (choice){{PRICING_ARRIVAL, 0, 0, how->receiver[j], split, split + 1}, early};
-    }
-}
-
-pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
-{
-    choice best = {.split = {.on = PRICING_NO_BRANCH}};
-    double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);
-    if (weight) {
-        pair_cases_weights(x, m, price, weight);
-        choose_number(&best, &x->block, m, weight);
-        choose_arrival(&best, &x->sending[sending], m, weight);
-    }
-    free(weight);
-    return best.split;
-}
-
-void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above)
-{
-    *below = *above = split;
-    below->least = 0;
-    below->most = split.least;
-    above->least = split.most;
-    above->most = split.on == PRICING_NUMBER ? b->kind_count[split.kind] : INT64_MAX;
-}
-
-static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_duals *from)
-{
-    return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
-}
-
-int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d)
-{
-    pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
-    if (!grown)
-        return MOIRAI_EFAIL;
-    c->branch = grown;
-    *d = *c;
-    d->proof.price = d->duals.price = NULL;
-    d->branch = util_alloc((size_t)c->n_branches + 1, sizeof *d->branch);
-    if (!d->branch || copy_prices(x, &d->proof, &c->proof) || copy_prices(x, &d->duals, &c->duals)) {
-        pair_case_free(d);
-        return MOIRAI_EFAIL;
-    }
-    memcpy(d->branch, c->branch, sizeof *d->branch * (size_t)c->n_branches);
-    pair_cases_children(&x->block, c->split, &c->branch[c->n_branches], &d->branch[d->n_branches]);
-    c->n_branches++;
-    d->n_branches++;
-    c->seen = d->seen = false;
-    return 0;
-}
-
-static int split_case(pair_state *x, int32_t index)
-{
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
-        return MOIRAI_EFAIL;
-    int rc = pair_case_halves(x, &x->cases[index], &x->cases[x->n_cases]);
-    x->n_cases += !rc;
-    return rc;
-}
-
-/* ---- receivers ---- */
-
-uint64_t pair_may_receive(const pair_state *x)
-{
-    const moirai_problem *q = &x->block.problem;
-    int32_t shared = decompose_block_shared_tensor(&x->block);
-    uint64_t mask = 0;
-    for (int32_t e = q->tensor_edge_off[shared]; e < q->tensor_edge_off[shared + 1]; e++)
-        mask |= q->op_devices[q->edge_reader[e]];
-    return mask & ~q->op_devices[x->block.entry];
-}
-
-int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how)
-{
-    for (*number = 0; *number < x->n_sendings; ++*number)
-        if (pricing_same_sending(&x->sending[*number], how))
-            return 0;
-    pricing_sending *grown = util_resize(x->sending, (size_t)x->n_sendings + 1, sizeof *grown);
-    if (!grown)
-        return MOIRAI_EFAIL;
-    x->sending = grown;
-    x->sending[x->n_sendings++] = *how;
-    return 0;
-}
-
-/* Devices that may be next to receive: one of several equal ones that are not listed, whose plans are images of each
- * other's. */
-static uint64_t next_receivers(const pair_state *x, const pricing_sending *how)
-{
-    uint64_t left = pair_may_receive(x), next = 0, seen = 0;
-    int32_t least[MOIRAI_MAX_DEVICES];
-    problem_equal_devices(&x->block.problem, least);
-    for (int32_t j = 0; j < how->n_receivers; j++)
-        left &= ~(UINT64_C(1) << how->receiver[j]);
-    for (; left; left &= left - 1) {
-        int32_t k = __builtin_ctzll(left);
-        if (!(seen >> least[k] & 1))
-            next |= UINT64_C(1) << k;
-        seen |= UINT64_C(1) << least[k];
-    }
-    return next;
-}
-
-/* A case as one part of `whole`, which has no branches yet, with another sending. Prices of the whole may prove less of
- * it, so they are a start and no proof. */
-static int part_of_case(const pair_state *x, pair_case *out, const pair_case *whole, int32_t sending)
-{
-    *out = (pair_case){.sending = sending,
-                       .proven_ns = x->path_ns,
-                       .estimate_ns = whole->estimate_ns,
-                       .split = {.on = PRICING_NO_BRANCH}};
-    return copy_prices(x, &out->duals, &whole->duals);
-}
-
-/* Nobody else receives the shared tensor, or one of these next: the last takes the place of the case. */
-static int split_receivers(pair_state *x, int32_t index)
-{
-    pricing_sending how = x->sending[x->cases[index].sending];
-    uint64_t next = next_receivers(x, &how);
-    int32_t all = __builtin_popcountll(pair_may_receive(x)), n = how.n_receivers, sending;
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + __builtin_popcountll(next)), sizeof *x->cases))
-        return MOIRAI_EFAIL;
-    int rc = 0;
-    for (; next && !rc; next &= next - 1) {
-        how.receiver[n] = (int8_t)__builtin_ctzll(next);
-        how.n_receivers = (int8_t)(n + 1);
-        how.open = n + 1 < all;
-        rc = pair_sending(&sending, x, &how);
-        rc = rc ? rc : part_of_case(x, &x->cases[x->n_cases], &x->cases[index], sending);
-        x->n_cases += !rc;
-    }
-    how.n_receivers = (int8_t)n;
-    how.open = false;
-    rc = rc ? rc : pair_sending(&sending, x, &how);
-    if (rc)
-        return rc;
-    pair_case *c = &x->cases[index], old = *c;
-    rc = part_of_case(x, c, &old, sending);
-    if (rc)
-        *c = old;
-    else
-        pair_case_free(&old);
-    return rc;
-}
-
-/* Who receives is asked first: it says most. */
-static pricing_branch choose_split(const pair_bound_task *r, int32_t solver, const pair_case *c, const int64_t *price)
-{
-    const pair_state *x = r->pair;
-    const pricing_sending *how = &x->sending[c->sending];
-    if (how->fixed && how->open)
-        return (pricing_branch){.on = PRICING_RECEIVER};
-    return pair_cases_branch_on(x, c->sending, x->master[solver], price);
-}
-
-/* ---- looking ---- */
+/* ---- solving ---- */
 
 static bool is_sent(const pair_bound_task *r, const pair_case *c)
 {
@@ -318,7 +111,7 @@ static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t l
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 
-int pair_case_sound(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
+int pair_case_solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
                     pricing_master_result *found)
 {
     return put(r, solver, c, length_ns, (question){0}, found);
@@ -350,10 +143,11 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
 {
     pricing_master_result found;
     int rc = solve(r, solver, c, length_ns - 1, &found);
-    pricing_branch split = rc || found.proven ? c->split : choose_split(r, solver, c, found.price);
+    pricing_branch split =
+        rc || found.proven ? c->split : pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     if (!rc && !found.proven && is_sent(r, c) && r->open > 0 && split.on != PRICING_ARRIVAL) {
-        rc = pair_case_sound(r, solver, c, length_ns - 1, &found);
-        split = rc || found.proven ? split : choose_split(r, solver, c, found.price);
+        rc = pair_case_solve(r, solver, c, length_ns - 1, &found);
+        split = rc || found.proven ? split : pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     }
     if (rc)
         return rc;
@@ -377,57 +171,60 @@ static int32_t least_estimate_but(const pair_state *x, const int32_t *picked, in
 {
     int32_t least = -1;
     for (int32_t i = 0; i < x->n_cases; i++)
-        if (!pair_is_picked(picked, n, i) && (least < 0 || x->cases[i].estimate_ns < x->cases[least].estimate_ns))
+        if (!branch_is_picked(picked, n, i) && (least < 0 || x->cases[i].estimate_ns < x->cases[least].estimate_ns))
             least = i;
     return least;
 }
 
-typedef struct looking {
+typedef struct searching {
     pair_bound_task *r;
     int64_t length_ns, ceiling;
-    int32_t picked[PAIR_SOLVERS], n;
-} looking;
+} searching;
 
-static int look_at_one(void *data, int32_t i)
+static int32_t weakest_of(void *data, const int32_t *picked, int32_t n)
 {
-    looking *k = data;
-    return solve_case(k->r, i, &k->r->pair->cases[k->picked[i]], k->length_ns, k->ceiling);
+    return least_estimate_but(((searching *)data)->r->pair, picked, n);
 }
 
-/* The cases of least estimate, split as long as they have been seen; none where the least of all is worth the length or
- * stuck: its LP solution is whole. */
-static int pick_cases(looking *k, int64_t most)
+/* Closed where the least of all is worth the length or stuck: its LP solution is whole. */
+static branch_state state_of(void *data, int32_t index)
 {
-    pair_state *x = k->r->pair;
-    int rc = 0;
-    for (k->n = 0; !rc && k->n < UTIL_MIN(most, k->r->solvers);) {
-        int32_t index = least_estimate_but(x, k->picked, k->n);
-        const pair_case *c = index < 0 ? NULL : &x->cases[index];
-        if (!c || c->estimate_ns >= k->length_ns)
-            break;
-        if (!c->seen)
-            k->picked[k->n++] = index;
-        else if (c->split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_MAX_SPLITS)
-            break;
-        else
-            rc = c->split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);
-    }
-    return rc;
+    const searching *k = data;
+    const pair_case *c = &k->r->pair->cases[index];
+    if (c->estimate_ns >= k->length_ns)
+        return BRANCH_CLOSED;
+    if (!c->seen)
+        return BRANCH_UNSOLVED;
+    return c->split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_MAX_SPLITS ? BRANCH_CLOSED : BRANCH_SOLVED;
 }
 
-/* Looks and splits until `last` solves are done or there is nothing left to gain. */
+static int divide(void *data, int32_t index)
+{
+    return pair_case_split(((searching *)data)->r->pair, index);
+}
+
+static int solve_one(void *data, int32_t solver, int32_t index)
+{
+    const searching *k = data;
+    return solve_case(k->r, solver, &k->r->pair->cases[index], k->length_ns, k->ceiling);
+}
+
+/* Solves and splits until `last` solves are done or there is nothing left to gain. */
 static int branch(pair_bound_task *r, int64_t length_ns, int64_t ceiling, int64_t last)
 {
     pair_state *x = r->pair;
-    looking k = {.r = r, .length_ns = length_ns, .ceiling = ceiling};
-    int rc = 0;
-    while (!rc && x->solves < last && !util_stopped(&r->stop)) {
-        rc = pick_cases(&k, last - x->solves);
-        if (!k.n)
-            break;
-        rc = rc ? rc : util_pool_run(look_at_one, &k, k.n, r->threads);
-        x->solves += k.n;
-    }
+    searching k = {.r = r, .length_ns = length_ns, .ceiling = ceiling};
+    int64_t solves;
+    int rc = branch_best_first(&solves, &(branch_best_task){.data = &k,
+                                                            .solvers = r->solvers,
+                                                            .solves = last - x->solves,
+                                                            .threads = r->threads,
+                                                            .stop = &r->stop,
+                                                            .weakest = weakest_of,
+                                                            .state = state_of,
+                                                            .divide = divide,
+                                                            .solve = solve_one});
+    x->solves += solves;
     return rc;
 }
 
@@ -451,7 +248,7 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
     c->seen = true;
     c->buckets = buckets_of(r, c);
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
-    c->split = choose_split(r, solver, c, found.price);
+    c->split = pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     return pair_case_store(r, solver, c, &found, &c->duals);
 }
 
@@ -535,7 +332,7 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     x->n_cases = 0;
     x->case_capacity = 0;
     x->case_buckets = r->sent_buckets;
-    x->room_ns = 0;
+    x->reach_ns = 0;
     int rc = pair_cases_first(x);
     rc = rc ? rc : raise_cases(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
@@ -567,23 +364,4 @@ void pair_cases_free(pair_case *cases, int32_t n)
     for (int32_t i = 0; i < n; i++)
         pair_case_free(&cases[i]);
     free(cases);
-}
-
-pricing_branch pair_cases_halve_arrival(const pricing_sending *how, const pricing_master *m, int64_t parts)
-{
-    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
-        int64_t middle = first + (last - first) / 2;
-        if (last - first > pricing_master_grid(m)->length_ns / parts)
-            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
-    }
-    return (pricing_branch){.on = PRICING_NO_BRANCH};
-}
-
-int32_t pair_cases_numbers(int32_t n, const pricing_branch *branch)
-{
-    int32_t found = 0;
-    for (int32_t i = 0; i < n; i++)
-        found += branch[i].on == PRICING_NUMBER;
-    return found;
 }

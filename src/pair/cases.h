@@ -37,20 +37,17 @@ uint64_t pair_may_receive(const pair_state *x);
 /* Refines the cases as far as the solves go: on from where they are, or anew from the sendings where `sent_buckets` are
  * others than before; what was proven before is kept unless it is surpassed. */
 int pair_cases_solve(pair_bound_task *r);
-/* Whether case i is among the first n that were picked to be solved side by side. */
-static inline bool pair_is_picked(const int32_t *picked, int32_t n, int32_t i)
-{
-    for (int32_t j = 0; j < n; j++)
-        if (picked[j] == i)
-            return true;
-    return false;
-}
 /* The case of least proven length. */
 int32_t pair_cases_weakest(const pair_state *x);
 /* Where a case is best split after its master was solved: a number or an arrival, least and most being the two sides'
  * ends. */
 pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m,
                                     const int64_t *price);
+/* The same, but for who receives the shared tensor, which is asked first. */
+pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, const pricing_master *m,
+                                      const int64_t *price);
+/* Cases in place of case `index`, as its `split` says; the first of them has its number. */
+int pair_case_split(pair_state *x, int32_t index);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
 /* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
@@ -61,7 +58,7 @@ int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d);
 int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
                   pricing_master_result *found);
 /* How much of a length can be excluded, from the prices at which the solver has just stopped. */
-int pair_case_sound(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
+int pair_case_solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
                     pricing_master_result *found);
 /* A copy of the prices of the solver's last master in place of those in *to. */
 int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,

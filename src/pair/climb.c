@@ -1,30 +1,27 @@
-/* Cases, target by target.
+/* Targets for the cases of a pair (branch/targets.c).
  *
- * Where a tensor is sent, what prices leave open is when it arrives (docs/optimality.md, 3.2): hundreds of cases differ
- * in that alone; elsewhere it is how many components take which device. Best-first search (cases.c) solves a master to
- * its end for each case, on the way to those that are narrow enough. But no more than one question has to be answered
- * of each of them: is a plan of this length impossible? So a length is put to all cases, the *target*. A master is left
- * as soon as its prices exclude the target, or its LP finds room for it, mostly in its first solution, since the columns
- * of the case before are at hand. Then the time of the first arrival that is not yet known well is halved; the halves
- * begin with the prices of their neighbours, which often exclude the target at once. First arrivals come first: until
- * then receivers have next to nothing to do, so that most hangs on them, and the others matter little once these are
- * known.
+ * Where a tensor is sent, what prices leave open is when it arrives (docs/theory.md, Lemma 32): hundreds of cases differ
+ * in that alone; elsewhere it is how many components take which device. So a length is put to all cases, the *target*.
+ * A master is left as soon as its prices exclude the target, or its LP finds room for it, mostly in its first solution,
+ * since the columns of the case before are at hand. Then the time of the first arrival that is not yet known well is
+ * halved; the halves begin with the prices of their neighbours, which often exclude the target at once. First arrivals
+ * come first: until then receivers have next to nothing to do, so that most hangs on them, and the others matter little
+ * once these are known.
  *
  * Targets climb from what is proven towards what is wanted. Leaves of one target are where the next one begins. One
  * solve of each sending, with its first arrival known, says about how far the first can be, or the bound of a pair with
  * the same entry, which is mostly within a hundredth; from there on steps are short, twice as long where one was easy.
  * Where nothing is left to divide and there is still room for the target, or its questions run out, the next one is
- * halfway: what a target in vain has divided and excluded stays, so that it takes few questions. Steps too long lose what they cost: a layer of alphafold2-87M stays at 1.907 ms after 1,900 questions for
- * 1.990, and is at 1.949 after 1,000 by short ones.
+ * halfway: what a target in vain has divided and excluded stays, so that it takes few questions. Steps too long lose what
+ * they cost: a layer of alphafold2-87M stays at 1.907 ms after 1,900 questions for 1.990, and is at 1.949 after 1,000 by
+ * short ones.
  *
- * A climb can be left when it has gained a stride, and gone on with: the pair keeps its questions.
- *
- * Each solver has its share of the cases, whatever the number of threads: the outcome does not depend on them. */
+ * A climb can be left when it has gained a stride, and gone on with: the pair keeps its questions. */
 #include "pair/climb.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "branch/branch.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -36,15 +33,11 @@
 #define FIRST_STEP 160  /* parts of the length: beyond estimates; doubled where it is easy, halved where it fails */
 #define LONGEST_STEP 40 /* parts of the length */
 
+_Static_assert(PAIR_SOLVERS <= BRANCH_SOLVERS, "each solver has a share");
+
 typedef struct climbing {
     pair_bound_task *r;
     int64_t target_ns;
-    int32_t quota[PAIR_SOLVERS]; /* solves that each has left */
-    int64_t room_ns[PAIR_SOLVERS];
-    /* cases that each has in hand: those that are done, and those that are not, in `list`, done first */
-    pair_case *list[PAIR_SOLVERS];
-    int32_t n_done[PAIR_SOLVERS], n_list[PAIR_SOLVERS];
-    size_t capacity[PAIR_SOLVERS];
 } climbing;
 
 /* Where a case is divided: the first arrival that is not known well is halved; else as the LP solution says. */
@@ -62,165 +55,104 @@ static pricing_branch choose(const pair_bound_task *r, int32_t solver, const pai
     return enough ? nowhere : pair_cases_branch_on(x, c->sending, m, price);
 }
 
-/* The last case in hand is divided in two; the earlier half is looked at next. */
-static int divide(climbing *k, int32_t solver, pricing_branch split)
+static bool is_reached(const void *c, int64_t target)
 {
-    pair_state *x = k->r->pair;
-    if (util_grow(&k->list[solver], &k->capacity[solver], (size_t)k->n_list[solver] + 1, sizeof(pair_case)))
-        return MOIRAI_EFAIL;
-    pair_case *c = &k->list[solver][k->n_list[solver] - 1];
-    c->split = split;
-    int rc = pair_case_halves(x, c, c + 1);
-    if (rc)
-        return rc;
-    pair_case later = c[1]; /* the last is looked at first */
-    c[1] = c[0];
-    c[0] = later;
-    k->n_list[solver]++;
-    return 0;
+    return ((const pair_case *)c)->proven_ns >= target;
 }
 
-static void set_aside(climbing *k, int32_t solver)
+/* As many for each solver, neighbours together. */
+static int32_t solver_of(void *data, const void *c, int32_t index, int32_t rank, int32_t below)
 {
-    pair_case *list = k->list[solver], last = list[k->n_list[solver] - 1];
-    memmove(list + k->n_done[solver] + 1, list + k->n_done[solver],
-            sizeof *list * (size_t)(k->n_list[solver] - 1 - k->n_done[solver]));
-    list[k->n_done[solver]++] = last;
+    const climbing *k = data;
+    (void)c, (void)index;
+    return (int32_t)((int64_t)rank * k->r->solvers / below);
 }
 
-/* Put the target to the last case in hand: it is done, or divided, or leaves room. */
-static int look(climbing *k, int32_t solver, bool begun)
+/* Whether all plans of the case are as long as the target; else where to divide it. */
+static int ask(void *data, int32_t solver, void *case_, bool begun, branch_answer *out)
 {
+    climbing *k = data;
     pair_bound_task *r = k->r;
-    pair_case *c = &k->list[solver][k->n_list[solver] - 1];
+    pair_case *c = case_;
     pricing_master_result found;
-    pricing_branch split;
     int rc = pair_case_ask(r, solver, c, k->target_ns - 1, begun, &found);
-    k->quota[solver]--;
     if (rc)
         return rc;
     if (found.proven) {
+        out->verdict = BRANCH_REACHED;
         c->proven_ns = k->target_ns;
         c->estimate_ns = UTIL_MAX((int64_t)((double)k->target_ns * found.proven_part), k->target_ns);
         c->buckets = r->sent_buckets;
-        rc = pair_case_store(r, solver, c, &found, &c->proof);
-        set_aside(k, solver);
-        return rc;
+        return pair_case_store(r, solver, c, &found, &c->proof);
     }
     if (util_stopped(&r->stop) || !found.rounds)
         return 0;
-    split = choose(r, solver, c, found.price);
-    if (split.on != PRICING_NO_BRANCH)
-        return divide(k, solver, split);
-    int64_t room = UTIL_MAX((int64_t)((double)k->target_ns * UTIL_MIN(found.theta, 1)), c->proven_ns);
-    k->room_ns[solver] = UTIL_MIN(k->room_ns[solver], room);
-    c->estimate_ns = room;
+    pricing_branch split = choose(r, solver, c, found.price);
+    if (split.on != PRICING_NO_BRANCH) {
+        out->verdict = BRANCH_DIVIDE;
+        c->split = split;
+        return 0;
+    }
+    out->verdict = BRANCH_STUCK;
+    out->stuck_at = UTIL_MAX((int64_t)((double)k->target_ns * UTIL_MIN(found.theta, 1)), c->proven_ns);
+    c->estimate_ns = out->stuck_at;
     return 0;
 }
 
-/* All that is below the target of this solver's share, as far as the solves go or until one leaves room. */
-static int climb_share(void *data, int32_t solver)
+/* The earlier half is asked first. */
+static int divide(void *data, void *c, void *d)
 {
-    climbing *k = data;
-    bool begun = false;
-    int rc = 0;
-    while (!rc && k->n_done[solver] < k->n_list[solver]) {
-        if (k->quota[solver] <= 0 || k->room_ns[solver] < INT64_MAX || util_stopped(&k->r->stop))
-            break;
-        rc = look(k, solver, begun);
-        begun = true;
-    }
+    return pair_case_halves(((climbing *)data)->r->pair, c, d);
+}
+
+static void clear(void *c)
+{
+    pair_case_free(c);
+}
+
+/* Put a target to all cases, by so many questions of each solver. */
+static int attempt(branch_target_result *out, pair_bound_task *r, int64_t target_ns, int64_t questions)
+{
+    pair_state *x = r->pair;
+    climbing k = {.r = r, .target_ns = target_ns};
+    branch_list list = {x->cases, x->n_cases, x->case_capacity};
+    int rc = branch_attempt(out, &list,
+                            &(branch_target_task){.data = &k,
+                                                  .case_size = sizeof(pair_case),
+                                                  .target = target_ns,
+                                                  .solvers = r->solvers,
+                                                  .questions = (int32_t)questions,
+                                                  .threads = r->threads,
+                                                  .stop = &r->stop,
+                                                  .reached = is_reached,
+                                                  .solver_of = solver_of,
+                                                  .ask = ask,
+                                                  .divide = divide,
+                                                  .clear = clear});
+    x->cases = list.cases;
+    x->n_cases = list.n;
+    x->case_capacity = list.capacity;
+    x->solves += out->asked;
     return rc;
 }
 
+/* ---- how far it may lead ---- */
+
 /* The solver of a case: the same for those of one sending, so that neighbours follow each other, where there are
  * several. */
-static int32_t sounder_of(const pair_bound_task *r, int32_t index)
+static int32_t estimator_of(const pair_bound_task *r, int32_t index)
 {
     const pair_state *x = r->pair;
     return (x->n_sendings < r->solvers ? index : x->cases[index].sending) % r->solvers;
 }
 
-/* Cases below the target, as many for each solver, neighbours together; false: memory ran out. */
-static bool share_out(climbing *k)
-{
-    pair_state *x = k->r->pair;
-    int32_t n = 0, below = 0, shared = 0;
-    for (int32_t i = 0; i < x->n_cases; i++)
-        below += x->cases[i].proven_ns < k->target_ns;
-    for (int32_t i = 0; i < x->n_cases; i++) {
-        pair_case *c = &x->cases[i];
-        int32_t solver = (int32_t)((int64_t)shared * k->r->solvers / UTIL_MAX(below, 1));
-        if (c->proven_ns >= k->target_ns) {
-            x->cases[n++] = *c;
-            continue;
-        }
-        if (util_grow(&k->list[solver], &k->capacity[solver], (size_t)k->n_list[solver] + 1, sizeof *c)) {
-            for (; i < x->n_cases; i++)
-                x->cases[n++] = x->cases[i];
-            x->n_cases = n;
-            return false;
-        }
-        k->list[solver][k->n_list[solver]++] = *c;
-        shared++;
-    }
-    x->n_cases = n;
-    return true;
-}
-
-/* All cases back into the pair. */
-static int gather(climbing *k)
-{
-    pair_state *x = k->r->pair;
-    int rc = 0;
-    for (int32_t s = 0; s < k->r->solvers; s++)
-        for (int32_t i = 0; i < k->n_list[s]; i++) {
-            if (!rc && util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
-                rc = MOIRAI_EFAIL;
-            if (rc)
-                pair_case_free(&k->list[s][i]);
-            else
-                x->cases[x->n_cases++] = k->list[s][i];
-        }
-    return rc;
-}
-
-/* Put a target to all cases. *reached: it is proven; else *room_ns: about what there is room for, INT64_MAX: the solves
- * were too few to tell. *solves is lowered by those used. */
-static int attempt(pair_bound_task *r, int64_t target_ns, int64_t most, int64_t *solves, bool *reached,
-                   int64_t *room_ns)
-{
-    climbing k = {.r = r, .target_ns = target_ns};
-    pair_state *x = r->pair;
-    int32_t quota = (int32_t)most;
-    for (int32_t i = 0; i < r->solvers; i++) {
-        k.quota[i] = quota;
-        k.room_ns[i] = INT64_MAX;
-    }
-    int rc = share_out(&k) ? util_pool_run(climb_share, &k, r->solvers, r->threads) : MOIRAI_EFAIL;
-    *reached = !rc;
-    *room_ns = INT64_MAX;
-    for (int32_t i = 0; i < r->solvers; i++) {
-        *solves -= quota - k.quota[i];
-        x->solves += quota - k.quota[i];
-        *reached = *reached && k.n_done[i] == k.n_list[i];
-        *room_ns = UTIL_MIN(*room_ns, k.room_ns[i]);
-    }
-    int gathered = gather(&k);
-    for (int32_t i = 0; i < PAIR_SOLVERS; i++)
-        free(k.list[i]);
-    return rc ? rc : gathered;
-}
-
-/* ---- how far it may lead ---- */
-
-typedef struct sounding {
+typedef struct estimating {
     pair_bound_task *r;
-    int64_t length_ns, room_ns[PAIR_SOLVERS];
-} sounding;
+    int64_t length_ns, reach_ns[PAIR_SOLVERS];
+} estimating;
 
 /* About what the case could prove, were its first arrival known: at the soonest, where it proves least as a rule. */
-static int sound(sounding *k, int32_t solver, const pair_case *c)
+static int estimate(estimating *k, int32_t solver, const pair_case *c)
 {
     pair_bound_task *r = k->r;
     const pair_state *x = r->pair;
@@ -237,34 +169,34 @@ static int sound(sounding *k, int32_t solver, const pair_case *c)
             (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / NARROWEST};
     }
     pricing_master_result found;
-    int rc = pair_case_sound(r, solver, &narrow, k->length_ns, &found);
+    int rc = pair_case_solve(r, solver, &narrow, k->length_ns, &found);
     if (!rc && !found.proven)
-        k->room_ns[solver] =
-            UTIL_MIN(k->room_ns[solver], (int64_t)((double)k->length_ns * UTIL_MIN(found.proven_part, 1)));
+        k->reach_ns[solver] =
+            UTIL_MIN(k->reach_ns[solver], (int64_t)((double)k->length_ns * UTIL_MIN(found.proven_part, 1)));
     return rc;
 }
 
-static int sound_some(void *data, int32_t solver)
+static int estimate_some(void *data, int32_t solver)
 {
-    sounding *k = data;
+    estimating *k = data;
     const pair_state *x = k->r->pair;
     int rc = 0;
     for (int32_t i = 0; i < x->n_cases && !rc && !util_stopped(&k->r->stop); i++)
-        if (sounder_of(k->r, i) == solver)
-            rc = sound(k, solver, &x->cases[i]);
+        if (estimator_of(k->r, i) == solver)
+            rc = estimate(k, solver, &x->cases[i]);
     return rc;
 }
 
-static int sound_all(pair_bound_task *r, int64_t length_ns)
+static int estimate_all(pair_bound_task *r, int64_t length_ns)
 {
     pair_state *x = r->pair;
-    sounding k = {.r = r, .length_ns = length_ns};
+    estimating k = {.r = r, .length_ns = length_ns};
     for (int32_t i = 0; i < r->solvers; i++)
-        k.room_ns[i] = INT64_MAX;
-    int rc = util_pool_run(sound_some, &k, r->solvers, r->threads);
-    x->room_ns = INT64_MAX;
+        k.reach_ns[i] = INT64_MAX;
+    int rc = util_pool_run(estimate_some, &k, r->solvers, r->threads);
+    x->reach_ns = INT64_MAX;
     for (int32_t i = 0; i < r->solvers; i++)
-        x->room_ns = UTIL_MIN(x->room_ns, k.room_ns[i]);
+        x->reach_ns = UTIL_MIN(x->reach_ns, k.reach_ns[i]);
     x->solves += x->n_cases;
     return rc;
 }
@@ -293,20 +225,20 @@ static void go_higher(slope *s, int64_t target, int64_t used, int64_t cases)
     s->failed = false;
 }
 
-static void go_lower(slope *s, int64_t target, int64_t room)
+static void go_lower(slope *s, int64_t target, int64_t stuck_at)
 {
     s->failed = true;
-    s->step = (UTIL_MIN(target, room) - s->low) / 2;
+    s->step = (UTIL_MIN(target, stuck_at) - s->low) / 2;
 }
 
 int pair_climb(pair_bound_task *r, int64_t from_ns, int64_t ceiling_ns)
 {
     pair_state *x = r->pair;
     int rc = 0;
-    if (!x->room_ns && r->likely_ns)
-        x->room_ns = r->likely_ns;
-    else if (!x->room_ns)
-        rc = sound_all(r, ceiling_ns);
+    if (!x->reach_ns && r->likely_ns)
+        x->reach_ns = r->likely_ns;
+    else if (!x->reach_ns)
+        rc = estimate_all(r, ceiling_ns);
     bool again = x->climbing;
     if (!again)
         x->questions = (int64_t)r->solves * QUESTIONS;
@@ -315,20 +247,21 @@ int pair_climb(pair_bound_task *r, int64_t from_ns, int64_t ceiling_ns)
                .ceiling = ceiling_ns,
                .left = x->questions};
     int64_t enough = r->stride_ns ? s.low + r->stride_ns : INT64_MAX;
-    int64_t near = UTIL_MIN(x->room_ns, ceiling_ns) - s.low;
+    int64_t near = UTIL_MIN(x->reach_ns, ceiling_ns) - s.low;
     s.step = UTIL_MAX(again ? near : near - near / 8, s.low / FIRST_STEP);
     for (int32_t i = 0; i < ATTEMPTS && !rc && s.left > 0 && s.low < UTIL_MIN(enough, s.ceiling); i++) {
-        int64_t target = next_target(&s), left = s.left, room;
-        bool reached;
+        int64_t target = next_target(&s);
+        branch_target_result found;
         if (util_stopped(&r->stop) || (target - s.low < s.low / NEAR && target < s.ceiling))
             break;
         int64_t quota = LEAST_QUOTA + (int64_t)x->n_cases * 3 / r->solvers;
-        rc = attempt(r, target, UTIL_MIN(quota, s.left), &s.left, &reached, &room);
-        if (reached)
-            go_higher(&s, target, left - s.left, x->n_cases);
+        rc = attempt(&found, r, target, UTIL_MIN(quota, s.left));
+        s.left -= found.asked;
+        if (found.reached)
+            go_higher(&s, target, found.asked, x->n_cases);
         else
-            go_lower(&s, target, room);
-        x->room_ns = s.low + s.step;
+            go_lower(&s, target, found.stuck_at);
+        x->reach_ns = s.low + s.step;
         x->climbing = s.low >= UTIL_MIN(enough, s.ceiling) && s.low < x->plan.length_ns && s.left > 0;
     }
     x->questions = s.left;

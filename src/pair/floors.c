@@ -155,7 +155,7 @@ int pair_floors_raise(bool *useful, pair_chain *c, int threads, const util_stop 
     int rc = x.class_ && x.before && x.open && x.weight ? 0 : MOIRAI_EFAIL;
     if (!rc)
         list_classes(&x);
-    *useful = !rc && x.n > 0;
+    *useful = !rc && x.n > 0 && !util_off(stop, UTIL_METHOD_FLOORS);
     for (; !rc && *useful && x.begun < x.n && !util_stopped(stop); x.begun += BATCH) {
         int32_t batch = UTIL_MIN(BATCH, x.n - x.begun);
         rc = util_pool_run(raise_one, &x, batch, threads);

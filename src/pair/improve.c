@@ -11,7 +11,6 @@
 #include "pair/anneal.h"
 #include "pair/improve.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +20,6 @@
 #define RESTARTS 6
 #define PLAIN 2  /* of the runs that go on from the pair's plan: these do without the LP solution's columns */
 #define AFRESH 3 /* from this one on runs forget the plan at hand */
-#define DEEP_RUNS 4
-#define DEEP 6e6         /* evaluations of each, times operators: about a quarter of a second */
-#define DEEP_LEAST 48    /* operators: smaller blocks get no more evaluations than these */
-#define LEAST_DEPTH 0.25 /* what is left of that where nothing comes of it */
 #define FINALISTS 2
 #define NEAR 1.03 /* times the shortest trial: longer ones are no finalists */
 #define MOST_TRIALS 12
@@ -60,16 +55,16 @@ typedef struct restarting {
 
 static int anneal_once(void *data, int32_t i)
 {
-    static const double heat[RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1}, deep[DEEP_RUNS] = {1, 0.3, 3, 0.1};
+    static const double heat[RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1};
     restarting *k = data;
     const decompose_block *b = &k->job->pair->block;
     pair_anneal_task task = *k->task;
     moirai_sim *sim;
     task.evaluations /= k->n;
-    task.plan_only |= k->n == RESTARTS && i < AFRESH;
+    task.plan_only = k->n == RESTARTS && i < AFRESH;
     task.n_columns = task.plan_only && i < PLAIN ? 0 : task.n_columns;
     task.seed = k->job->seed + (uint64_t)(100 * i + k->job->level);
-    task.heat = k->n == DEEP_RUNS ? deep[i] : heat[i];
+    task.heat = heat[i];
     if (i % 2)
         task.weight = NULL;
     int rc = moirai_sim_new(&sim, &b->problem);
@@ -93,7 +88,7 @@ static int anneal_side_by_side(const pair_improve_task *job, const pair_anneal_t
 {
     restarting k = {.job = job, .task = task, .n = restarts};
     int rc = 0;
-    for (int32_t i = 0; i < (task->plan_only ? restarts : UTIL_MIN(restarts, AFRESH)) && !rc; i++)
+    for (int32_t i = 0; i < UTIL_MIN(restarts, AFRESH) && !rc; i++)
         rc = pair_plan_copy(&k.plan[i], plan, job->pair->block.problem.n_ops);
     rc = rc ? rc : util_pool_run(anneal_once, &k, restarts, threads);
     for (int32_t i = 0; i < restarts; i++) {
@@ -101,24 +96,6 @@ static int anneal_side_by_side(const pair_improve_task *job, const pair_anneal_t
             take_shorter(plan, &k.plan[i]);
         pair_plan_free(&k.plan[i]);
     }
-    return rc;
-}
-
-int pair_improve_deepen(const pair_improve_task *job, double effort, int threads)
-{
-    pair_state *x = job->pair;
-    int64_t before = x->plan.length_ns;
-    double depth = x->deepenings ? x->depth : 1, evaluations = DEEP / UTIL_MAX(x->block.n_interior, DEEP_LEAST);
-    pair_anneal_task task = {.entry_device = job->entry_device,
-                             .exit_device = job->exit_device,
-                             .evaluations = (int64_t)(DEEP_RUNS * evaluations * depth * fmin(effort, 1000)) + 1,
-                             .stop = job->stop,
-                             .solution_only = true,
-                             .plan_only = true};
-    pair_improve_task own = *job;
-    own.seed += (uint64_t)(1000 * ++x->deepenings);
-    int rc = anneal_side_by_side(&own, &task, &x->plan, DEEP_RUNS, threads);
-    x->depth = x->plan.length_ns < before ? 1 : fmax(depth / 2, LEAST_DEPTH);
     return rc;
 }
 

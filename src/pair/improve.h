@@ -17,7 +17,4 @@ int pair_improve_plan(const pair_improve_task *job, int64_t evaluations);
 /* From the LP solutions of the cases' masters. */
 int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, int64_t evaluations);
 
-/* Goes on from the pair's plan, with other seeds each time and fewer evaluations while nothing comes of it. */
-int pair_improve_deepen(const pair_improve_task *job, double effort, int threads);
-
 #endif

@@ -4,7 +4,7 @@
 
 #include "pair/pair_plan.h"
 #include "pair/pool.h"
-#include "pair/static_lp.h"
+#include "pair/static/static_lp.h"
 #include "pricing/duals.h"
 #include "pricing/master.h"
 
@@ -40,8 +40,6 @@ typedef struct pair_state {
     int64_t searched_ns; /* what it proved when it was cut off; 0: not tried */
     int32_t level;       /* of refinement done */
     int32_t plan_level;  /* the same of its plans, which may be ahead */
-    int32_t deepenings;  /* of its plan so far */
-    double depth;        /* of the next one, 1 at most */
     int64_t path_ns;     /* bound of the longest path, transfers included */
     int64_t lower_ns;    /* proven: the least over the cases */
     pair_plan plan;      /* best known; plan.device NULL: none yet */
@@ -62,7 +60,7 @@ typedef struct pair_state {
     pair_pool_proof pool; /* price NULL: none */
     pair_search_proof search;
     int64_t solves;    /* at cases so far */
-    int64_t room_ns;   /* about what arrivals can lead its cases to; 0: not known */
+    int64_t reach_ns;  /* about what arrivals can lead its cases to; 0: not known */
     bool climbing;     /* its next level is begun: plans are done, the bound is to go on */
     int64_t questions; /* that it may still put to its cases */
 } pair_state;

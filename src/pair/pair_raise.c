@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "exact/exact.h"
-#include "pair/static_lp.h"
+#include "pair/static/static_lp.h"
 #include "util/util.h"
 
 int64_t pair_certified_ns(const pair_state *x)
@@ -65,7 +65,7 @@ int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop st
 {
     int64_t lower = 0;
     int rc = pair_raise_static(x, stop);
-    if (rc || !x->programme)
+    if (rc || !x->programme || util_off(&stop, UTIL_METHOD_STATIC_CASES))
         return rc;
     rc = pair_static_divide(&lower, x->programme, cases, need_ns, &stop);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);

@@ -39,7 +39,8 @@ static const level_plan levels[PAIR_LEVELS + 1] = {
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
 static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
 {
-    if (x->block.n_interior > EXACT_OPS || !exact_fits(&x->block.problem, NULL))
+    if (util_off(&job->stop, UTIL_METHOD_PAIR_EXACT) || x->block.n_interior > EXACT_OPS ||
+        !exact_fits(&x->block.problem, NULL))
         return 0;
     exact_options o;
     exact_result found;
@@ -74,6 +75,8 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
 {
     pair_state *x = search->pair;
     const level_plan *level = &levels[job->level];
+    if (util_off(&job->stop, UTIL_METHOD_PAIR_PRICES))
+        return 0;
     bool sent = x->n_sendings > 0 && x->sending[0].fixed, again = x->climbing;
     int32_t solves = sent ? level->sent_solves : level->solves;
     pair_bound_task r = {.pair = x,
@@ -87,7 +90,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                          .rounds = level->rounds,
                          .numbers = level->numbers,
                          .open = sent && job->level > 1 ? OPEN : 0,
-                         .by_targets = job->level > 1,
+                         .by_targets = job->level > 1 && !util_off(&job->stop, UTIL_METHOD_TARGETS),
                          .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
                          .solves = (int32_t)(solves * fmin(job->effort, 1000)),
                          .threads = job->threads,
@@ -97,7 +100,8 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
         return 0; /* too large for prices: the longest path stands */
     if (!rc && !job->plans_only)
         rc = pair_cases_solve(&r);
-    if (!rc && x->lower_ns < x->plan.length_ns && job->improve && (!again || job->plans_only))
+    if (!rc && x->lower_ns < x->plan.length_ns && job->improve && (!again || job->plans_only) &&
+        !util_off(&job->stop, UTIL_METHOD_LP_PLANS))
         rc = pair_improve_from_cases(search, &r, evaluations);
     pair_bound_clear(&r);
     return rc;
@@ -127,8 +131,6 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
         x->climbing = false;
     if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, SEARCH_FAR))
         rc = exhaust(x, job, level->nodes);
-    if (!rc && job->deepen && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
-        rc = pair_improve_deepen(&search, job->effort, job->threads);
     x->level = x->climbing || job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;

@@ -15,7 +15,6 @@ typedef struct pair_refine_task {
     bool prices_only;  /* no exhaustive search: what is proven can go into a certificate */
     bool improve;      /* its plan is on the path, or may come to be: worth a longer search */
     bool plans_only;   /* the bound is left as it is, and so is the level */
-    bool deepen;       /* its plan gets another turn, whatever the level */
     double effort;     /* scales the evaluations of the search and the cases of the proof */
     bool few_trials;   /* half of the evaluations: there are many pairs to look at */
     uint64_t seed;

@@ -18,7 +18,7 @@
  * For any such f the sum over i of the least over g of
  *     cost(i, g) + sum over a <= g of (f that leaves (i, a)) - (f that enters (i, a))
  * is at most what every plan pays. So the verdict is this sum, in whole numbers, and neither the cut nor the prices
- * need be right (docs/optimality.md, 2.4).
+ * need be right (docs/theory.md, Theorem 25).
  *
  * Prices: multiplicative updates by how much the cheapest labels use each bucket of time; weights: those that are best
  * for the load alone (pool_input.c). Lengths are tried four side by side, whatever the number of threads. */
@@ -482,7 +482,7 @@ static int32_t buckets_of(int64_t length_ns)
 static int64_t step_of(const pooling *p, int64_t length_ns)
 {
     const moirai_problem *q = p->q;
-    double room = 0;
+    double span = 0;
     for (int32_t i = 0; i < q->n_ops; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < q->n_devices; k++)
@@ -490,9 +490,9 @@ static int64_t step_of(const pooling *p, int64_t length_ns)
                 int64_t at = (int64_t)i * q->n_devices + k;
                 most = UTIL_MAX(most, length_ns - p->head[at] - moirai_op_ns(q, i, k) - p->tail[at]);
             }
-        room += (double)most;
+        span += (double)most;
     }
-    int64_t step = (int64_t)(room / fmax(p->job->nodes, 1));
+    int64_t step = (int64_t)(span / fmax(p->job->nodes, 1));
     return UTIL_MAX(step, length_ns / MOST_LABELS + 1);
 }
 

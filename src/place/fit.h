@@ -27,6 +27,10 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
                        int32_t *op_device);
 
+/* What device k needs at least if all operators are on it, in whatever order: their own bytes, shared weights once, and with memory mode
+ * peak what an operator that takes time reads and writes, all of which is there while it runs. O(V + E). */
+int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k);
+
 /* A plan for these devices that fits, with the problem's memory mode. Simulates `order` (n_order tasks) where given,
  * else dispatches by `priority` (NULL: upward ranks). Where that does not fit: other orders, waiting, other devices.
  * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes. */

@@ -7,6 +7,7 @@
  * stops after a bounded number of steps. Bin packing is NP-hard: no method that is fast always succeeds. */
 #include "place/fit.h"
 #include "util/util.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -171,9 +172,9 @@ static const char *unit_name(const moving *m, int32_t unit)
 /* What no assignment can cure, said plainly. */
 static int check_totals(const moving *m)
 {
-    __int128 need = 0, room = 0;
+    __int128 need = 0, capacity = 0;
     for (int32_t k = 0; k < m->p->n_devices; k++)
-        room += UTIL_MAX(m->capacity[k], 0);
+        capacity += UTIL_MAX(m->capacity[k], 0);
     for (int32_t unit = 0; unit < m->u->n; unit++) {
         int64_t most = -1, bytes = whole_bytes(m, unit);
         need += m->u->bytes[unit];
@@ -182,18 +183,17 @@ static int check_totals(const moving *m)
                 most = UTIL_MAX(most, UTIL_MAX(m->capacity[k], 0));
         if (most < bytes)
             return moirai_error(MOIRAI_EINFEASIBLE,
-                                "'%s' needs %" PRId64 " bytes, the largest device that can run it has %" PRId64
-                                " (%" PRId64 " short)",
-                                unit_name(m, unit), bytes, most, bytes - most);
+                                "'%s' needs %s, the largest device that can run it has %s: %s short",
+                                unit_name(m, unit), util_human_bytes(bytes).s, util_human_bytes(UTIL_MAX(most, 0)).s,
+                                util_human_bytes(bytes - UTIL_MAX(most, 0)).s);
     }
     for (int32_t w = 0; w < m->p->n_weights; w++)
         need += m->p->weight_bytes[w];
-    if (need > room)
-        return moirai_error(MOIRAI_EINFEASIBLE,
-                            "the operators need %" PRId64 " bytes, all devices together have %" PRId64 " (%" PRId64
-                            " short)",
-                            (int64_t)UTIL_MIN(need, INT64_MAX), (int64_t)UTIL_MIN(room, INT64_MAX),
-                            (int64_t)UTIL_MIN(need - room, INT64_MAX));
+    if (need > capacity)
+        return moirai_error(MOIRAI_EINFEASIBLE, "the operators need %s, all devices together have %s: %s short",
+                            util_human_bytes((int64_t)UTIL_MIN(need, INT64_MAX)).s,
+                            util_human_bytes((int64_t)UTIL_MIN(capacity, INT64_MAX)).s,
+                            util_human_bytes((int64_t)UTIL_MIN(need - capacity, INT64_MAX)).s);
     return 0;
 }
 

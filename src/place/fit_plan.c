@@ -11,6 +11,7 @@
 #include "place/fit.h"
 #include "schedule/sim.h"
 #include "util/util.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ typedef struct fitting {
     const place_units *u;
     moirai_sim *sim;
     int32_t *order[N_ORDERS];
-    int32_t *stack;
+    int32_t *stack, *input; /* of the walk backwards, and which input of each operator comes next */
     uint8_t *seen;
     int64_t *priority;
     int32_t *device;      /* the assignment on trial */
@@ -53,6 +54,7 @@ static void order_depth_first(fitting *f, int32_t *order)
     const moirai_problem *p = f->p;
     int32_t at = 0;
     memset(f->seen, 0, (size_t)p->n_ops);
+    memcpy(f->input, p->op_in_off, (size_t)p->n_ops * sizeof *f->input);
     for (int32_t r = 0; r < p->n_ops; r++) {
         int32_t depth = 0, root = p->topo[r];
         bool read = false;
@@ -63,9 +65,9 @@ static void order_depth_first(fitting *f, int32_t *order)
         f->stack[depth++] = root;
         while (depth > 0) {
             int32_t op = f->stack[depth - 1], next = MOIRAI_NONE;
-            for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1] && next == MOIRAI_NONE; j++)
-                if (!f->seen[p->tensor_producer[p->op_in[j]]])
-                    next = p->tensor_producer[p->op_in[j]];
+            for (; f->input[op] < p->op_in_off[op + 1] && next == MOIRAI_NONE; f->input[op]++)
+                if (!f->seen[p->tensor_producer[p->op_in[f->input[op]]]])
+                    next = p->tensor_producer[p->op_in[f->input[op]]];
             if (next != MOIRAI_NONE) {
                 f->stack[depth++] = next;
                 continue;
@@ -163,10 +165,35 @@ static int try_shedding(fitting *f)
     return rc;
 }
 
+static int64_t bytes_around(const moirai_problem *p, int32_t op)
+{
+    int64_t bytes = 0;
+    for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++)
+        bytes += p->tensor_bytes[p->op_in[j]];
+    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
+        bytes += p->tensor_bytes[p->op_out[j]];
+    return bytes;
+}
+
+int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k)
+{
+    int64_t need = 0, live = 0;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        need += p->op_memory_bytes[i];
+        if (p->memory == MOIRAI_MEMORY_PEAK && moirai_op_ns(p, i, k) > 0)
+            live = UTIL_MAX(live, bytes_around(p, i));
+    }
+    for (int32_t w = 0; w < p->n_weights; w++)
+        need += p->weight_bytes[w];
+    return need + live;
+}
+
 static int try_single_devices(fitting *f)
 {
     int found = 0;
     for (int32_t k = 0; k < f->p->n_devices && found >= 0; k++) {
+        if (place_fit_least_bytes(f->p, k) > f->p->device_memory_bytes[k])
+            continue;
         for (int32_t i = 0; i < f->p->n_ops; i++)
             f->device[i] = k;
         int rc = try_assignment(f);
@@ -206,11 +233,12 @@ static bool prepare(fitting *f, int32_t *op_device)
     for (int i = 0; i < N_ORDERS; i++)
         ready = (f->order[i] = util_alloc(V, sizeof *f->order[i])) && ready;
     f->stack = util_alloc(V, sizeof *f->stack);
+    f->input = util_alloc(V, sizeof *f->input);
     f->seen = util_alloc(V, sizeof *f->seen);
     f->priority = util_alloc(V, sizeof *f->priority);
     f->device = op_device;
     f->least_excess = -1;
-    if (!ready || !f->stack || !f->seen || !f->priority)
+    if (!ready || !f->stack || !f->input || !f->seen || !f->priority)
         return false;
     order_depth_first(f, f->order[1]);
     memcpy(f->order[2], f->p->topo, V * sizeof *f->order[2]);
@@ -222,6 +250,7 @@ static void release(fitting *f)
     for (int i = 0; i < N_ORDERS; i++)
         free(f->order[i]);
     free(f->stack);
+    free(f->input);
     free(f->seen);
     free(f->priority);
 }
@@ -234,8 +263,8 @@ static int search(fitting *f)
     rc = rc ? rc : try_single_devices(f);
     rc = rc ? rc : try_random(f);
     rc = rc ? rc
-            : moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %" PRId64 " bytes short of the peak in the best try",
-                           f->p->device_name[f->short_device], f->least_excess);
+            : moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %s short of the peak in the best try",
+                           f->p->device_name[f->short_device], util_human_bytes(f->least_excess).s);
     return rc;
 }
 

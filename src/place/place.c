@@ -1,9 +1,11 @@
 /* Running a placer: settings in, a checked plan out. Nothing leaves here that moirai_plan_check has not seen. */
+#include "bound/bounds.h"
 #include "place/placers.h"
+#include <moirai/prove.h>
+
+#include "schedule/plan.h"
 #include "util/util.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,126 +15,6 @@ void moirai_place_options_init(moirai_place_options *o)
     *o = (moirai_place_options){.gap = 0.01};
     moirai_budget_init(&o->budget);
 }
-
-/* ---- settings ---- */
-
-static const moirai_param *find_param(const moirai_placer *placer, const char *name)
-{
-    for (int i = 0; i < placer->n_params; i++)
-        if (!strcmp(placer->params[i].name, name))
-            return &placer->params[i];
-    return NULL;
-}
-
-/* The choice among "a|b|c" that equals `text`, or NULL; *length gets its length. */
-static const char *find_choice(const char *choices, const char *text, size_t *length)
-{
-    while (*choices != '\0') {
-        *length = strcspn(choices, "|");
-        if (strlen(text) == *length && !strncmp(choices, text, *length))
-            return choices;
-        choices += *length + (choices[*length] == '|');
-    }
-    return NULL;
-}
-
-static bool parse_real(double *out, const char *text)
-{
-    char *end;
-    errno = 0;
-    *out = strtod(text, &end);
-    return errno == 0 && end != text && *end == '\0' && isfinite(*out);
-}
-
-static bool parse_bool(double *out, const char *text)
-{
-    static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off"};
-    for (int i = 0; i < 4; i++) {
-        if (!strcmp(text, yes[i]) || !strcmp(text, no[i])) {
-            *out = !strcmp(text, yes[i]);
-            return true;
-        }
-    }
-    return false;
-}
-
-static int check_setting(const moirai_placer *placer, const moirai_setting *setting)
-{
-    const moirai_param *param = find_param(placer, setting->name);
-    double value = 0;
-    size_t length;
-    if (!param)
-        return moirai_error(MOIRAI_EUSAGE, "placer '%s' has no setting '%s'", placer->name, setting->name);
-    if (param->kind == MOIRAI_PARAM_CHOICE) {
-        if (!find_choice(param->choices, setting->value, &length))
-            return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is none of %s", param->name, setting->value,
-                                param->choices);
-        return 0;
-    }
-    if (param->kind == MOIRAI_PARAM_TEXT) {
-        if (setting->value[0] == '\0')
-            return moirai_error(MOIRAI_EUSAGE, "setting '%s': must not be empty", param->name);
-        return 0;
-    }
-    if (param->kind == MOIRAI_PARAM_BOOL) {
-        if (!parse_bool(&value, setting->value))
-            return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is neither true nor false", param->name,
-                                setting->value);
-        return 0;
-    }
-    if (!parse_real(&value, setting->value) || (param->kind == MOIRAI_PARAM_INT && value != floor(value)))
-        return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is not a %snumber", param->name, setting->value,
-                            param->kind == MOIRAI_PARAM_INT ? "whole " : "");
-    if (value < param->least || value > param->most)
-        return moirai_error(MOIRAI_EUSAGE, "setting '%s': %s is outside %g .. %g", param->name, setting->value,
-                            param->least, param->most);
-    return 0;
-}
-
-static const char *given(const moirai_place_options *o, const char *name)
-{
-    const char *value = NULL;
-    for (int i = 0; i < o->n_settings; i++) /* the last one wins */
-        if (!strcmp(o->setting[i].name, name))
-            value = o->setting[i].value;
-    return value;
-}
-
-double moirai_setting_real(const moirai_place_options *o, const moirai_placer *placer, const char *name)
-{
-    const moirai_param *param = find_param(placer, name);
-    const char *text = given(o, name);
-    double value = param ? param->value : 0;
-    if (text && param && param->kind == MOIRAI_PARAM_BOOL)
-        parse_bool(&value, text);
-    else if (text)
-        parse_real(&value, text);
-    return value;
-}
-
-/* A default is the first of "a|b|c" and has no string of its own; a few of them are kept per thread, more than any
- * placer declares, so that a placer can hold all its choices at once. */
-const char *moirai_setting_choice(const moirai_place_options *o, const moirai_placer *placer, const char *name)
-{
-    static _Thread_local char kept[16][32];
-    const char *text = given(o, name);
-    if (text)
-        return text;
-    const moirai_param *param = find_param(placer, name);
-    if (!param || !param->choices)
-        return "";
-    char *first = kept[(param - placer->params) % 16];
-    snprintf(first, sizeof kept[0], "%.*s", (int)strcspn(param->choices, "|"), param->choices);
-    return first;
-}
-
-const char *moirai_setting_text(const moirai_place_options *o, const moirai_placer *placer, const char *name)
-{
-    const moirai_param *param = find_param(placer, name);
-    return param && param->kind == MOIRAI_PARAM_TEXT ? given(o, name) : NULL;
-}
-
-/* ---- running ---- */
 
 static int unknown_placer(const char *name)
 {
@@ -155,8 +37,18 @@ static int check_options(const moirai_placer *placer, const moirai_place_options
     if (o->certificate_path && !placer->certifies)
         return moirai_error(MOIRAI_EUSAGE, "placer '%s' writes no certificate; placer 'moirai' does", placer->name);
     for (int i = 0; i < o->n_settings && !rc; i++)
-        rc = check_setting(placer, &o->setting[i]);
+        rc = place_check_setting(placer, &o->setting[i]);
     return rc;
+}
+
+/* A bound and whose it is; one that is no higher than what is known is passed over. */
+static int take_bound(void *data, int64_t bound_ns, const char *who)
+{
+    moirai_plan *plan = data;
+    if (bound_ns <= plan->lower_bound_ns)
+        return 0;
+    plan->lower_bound_ns = bound_ns;
+    return schedule_origin_bound_by(&plan->origin, who);
 }
 
 static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer *placer, const moirai_place_options *o)
@@ -174,9 +66,57 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
     plan->seed = o->budget.seed;
     if (placer->bounds)
         return 0;
-    int64_t path = moirai_bound_critical_path(p), load = moirai_bound_load(p);
-    plan->lower_bound_ns = UTIL_MAX(plan->lower_bound_ns, UTIL_MAX(path, load));
-    return 0;
+    schedule_origin_clear(&plan->origin);
+    int rc = plan->lower_bound_ns >= 0 ? schedule_origin_bound_by(&plan->origin, placer->name) : 0;
+    return rc ? rc : bound_each_plain(p, &o->budget, take_bound, plan);
+}
+
+/* ---- the certificate ---- */
+
+#define VERIFY_SHARE 0.06 /* of the time limit, kept for the verifier */
+
+/* What certificates have no proof for, of this problem. */
+static uint32_t uncertified(const moirai_problem *p)
+{
+    uint32_t bits = MOIRAI_UNCERTIFIED_SEARCH;
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        bytes += p->op_memory_bytes[i];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (bytes > p->device_memory_bytes[k])
+            bits |= MOIRAI_UNCERTIFIED_MEMORY;
+    bits |= p->n_groups ? MOIRAI_UNCERTIFIED_GROUPS : 0;
+    bits |= p->n_weights ? MOIRAI_UNCERTIFIED_WEIGHTS : 0;
+    return bits | (p->memory == MOIRAI_MEMORY_PEAK ? MOIRAI_UNCERTIFIED_PEAK : 0);
+}
+
+/* The number that goes into the plan is the verifier's, from the file as it was written. */
+static int verify(moirai_plan *plan, const moirai_problem *p, const moirai_place_options *o, double left_s)
+{
+    char *problem = NULL, *certificate = NULL;
+    moirai_proof proof = {0};
+    moirai_prove_file files[] = {{.label = p->name}, {.label = o->certificate_path}};
+    moirai_budget budget = o->budget;
+    budget.time_limit_s = o->budget.time_limit_s > 0 ? UTIL_MAX(left_s, VERIFY_SHARE * o->budget.time_limit_s) : 0;
+    int rc = moirai_problem_text(&problem, &files[0].length, p);
+    rc = rc ? rc : util_file_read(&certificate, &files[1].length, o->certificate_path);
+    if (!rc) {
+        files[0].text = problem;
+        files[1].text = certificate;
+        int verdict = moirai_prove_text(&proof, &files[0], &files[1], &budget);
+        plan->certified_bound_ns = verdict ? 0 : UTIL_MIN(proof.proven_ns, plan->makespan_ns);
+        if (!verdict && proof.proven_ns > plan->makespan_ns)
+            rc = moirai_error(MOIRAI_EFAIL, "%s proves %lld ns, but there is a plan of %lld", o->certificate_path,
+                              (long long)proof.proven_ns, (long long)plan->makespan_ns);
+        rc = rc ? rc : take_bound(plan, plan->certified_bound_ns, "certificate");
+        plan->uncertified = verdict == MOIRAI_ELIMIT                          ? MOIRAI_UNCERTIFIED_LIMIT
+                            : verdict                                         ? MOIRAI_UNCERTIFIED_REJECTED
+                            : plan->certified_bound_ns < plan->lower_bound_ns ? uncertified(p)
+                                                                              : 0;
+    }
+    free(problem);
+    free(certificate);
+    return rc;
 }
 
 int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, const moirai_place_options *options)
@@ -193,7 +133,12 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
         return rc;
     moirai_plan *plan = NULL;
     double begun = util_seconds();
-    rc = placer->place(&plan, p, o);
+    moirai_place_options some = *o;
+    if (o->certificate_path)
+        some.budget.time_limit_s *= 1 - VERIFY_SHARE;
+    rc = placer->place(&plan, p, &some);
+    if (!rc && o->certificate_path && strcmp(o->certificate_path, "-"))
+        rc = verify(plan, p, o, o->budget.time_limit_s - (util_seconds() - begun));
     double seconds = util_seconds() - begun;
     if (rc) {
         moirai_plan_free(plan);

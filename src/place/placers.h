@@ -19,4 +19,7 @@ extern const moirai_placer place_exact;
 extern const moirai_placer place_milp;
 extern const moirai_placer place_moirai;
 
+/* MOIRAI_EUSAGE where the placer declares no such setting, or none of that value. */
+int place_check_setting(const moirai_placer *placer, const moirai_setting *setting);
+
 #endif

@@ -60,7 +60,8 @@ static int use_heuristic(moirai_plan **out, const place_starts_task *task, const
 {
     const char *why;
     int64_t size = ((int64_t)task->p->n_ops + task->p->n_edges) * task->p->n_devices;
-    if ((h->by_programme && size > PROGRAMME_SIZE) || (h->placer->available && !h->placer->available(&why)))
+    if ((h->by_programme && size > PROGRAMME_SIZE) || (!h->explains && util_off(task->stop, UTIL_METHOD_STARTS)) ||
+        (h->placer->available && !h->placer->available(&why)))
         return MOIRAI_ELIMIT;
     moirai_place_options o = {.budget = util_stop_rest(task->stop, &task->o->budget), .gap = task->o->gap};
     return h->placer->place(out, task->p, &o);

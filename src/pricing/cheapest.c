@@ -37,175 +37,10 @@
 
 #define NONE PRICING_NONE
 
-/* ---- costs of single tasks ---- */
-
-/* A task by steps: it takes `whole` steps and `rest` of one. */
-typedef struct split_task {
-    int32_t r1, r2;
-    int64_t whole, rest;
-} split_task;
-
-/* Price of a resource integrated from 0 to `rest` within step g. */
-static int64_t integral(const pricing_pricer *w, int32_t r, int64_t g, int64_t rest)
-{
-    const int64_t *cumulative = w->cumulative + (int64_t)r * (w->grid->n_steps + 1);
-    return cumulative[g] + (rest ? rest * w->step_price[(int64_t)r * w->grid->n_steps + g] : 0);
-}
-
-/* What the task costs if it starts `after` the beginning of step g, at most a step. */
-static int64_t cost_at(const pricing_pricer *w, split_task x, int64_t g, int64_t after)
-{
-    int64_t step = w->grid->step_ns, end = g + x.whole, rest = after + x.rest, cost = 0;
-    if (after == step) {
-        g++;
-        after = 0;
-    }
-    if (rest >= step) {
-        end++;
-        rest -= step;
-    }
-    if (x.r1 >= 0)
-        cost = integral(w, x.r1, end, rest) - integral(w, x.r1, g, after);
-    if (x.r2 >= 0)
-        cost += integral(w, x.r2, end, rest) - integral(w, x.r2, g, after);
-    return cost;
-}
-
-/* Least cost over the starts within step g: the cost is linear between the step's ends except where the task's end
- * meets a step's boundary. *start gets where (if not NULL). NONE where it would end after T. */
-int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, int32_t g, int64_t *start)
-{
-    int64_t step = w->grid->step_ns, room = w->grid->length_ns - x.ns - g * step; /* to the latest start */
-    if (room < 0)
-        return NONE;
-    split_task split = {x.r1, x.r2, x.ns / step, x.ns % step};
-    int64_t best = cost_at(w, split, g, 0), after = 0;
-    if (x.r1 >= 0 && x.ns > 0) {
-        int64_t high = UTIL_MIN(step, room), kink = step - split.rest, cost = cost_at(w, split, g, high);
-        if (cost < best) {
-            best = cost;
-            after = high;
-        }
-        if (kink < high && (cost = cost_at(w, split, g, kink)) < best) {
-            best = cost;
-            after = kink;
-        }
-    }
-    if (start)
-        *start = g * step + after;
-    return best;
-}
-
-/* Free of charge, as most ports are. */
-static bool is_free(const pricing_pricer *w, int32_t r)
-{
-    return r < 0 || !w->cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
-}
-
-/* What all resources of a task cost together, by bucket. */
-static void add_prices(const pricing_pricer *w, pricing_task_use x, int64_t *price)
-{
-    int32_t n = w->grid->n_buckets;
-    const int64_t *price1 = w->prices->resource + x.r1 * n, *price2 = w->prices->resource + UTIL_MAX(x.r2, 0) * n;
-    for (int32_t i = 0; i < n; i++)
-        price[i] = price1[i];
-    for (int32_t i = 0; i < n && x.r2 >= 0; i++)
-        price[i] += price2[i];
-}
-
-/* task_cost for steps 0 .. n - 1, in which the task can start anywhere. While the prices at its two ends stay as they
- * are, the cost changes by the same amount from step to step: few pieces, and no product for each step. */
-static void fill_pieces(const pricing_pricer *w, pricing_task_use x, int64_t n, int64_t *line)
-{
-    const int32_t *from = w->grid->bucket_step;
-    int64_t price[PRICING_MAX_BUCKETS], step = w->grid->step_ns, whole = x.ns / step, rest = x.ns % step, count = 0;
-    int64_t worth = integral(w, x.r1, whole, 0); /* of the whole steps from step g on */
-    worth += x.r2 >= 0 ? integral(w, x.r2, whole, 0) : 0;
-    add_prices(w, x, price);
-    int32_t i = 0, j = 0; /* the buckets of step g, and of the one behind the whole steps */
-    for (int64_t g = 0; g < n; g += count) {
-        while (from[i + 1] <= g)
-            i++;
-        while (from[j + 1] <= g + whole)
-            j++;
-        int32_t next = j; /* and of the one behind that */
-        while (from[next + 1] <= g + whole + 1)
-            next++;
-        int64_t slope = step * (price[j] - price[i]), begin = worth + rest * price[j];
-        int64_t later = worth + slope + rest * UTIL_MIN(price[i], price[next]);
-        count = UTIL_MIN(from[i + 1] - 1 - g, from[j + 1] - 1 - g - whole);
-        count = UTIL_MIN(count, n - g);
-        line[g] = UTIL_MIN(begin, later);
-        if (count > 1)
-            pricing_line_ramp(line + g, line[g], slope, count);
-        count = UTIL_MAX(count, 1);
-        worth += slope * count;
-    }
-}
-
-/* task_cost for all steps at once, divided by `share`. */
-static void fill_line(pricing_pricer *w, pricing_task_use x, int32_t share, int64_t *line)
-{
-    int64_t latest = w->grid->length_ns - x.ns, n = latest < 0 ? 0 : latest / w->grid->step_ns + 1;
-    pricing_line_fill(line + n, NONE, w->grid->n_steps - n);
-    if (n == 0)
-        return;
-    if (is_free(w, x.r1) && is_free(w, x.r2)) {
-        memset(line, 0, sizeof *line * (size_t)n);
-        return;
-    }
-    fill_pieces(w, x, n - 1, line);
-    line[n - 1] = pricing_pricer_task_cost(w, x, (int32_t)n - 1, NULL);
-    pricing_line_divide(line, share, n);
-}
-
-/* Lines are filled when they are first asked for: many are not, such as those of a tensor from the entry between all
- * other devices. */
-static const int64_t *op_costs(pricing_pricer *w, int32_t op, int32_t k)
-{
-    int64_t at = (int64_t)w->op_line[op] * w->K + k;
-    if (!w->op_filled[at]) {
-        w->op_filled[at] = true;
-        fill_line(w, pricing_pricer_op_task(w, op, k), 1, w->op_cost + at * w->grid->n_steps);
-    }
-    return w->op_cost + at * w->grid->n_steps;
-}
-
-const int64_t *pricing_pricer_transfer_costs(pricing_pricer *w, int32_t tensor, int32_t a, int32_t b)
-{
-    int64_t at = ((int64_t)w->tensor_line[tensor] * w->K + a) * w->K + b;
-    if (!w->transfer_filled[at]) {
-        bool shared = w->block->problem.flow == MOIRAI_FLOW_TENSOR;
-        w->transfer_filled[at] = true;
-        fill_line(w, pricing_pricer_transfer_task(w, tensor, a, b), shared ? UTIL_MAX(w->readers[tensor], 1) : 1,
-                  w->transfer_cost + at * w->grid->n_steps);
-    }
-    return w->transfer_cost + at * w->grid->n_steps;
-}
-
 static bool out_of_time(pricing_pricer *w)
 {
     w->cut_short = w->cut_short || (w->stop && util_stopped(w->stop));
     return w->cut_short;
-}
-
-static void set_prices(pricing_pricer *w, const int64_t *price)
-{
-    const pricing_grid *grid = w->grid;
-    for (int32_t r = 0; r < w->n_resources; r++) {
-        int64_t *line = w->step_price + (int64_t)r * grid->n_steps, before = 0;
-        int64_t *sum = w->cumulative + (int64_t)r * (grid->n_steps + 1);
-        for (int32_t i = 0; i < grid->n_buckets; i++) {
-            int64_t at = grid->bucket_step[i], n = grid->bucket_step[i + 1] - at;
-            int64_t each = price[r * grid->n_buckets + i];
-            pricing_line_fill(line + at, each, n);
-            pricing_line_ramp(sum + at, before, each * grid->step_ns, n);
-            before += each * grid->step_ns * n;
-        }
-        sum[grid->n_steps] = before;
-    }
-    memset(w->op_filled, 0, sizeof *w->op_filled * (size_t)(w->n_op_lines * w->K));
-    memset(w->transfer_filled, 0, sizeof *w->transfer_filled * (size_t)w->n_tensor_lines * (size_t)(w->K * w->K));
 }
 
 /* ---- the dynamic programme ---- */
@@ -252,7 +87,7 @@ static void own_value(pricing_pricer *w, int64_t *value, int32_t op, int32_t k, 
         return;
     }
     pricing_task_use x = pricing_pricer_op_task(w, op, k);
-    const int64_t *cost = op_costs(w, op, k);
+    const int64_t *cost = pricing_pricer_op_costs(w, op, k);
     pricing_line_set(value, cost, extra, N);
     for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++)
         if (q->tensor_producer[q->op_in[j]] == b->entry)
@@ -418,7 +253,7 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     w->prices = prices;
     w->cut_short = false;
     set_present(w, prices);
-    set_prices(w, prices->resource);
+    pricing_pricer_set_prices(w, prices->resource);
     __int128 sum = 0;
     for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
         int64_t cost = pricing_pricer_send(w, j, column, data);

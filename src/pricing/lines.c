@@ -6,7 +6,7 @@
  * just before: four lines are taken side by side, so that their chains overlap. */
 #include "pricing/lines.h"
 
-#include "pricing/machines.h"
+#include "lp/machines.h"
 #include "pricing/pricer.h"
 #include "util/util.h"
 

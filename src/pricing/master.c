@@ -18,8 +18,8 @@
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
  * rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read what has
- * not arrived are left out. Without an LP solver the prices come from multiplicative weights, which is slower and
- * weaker. */
+ * not arrived are left out. Without HiGHS, masters that are too large
+ * for the simplex of our own keep the prices that they began with. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,23 +29,14 @@
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define MAX_BRANCHES 64
-#define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
-#define IDLE_SOLVES 2
 #define LEAST_HOLD 64 /* parts of the length: ports that a send holds in any case for less get no bucket of their own */
-
-static void free_column(pricing_pool_column *c)
-{
-    free(c->use);
-    free(c->device);
-    free(c->start);
-}
 
 void pricing_master_free(pricing_master *m)
 {
     if (!m)
         return;
     for (size_t c = 0; c < m->n_columns; c++)
-        free_column(&m->column[c]);
+        pricing_column_free(&m->column[c]);
     pricing_master_lp_free(m);
     free(m->column);
     free(m->lp_column);
@@ -177,77 +168,6 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
         m->bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
-/* ---- columns ---- */
-
-/* Keep a schedule from the pricing; false if memory ran out. */
-static bool copy_column(const pricing_column *column, pricing_pool_column *c)
-{
-    *c = (pricing_pool_column){
-        .kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops, .n_uses = column->n_uses};
-    c->use = util_alloc((size_t)c->n_uses, sizeof *c->use);
-    c->device = util_alloc((size_t)column->n_ops, sizeof *c->device);
-    c->start = util_alloc((size_t)column->n_ops, sizeof *c->start);
-    if (!c->use || !c->device || !c->start) {
-        free_column(c);
-        return false;
-    }
-    memcpy(c->use, column->use, sizeof *c->use * (size_t)c->n_uses);
-    memcpy(c->device, column->device, (size_t)column->n_ops);
-    memcpy(c->start, column->start, sizeof *c->start * (size_t)column->n_ops);
-    return true;
-}
-
-/* A schedule from the pricing: into the pool and the master, if it could improve the master. */
-static void take_column(void *data, const pricing_column *column)
-{
-    pricing_master *m = data;
-    pricing_pool_column c;
-    if (m->failed || !copy_column(column, &c)) {
-        m->failed = 1;
-        return;
-    }
-    double reduced = pricing_master_column_cost(m, &c);
-    int32_t n = pricing_master_entries(m, &c), convexity = pricing_master_convexity_row(m, c.kind);
-    for (int32_t i = 0; i < n; i++)
-        if (m->row[i] != convexity)
-            reduced += m->value[i] * m->dual[m->row[i]];
-    if (m->judging && reduced > m->dual[convexity] - 1e-9 * (1 + fabs(m->dual[convexity]))) {
-        free_column(&c);
-        return;
-    }
-    if (util_grow(&m->column, &m->capacity, m->n_columns + 1, sizeof *m->column)) {
-        free_column(&c);
-        m->failed = 1;
-        return;
-    }
-    c.step_ns = m->grid.step_ns;
-    m->column[m->n_columns++] = c;
-    if ((m->simplex || m->lp) && pricing_master_lp_take(m, (int32_t)m->n_columns - 1))
-        m->failed = 1;
-    m->added++;
-}
-
-static void note_idle(pricing_master *m)
-{
-    for (size_t x = 0; x < m->n_solved; x++) {
-        pricing_pool_column *c = pricing_master_column(m, x);
-        if (c)
-            c->idle = m->primal[x] > 1e-9 ? 0 : c->idle + 1;
-    }
-}
-
-/* Columns that no LP solution has used for a while go, so that the master stays small. */
-static void drop_idle(pricing_master *m)
-{
-    size_t n = 0;
-    for (size_t c = 0; c < m->n_columns; c++)
-        if (m->n_columns < KEEP_ALL || m->column[c].idle < IDLE_SOLVES || m->column[c].kind < 0)
-            m->column[n++] = m->column[c];
-        else
-            free_column(&m->column[c]);
-    m->n_columns = n;
-}
-
 /* ---- prices ---- */
 
 /* Prices in whole numbers from `per_use` (rows of cells, then of branches). Any prices are valid as long as sums of
@@ -297,7 +217,7 @@ static double judge_length(pricing_master *m, const pricing_prices *prices, int6
 static double judge(pricing_master *m, const int64_t *price, bool columns)
 {
     pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->n_cells};
-    int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? take_column : NULL, m);
+    int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? pricing_master_take_column : NULL, m);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
     if (m->job->form == PRICING_LENGTH_FORM)
@@ -363,7 +283,7 @@ static bool first_columns(pricing_master *m)
 }
 
 /* Prices between the best so far, with this weight, and the LP's. */
-static void look_between(pricing_master *m, double weight)
+static void price_between(pricing_master *m, double weight)
 {
     for (int32_t i = 0; i < m->n_rows; i++)
         m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
@@ -379,15 +299,15 @@ static int one_round(pricing_master *m, double *value, double weight)
     m->added = 0;
     if (settled(m, *value))
         return 0;
-    look_between(m, weight);
+    price_between(m, weight);
     if (!m->added && !settled(m, *value))
-        look_between(m, 0);
+        price_between(m, 0);
     return m->failed ? MOIRAI_EFAIL : 0;
 }
 
 static int generate(pricing_master *m, pricing_master_result *out)
 {
-    drop_idle(m);
+    pricing_master_drop_idle(m);
     int rc = m->job->ask ? 0 : pricing_master_lp_build(m);
     bool done = false;
     if (!rc && !m->n_columns) {
@@ -412,79 +332,11 @@ static int generate(pricing_master *m, pricing_master_result *out)
         done = !m->added || settled(m, out->theta);
     }
     if (!rc && out->rounds)
-        note_idle(m);
+        pricing_master_note_idle(m);
     return rc == MOIRAI_ELIMIT ? 0 : rc; /* the prices so far are as good as any */
 }
 
-/* ---- multiplicative weights ---- */
-
-/* On relative use, for builds without an LP solver. */
-static void take_usage(void *data, const pricing_column *column)
-{
-    pricing_master *m = data;
-    double copies = column->kind >= 0 ? m->b->kind_count[column->kind] : 1;
-    pricing_pool_column c = {
-        .kind = column->kind, .n_uses = column->n_uses, .use = column->use, .device = column->device};
-    int32_t n = pricing_master_entries(m, &c);
-    for (int32_t i = 0; i < n; i++)
-        if (m->row[i] < m->n_cells)
-            m->mean[m->row[i]] += m->value[i] * copies / m->b->problem.n_devices;
-}
-
-static void weigh(pricing_master *m, pricing_master_result *out)
-{
-    double *weight = m->center;
-    int32_t buckets = m->grid.n_buckets;
-    for (int32_t i = 0; i < m->n_rows; i++)
-        weight[i] = i < m->n_cells;
-    for (; out->rounds < 4 * m->job->max_rounds && !(m->best > 1 && m->job->form == PRICING_LENGTH_FORM);
-         out->rounds++) {
-        double sum = 0, most = 1e-12;
-        for (int32_t i = 0; i < m->n_cells; i++)
-            sum += weight[i];
-        memset(m->dual, 0, sizeof *m->dual * (size_t)m->n_rows);
-        for (int32_t i = 0; i < m->n_cells; i++)
-            m->dual[i] =
-                m->job->form == PRICING_LENGTH_FORM ? weight[i] / sum : weight[i] / sum * m->bucket_ns[i] * buckets;
-        round_prices(m, m->dual, m->price);
-        memset(m->mean, 0, sizeof *m->mean * (size_t)m->n_cells);
-        pricing_prices prices = {m->price, m->job->memory_price, m->job->n_branches, m->job->branch,
-                                 m->price + m->n_cells};
-        pricing_pricer_cost(m->w, &prices, take_usage, m);
-        double bound = judge(m, m->price, false);
-        if (bound > m->best) {
-            m->best = bound;
-            memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
-        }
-        for (int32_t i = 0; i < m->n_cells; i++)
-            m->mean[i] /= UTIL_MAX(pricing_pricer_copies(m->w, i / buckets), 1);
-        for (int32_t i = 0; i < m->n_cells; i++) {
-            m->mean[i] = m->mean[pricing_pricer_stand_in(m->w, i / buckets) * buckets + i % buckets];
-            most = fmax(most, m->mean[i]);
-        }
-        for (int32_t i = 0; i < m->n_cells; i++)
-            weight[i] *= exp(0.3 / (1 + 0.02 * out->rounds) * (m->mean[i] / most - 1));
-    }
-    out->theta = m->best;
-}
-
 /* ---- a solve ---- */
-
-/* Schedules of components are of use to every sending that they fit; sends are those of one. */
-static void set_sending(pricing_master *m, const pricing_sending *how)
-{
-    bool same = pricing_same_sending(&m->how, how);
-    m->how = *how;
-    m->n_sends = how->fixed ? how->n_receivers : 0;
-    size_t n = 0;
-    for (size_t c = 0; c < m->n_columns && !same; c++)
-        if (m->column[c].kind >= 0)
-            m->column[n++] = m->column[c];
-        else
-            free_column(&m->column[c]);
-    if (!same)
-        m->n_columns = n;
-}
 
 int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job)
 {
@@ -500,7 +352,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     m->w = job->pricer;
     pricing_pricer_limit(m->w, &job->stop);
     pricing_pricer_join(m->w, !job->memory_price);
-    set_sending(m, job->how);
+    pricing_master_set_sending(m, job->how);
     if (job->start_price)
         take_start(m);
     regrid(m, job->length_ns, job->buckets);
@@ -509,11 +361,7 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_branches));
     for (int32_t i = 0; i < m->n_cells; i++)
         m->held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
-    int rc = 0;
-    if (pricing_lp_available())
-        rc = generate(m, out);
-    else
-        weigh(m, out);
+    int rc = generate(m, out);
     pricing_pricer_limit(m->w, NULL);
     pricing_master_lp_free(m);
     out->proven = m->best > 1 && job->form == PRICING_LENGTH_FORM;

@@ -306,9 +306,9 @@ static bool find_overload(pricing_master *m, double theta)
                     load[m->row[i]] += m->primal[x] * m->value[i];
         }
     for (int32_t i = 0; i < m->n_cells; i++) {
-        double room = m->job->form == PRICING_PRICED_FORM ? offered_part(m, i)
-                                                          : m->held[i] + theta * pricing_master_free_part(m, i);
-        if (m->lp_resource[i / buckets] < 0 && load[i] > copies(m, i) * room * 1.001 + 1e-6)
+        double offered = m->job->form == PRICING_PRICED_FORM ? offered_part(m, i)
+                                                             : m->held[i] + theta * pricing_master_free_part(m, i);
+        if (m->lp_resource[i / buckets] < 0 && load[i] > copies(m, i) * offered * 1.001 + 1e-6)
             m->lp_resource[i / buckets] = m->n_lp_resources++;
     }
     return m->n_lp_resources > before;

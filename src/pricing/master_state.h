@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "pricing/master.h"
-#include "pricing/simplex.h"
+#include "lp/simplex.h"
 
 #define PRICING_LEAST_FREE 0.02 /* part of a bucket: keeps prices bounded */
 
@@ -84,6 +84,17 @@ static inline pricing_pool_column *pricing_master_column(const pricing_master *m
 {
     return m->lp_column[x] >= 0 ? &m->column[m->lp_column[x]] : NULL;
 }
+
+/* ---- master_columns.c ---- */
+void pricing_column_free(pricing_pool_column *c);
+/* A schedule from the pricing (a pricing_column_fn of the master): into the pool and the LP, if it could improve it. */
+void pricing_master_take_column(void *master, const pricing_column *column);
+/* Another way to send the shared tensor: columns of sends go. */
+void pricing_master_set_sending(pricing_master *m, const pricing_sending *how);
+/* After a solve: which columns its solution uses. */
+void pricing_master_note_idle(pricing_master *m);
+/* Before one: columns that no solution has used for a while go, so that the LP stays small. */
+void pricing_master_drop_idle(pricing_master *m);
 
 /* ---- master_lp.c ---- */
 /* What the bytes of a schedule cost, in ns; 0 without prices on bytes. */

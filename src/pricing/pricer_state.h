@@ -102,6 +102,10 @@ static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer
 /* Least cost over the starts within step g; *start gets where (if not NULL). PRICING_NONE where it would end after
  * T. */
 int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, int32_t g, int64_t *start);
+/* Prices by step, and no line filled. */
+void pricing_pricer_set_prices(pricing_pricer *w, const int64_t *price);
+/* Costs of an operator on a device, by the step of its start. */
+const int64_t *pricing_pricer_op_costs(pricing_pricer *w, int32_t op, int32_t k);
 /* Costs of a tensor's transfer by the step of its start. */
 const int64_t *pricing_pricer_transfer_costs(pricing_pricer *w, int32_t tensor, int32_t a, int32_t b);
 /* The schedule behind the value of a kind whose root is in `root`. */

@@ -1,7 +1,9 @@
 /* The problem as an object: who owns what, finding things by name, the names of the modes. */
 #include "problem/problem_build.h"
+#include "util/text.h"
 
 #include <inttypes.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@ void moirai_problem_free(moirai_problem *p)
         p->device_name,
         p->device_memory_bytes,
         p->device_launch_ns,
+        p->device_segment_ns,
         p->device_type,
         p->bytes_per_second,
         p->latency_ns,
@@ -49,16 +52,28 @@ void moirai_problem_free(moirai_problem *p)
         p->topo_rank,
         p->op_extern_off,
         p->op_extern,
+        p->op_member_off,
+        p->op_member,
         p->weight_name,
         p->weight_bytes,
         p->weight_reader_off,
         p->weight_reader,
         p->dim,
         p->shape,
+        p->assumed,
+        p->uncosted,
     };
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         free(owned[i]);
     free(p);
+}
+
+bool moirai_problem_op_fits(const moirai_problem *p, int32_t op, const char *pattern)
+{
+    bool fits = !fnmatch(pattern, p->op_name[op], 0);
+    for (int32_t e = p->op_member_off[op]; e < p->op_member_off[op + 1] && !fits; e++)
+        fits = !fnmatch(pattern, p->op_member[e], 0);
+    return fits;
 }
 
 int32_t moirai_problem_find_op(const moirai_problem *p, const char *name)
@@ -158,10 +173,10 @@ static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
     if (bytes <= p->device_memory_bytes[device])
         return 0;
     return moirai_error(
-        MOIRAI_EINFEASIBLE,
-        "%s '%.200s' needs %" PRId64 " bytes, the largest device that it may use ('%.200s') has %" PRId64,
+        MOIRAI_EINFEASIBLE, "%s '%.200s' needs %s, the largest device that it may use ('%.200s') has %s: %s short",
         group == MOIRAI_NONE ? "operator" : "group", group == MOIRAI_NONE ? p->op_name[first] : p->group_name[group],
-        bytes, p->device_name[device], p->device_memory_bytes[device]);
+        util_human_bytes(bytes).s, p->device_name[device], util_human_bytes(p->device_memory_bytes[device]).s,
+        util_human_bytes(bytes - p->device_memory_bytes[device]).s);
 }
 
 int moirai_problem_check_memory(const moirai_problem *p)
@@ -185,9 +200,7 @@ int moirai_problem_check_memory(const moirai_problem *p)
         if (!util_add64(&have, have, p->device_memory_bytes[k]))
             have = INT64_MAX;
     if (need > have)
-        return moirai_error(MOIRAI_EINFEASIBLE,
-                            "the operators need %" PRId64 " bytes, all devices together have %" PRId64 ": %" PRId64
-                            " bytes short",
-                            need, have, need - have);
+        return moirai_error(MOIRAI_EINFEASIBLE, "the operators need %s, all devices together have %s: %s short",
+                            util_human_bytes(need).s, util_human_bytes(have).s, util_human_bytes(need - have).s);
     return 0;
 }

@@ -24,6 +24,13 @@ int problem_reserve(moirai_problem *p, size_t n_inputs);
 int problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices);
 /* A string that lives as long as the problem; NULL and a message if memory ran out. */
 const char *problem_keep(moirai_problem *p, const char *text);
+/* The bandwidth of a channel where moving 10^6 bytes costs so much beside the link, at least 1. */
+int64_t problem_moving_rate(int64_t bytes_per_second, int64_t move_ns_per_mb);
+/* ---- problem_uncosted.c ---- */
+int problem_find_uncosted(moirai_problem *p, const moirai_graph *g);
+
+/* Copies of n texts; *out is freed with the problem. */
+int problem_keep_texts(moirai_problem *p, const char ***out, int32_t *n_out, int32_t n, const char *const *text);
 
 /* Transfer tables by class, device masks, checks. `table` is NULL or has for each tensor NULL or its K x K times. */
 int problem_settle(moirai_problem *p, const int64_t *const *table);

@@ -81,6 +81,12 @@ static void copy_channels(changer *x)
         }
 }
 
+/* Of a channel's latency, what a segment of its receiver costs beside the message: no link changes it. */
+static int64_t segment_ns(const moirai_problem *p, int32_t channel)
+{
+    return p->device_segment_ns[channel % p->n_devices];
+}
+
 static int same_cluster(const moirai_problem *p, const moirai_cluster *c)
 {
     if (c->n_devices != p->n_devices)
@@ -91,7 +97,9 @@ static int same_cluster(const moirai_problem *p, const moirai_cluster *c)
             return moirai_error(MOIRAI_EINPUT, "cluster '%.200s': device '%.100s' is '%.100s' in problem '%.200s'",
                                 c->name, c->device[k].name, p->device_name[k], p->name);
     for (int32_t i = 0; i < p->n_devices * p->n_devices; i++)
-        if (c->bytes_per_second[i] != p->bytes_per_second[i] || c->latency_ns[i] != p->latency_ns[i])
+        if (i / p->n_devices != i % p->n_devices &&
+            (problem_moving_rate(c->bytes_per_second[i], p->move_ns_per_mb) != p->bytes_per_second[i] ||
+             c->latency_ns[i] + segment_ns(p, i) != p->latency_ns[i]))
             return moirai_error(
                 MOIRAI_EINPUT,
                 "cluster '%.200s': the channel from '%.100s' to '%.100s' differs from that of problem '%.200s'",
@@ -127,12 +135,23 @@ static int close_again(changer *x, const moirai_cluster *c)
                           c->device[change->a].name, c->device[change->b].name);
     rc = rc ? rc : cluster_close(n);
     for (int32_t i = 0; !rc && i < x->K * x->K; i++) {
-        x->faster[i] = n->bytes_per_second[i] != x->bytes_per_second[i] || n->latency_ns[i] != x->latency_ns[i];
-        x->bytes_per_second[i] = n->bytes_per_second[i];
-        x->latency_ns[i] = n->latency_ns[i];
+        bool apart = i / x->K != i % x->K;
+        int64_t latency_ns = n->latency_ns[i] + (apart ? segment_ns(x->p, i) : 0);
+        int64_t rate = problem_moving_rate(n->bytes_per_second[i], apart ? x->p->move_ns_per_mb : 0);
+        x->faster[i] = rate != x->bytes_per_second[i] || latency_ns != x->latency_ns[i];
+        x->bytes_per_second[i] = rate;
+        x->latency_ns[i] = latency_ns;
     }
     moirai_cluster_free(n);
     return rc;
+}
+
+/* The bandwidth of the link alone, without what moving costs beside it. */
+static int64_t link_rate(const moirai_problem *p, int64_t rate)
+{
+    double ns_per_byte = 1e9 / (double)rate - (double)p->move_ns_per_mb / 1e6;
+    bool known = p->move_ns_per_mb > 0 && ns_per_byte > 0 && 1e9 / ns_per_byte < 1e18;
+    return known ? (int64_t)(1e9 / ns_per_byte + 0.5) : rate;
 }
 
 static int change_channels(changer *x, const moirai_cluster *c)
@@ -145,9 +164,12 @@ static int change_channels(changer *x, const moirai_cluster *c)
     int32_t pair[2] = {x->change->a * x->K + x->change->b, x->change->b * x->K + x->change->a};
     for (int i = 0; i < 2; i++) {
         x->faster[pair[i]] = true;
-        x->latency_ns[pair[i]] = half_up(x->latency_ns[pair[i]]);
+        int64_t fixed_ns = UTIL_MIN(segment_ns(x->p, pair[i]), x->latency_ns[pair[i]]);
+        x->latency_ns[pair[i]] = fixed_ns + half_up(x->latency_ns[pair[i]] - fixed_ns);
+        x->bytes_per_second[pair[i]] = link_rate(x->p, x->bytes_per_second[pair[i]]);
         if (faster_rate(&x->bytes_per_second[pair[i]]))
             return MOIRAI_EINPUT;
+        x->bytes_per_second[pair[i]] = problem_moving_rate(x->bytes_per_second[pair[i]], x->p->move_ns_per_mb);
     }
     return 0;
 }
@@ -171,12 +193,14 @@ static int change_devices(changer *x)
     free(q->device_name);
     free(q->device_memory_bytes);
     free(q->device_launch_ns);
+    free(q->device_segment_ns);
     free(q->device_type);
     q->device_name = util_alloc(K, sizeof *q->device_name);
     q->device_memory_bytes = util_alloc(K, sizeof *q->device_memory_bytes);
     q->device_launch_ns = util_alloc(K, sizeof *q->device_launch_ns);
+    q->device_segment_ns = util_alloc(K, sizeof *q->device_segment_ns);
     q->device_type = util_alloc(K, sizeof *q->device_type);
-    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns || !q->device_type)
+    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns || !q->device_segment_ns || !q->device_type)
         return MOIRAI_EFAIL;
     q->n_devices = x->K;
     for (int32_t k = 0; k < x->K; k++) {
@@ -186,6 +210,7 @@ static int change_devices(changer *x)
         q->device_name[k] = copy ? copy_name(x, name) : problem_keep(q, name);
         q->device_memory_bytes[k] = x->p->device_memory_bytes[x->old[k]];
         q->device_launch_ns[k] = x->p->device_launch_ns[x->old[k]];
+        q->device_segment_ns[k] = x->p->device_segment_ns[x->old[k]];
         q->device_type[k] = problem_keep(q, x->p->device_type[x->old[k]]);
         if (!q->device_name[k] || !q->device_type[k])
             return MOIRAI_EFAIL;

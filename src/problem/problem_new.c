@@ -9,22 +9,39 @@
 /* A cut costs its devices more than the message: the receiver starts a sub-model of its own, and both handle bytes.
  * The model has one place for it that every bound and every checker knows, the transfer; a device computes on while it
  * lasts, so that what is idle in the model may be busy in a run, never the other way round. */
-static int copy_channels(moirai_problem *p, const moirai_cluster *c, const moirai_problem_options *o)
+static int64_t segment_of(const moirai_cluster *c, const moirai_problem_options *o, moirai_runtime runtime, int32_t k)
+{
+    if (o->segment_ns != MOIRAI_UNKNOWN)
+        return o->segment_ns;
+    return c->cuts_measured ? 0 : moirai_runtime_segment_ns(runtime, moirai_device_is_processor(&c->device[k]));
+}
+
+int64_t problem_moving_rate(int64_t bytes_per_second, int64_t move_ns_per_mb)
+{
+    if (!move_ns_per_mb)
+        return bytes_per_second;
+    double ns_per_byte = 1e9 / (double)bytes_per_second + (double)move_ns_per_mb / 1e6;
+    return UTIL_MAX(1, (int64_t)(1e9 / ns_per_byte));
+}
+
+static int copy_channels(moirai_problem *p, const moirai_cluster *c, const moirai_problem_options *o,
+                         const moirai_runtime *runtime)
 {
     const int64_t most = INT64_C(1000000000000);
-    if (o->segment_ns < 0 || o->segment_ns > most || o->move_ns_per_mb < 0 || o->move_ns_per_mb > most)
+    if ((o->segment_ns < 0 && o->segment_ns != MOIRAI_UNKNOWN) || o->segment_ns > most || o->move_ns_per_mb < 0 ||
+        o->move_ns_per_mb > most)
         return moirai_error(MOIRAI_EUSAGE, "segment_ns %" PRId64 ", move_ns_per_mb %" PRId64 ": from 0 to %" PRId64,
                             o->segment_ns, o->move_ns_per_mb, most);
+    p->move_ns_per_mb = o->move_ns_per_mb;
+    for (int32_t k = 0; k < c->n_devices; k++)
+        p->device_segment_ns[k] = c->n_devices > 1 ? segment_of(c, o, runtime[k], k) : 0;
     for (int32_t i = 0; i < c->n_devices * c->n_devices; i++) {
         p->bytes_per_second[i] = c->bytes_per_second[i];
         p->latency_ns[i] = c->latency_ns[i];
         if (i / c->n_devices == i % c->n_devices)
             continue;
-        p->latency_ns[i] += o->segment_ns;
-        if (o->move_ns_per_mb) {
-            double ns_per_byte = 1e9 / (double)c->bytes_per_second[i] + (double)o->move_ns_per_mb / 1e6;
-            p->bytes_per_second[i] = UTIL_MAX(1, (int64_t)(1e9 / ns_per_byte));
-        }
+        p->latency_ns[i] += p->device_segment_ns[i % c->n_devices];
+        p->bytes_per_second[i] = problem_moving_rate(c->bytes_per_second[i], o->move_ns_per_mb);
     }
     return 0;
 }
@@ -68,8 +85,10 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
     p->flow = o->flow;
     p->congestion = o->congestion;
     p->memory = o->memory;
-    if ((rc = copy_devices(p, c)) || (rc = copy_channels(p, c, o)) || (rc = copy_memory(p, g)) ||
-        (rc = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) || (rc = problem_settle(p, NULL)))
+    if ((rc = copy_devices(p, c)) || (rc = copy_memory(p, g)) ||
+        (rc = moirai_cost_times_with(p->op_time_ns, g, c, &cost, &report)) ||
+        (rc = copy_channels(p, c, o, report.runtime)) || (rc = problem_settle(p, NULL)) ||
+        (rc = problem_find_uncosted(p, g)))
         return rc;
     if (o->cost_report)
         *o->cost_report = report;

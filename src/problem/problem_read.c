@@ -54,7 +54,8 @@ static int read_devices(moirai_problem *p, const document *doc)
             (rc = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
             (rc = util_json_string(&type, NULL, &at, object, "type", false)) ||
             (rc = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
-            (rc = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)))
+            (rc = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)) ||
+            (rc = util_json_int64(&p->device_segment_ns[i], &at, object, "segment_ns", false, 0)))
             return rc;
         for (size_t j = 0; j < i; j++)
             if (!strcmp(p->device_name[j], at.name))
@@ -233,6 +234,7 @@ static int read_modes(moirai_problem *p, const document *doc)
     if ((rc = util_json_string(&flow, NULL, &at, doc->root, "flow", true)) ||
         (rc = util_json_string(&congestion, NULL, &at, doc->root, "congestion", true)) ||
         (rc = util_json_string(&memory, NULL, &at, doc->root, "memory", true)) ||
+        (rc = util_json_int64(&p->move_ns_per_mb, &at, doc->root, "move_ns_per_mb", false, 0)) ||
         (rc = moirai_flow_parse(&p->flow, flow)) || (rc = moirai_congestion_parse(&p->congestion, congestion)))
         return rc;
     return moirai_memory_parse(&p->memory, memory);
@@ -253,6 +255,25 @@ static int open_document(document *doc, const char **name)
     return 0;
 }
 
+static int read_uncosted(moirai_problem *p, const document *doc)
+{
+    enum { MOST = 64 };
+    util_json_at at = {.label = doc->label};
+    yyjson_val *list = NULL, *item;
+    const char *text[MOST];
+    size_t i, n;
+    int rc = util_json_array(&list, &at, doc->root, "uncosted", false);
+    if (rc || !list)
+        return rc;
+    if (yyjson_arr_size(list) > MOST)
+        return util_json_fail(&at, "uncosted has %zu entries, must be at most %d", yyjson_arr_size(list), MOST);
+    yyjson_arr_foreach(list, i, n, item) {
+        if ((rc = util_json_value_string(&text[i], NULL, &at, item, "uncosted")))
+            return rc;
+    }
+    return problem_keep_texts(p, &p->uncosted, &p->n_uncosted, (int32_t)n, text);
+}
+
 static int read_document(moirai_problem **out, document *doc)
 {
     moirai_graph *g = NULL;
@@ -263,8 +284,9 @@ static int read_document(moirai_problem **out, document *doc)
         return rc;
     rc = problem_start(&p, g, name, (int32_t)yyjson_arr_size(doc->devices));
     moirai_graph_free(g);
-    if (!rc && !(rc = read_modes(p, doc)) && !(rc = read_devices(p, doc)) && !(rc = read_channels(p, doc)))
-        rc = read_ops(p, doc);
+    if (!rc && !(rc = read_modes(p, doc)) && !(rc = read_devices(p, doc)) && !(rc = read_channels(p, doc)) &&
+        !(rc = read_ops(p, doc)))
+        rc = read_uncosted(p, doc);
     if (rc)
         moirai_problem_free(p);
     else

@@ -18,6 +18,7 @@ static int reserve(moirai_problem *p, size_t inputs)
     ok &= (p->device_name = util_alloc(k, sizeof *p->device_name)) != NULL;
     ok &= (p->device_memory_bytes = util_alloc(k, sizeof *p->device_memory_bytes)) != NULL;
     ok &= (p->device_launch_ns = util_alloc(k, sizeof *p->device_launch_ns)) != NULL;
+    ok &= (p->device_segment_ns = util_alloc(k, sizeof *p->device_segment_ns)) != NULL;
     ok &= (p->device_type = util_alloc(k, sizeof *p->device_type)) != NULL;
     for (size_t d = 0; ok && d < k; d++)
         p->device_type[d] = "";
@@ -35,6 +36,7 @@ static int reserve(moirai_problem *p, size_t inputs)
     ok &= (p->op_in_edge = util_alloc(inputs, sizeof *p->op_in_edge)) != NULL;
     ok &= (p->op_extern_off = util_alloc(n + 1, sizeof *p->op_extern_off)) != NULL;
     ok &= (p->op_extern = util_alloc(inputs, sizeof *p->op_extern)) != NULL;
+    ok &= (p->op_member_off = util_alloc(n + 1, sizeof *p->op_member_off)) != NULL;
     ok &= (p->op_out_off = util_alloc(n + 1, sizeof *p->op_out_off)) != NULL;
     ok &= (p->op_out = util_alloc(m, sizeof *p->op_out)) != NULL;
     ok &= (p->tensor_name = util_alloc(m, sizeof *p->tensor_name)) != NULL;
@@ -82,6 +84,17 @@ static int copy_names(moirai_problem *p, const moirai_graph *g)
             return MOIRAI_EFAIL;
     }
     return 0;
+}
+
+static int copy_members(moirai_problem *p, const moirai_graph *g)
+{
+    int32_t n = g->op_member_off[g->n_ops];
+    memcpy(p->op_member_off, g->op_member_off, ((size_t)p->n_ops + 1) * sizeof *p->op_member_off);
+    p->op_member = util_alloc((size_t)n, sizeof *p->op_member);
+    for (int32_t e = 0; p->op_member && e < n; e++)
+        if (!(p->op_member[e] = problem_keep(p, g->op_member[e])))
+            return MOIRAI_EFAIL;
+    return p->op_member ? 0 : MOIRAI_EFAIL;
 }
 
 static void copy_tensors(moirai_problem *p, const moirai_graph *g)
@@ -137,7 +150,7 @@ static int copy_inputs(moirai_problem *p, const moirai_graph *g)
 
 static int copy_structure(moirai_problem *p, const moirai_graph *g)
 {
-    if (problem_reserve(p, (size_t)g->op_in_off[g->n_ops]) || copy_names(p, g))
+    if (problem_reserve(p, (size_t)g->op_in_off[g->n_ops]) || copy_names(p, g) || copy_members(p, g))
         return MOIRAI_EFAIL;
     copy_tensors(p, g);
     memcpy(p->topo, g->topo, (size_t)p->n_ops * sizeof *p->topo);
@@ -175,18 +188,22 @@ static int copy_weights(moirai_problem *p, const moirai_graph *g)
     return 0;
 }
 
+int problem_keep_texts(moirai_problem *p, const char ***out, int32_t *n_out, int32_t n, const char *const *text)
+{
+    const char **kept = util_alloc((size_t)n, sizeof *kept);
+    *out = kept;
+    for (int32_t i = 0; kept && i < n; i++)
+        if (!(kept[i] = problem_keep(p, text[i])))
+            return MOIRAI_EFAIL;
+    *n_out = n;
+    return kept ? 0 : MOIRAI_EFAIL;
+}
+
 static int copy_settings(moirai_problem *p, const moirai_graph *g)
 {
-    p->n_dims = g->n_dims;
-    p->n_shapes = g->n_shapes;
-    p->dim = util_alloc((size_t)g->n_dims, sizeof *p->dim);
-    p->shape = util_alloc((size_t)g->n_shapes, sizeof *p->shape);
-    bool good = p->dim && p->shape;
-    for (int32_t i = 0; good && i < g->n_dims; i++)
-        good = (p->dim[i] = problem_keep(p, g->dim[i])) != NULL;
-    for (int32_t i = 0; good && i < g->n_shapes; i++)
-        good = (p->shape[i] = problem_keep(p, g->shape[i])) != NULL;
-    return good ? 0 : MOIRAI_EFAIL;
+    int rc = problem_keep_texts(p, &p->dim, &p->n_dims, g->n_dims, g->dim);
+    rc = rc ? rc : problem_keep_texts(p, &p->shape, &p->n_shapes, g->n_shapes, g->shape);
+    return rc ? rc : problem_keep_texts(p, &p->assumed, &p->n_assumed, g->n_assumed, g->assumed);
 }
 
 int problem_start(moirai_problem **out, const moirai_graph *g, const char *name, int32_t n_devices)

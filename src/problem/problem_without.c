@@ -2,7 +2,7 @@
  *
  * A plan of the whole, seen at the remaining operators alone, is a plan of what remains: devices, orders and transfers
  * among them stay as they are. So whatever is proven of the rest holds for the whole; that is what near-cuts live on
- * (docs/optimality.md). The one exception is memory mode peak: a tensor that has lost its readers counts as an output
+ * (docs/theory.md, Lemma 8). The one exception is memory mode peak: a tensor that has lost its readers counts as an output
  * of the network and lives to the end, where in the whole it may die early. Who proves something takes mode static,
  * which asks for less than peak. */
 #include "problem/problem_build.h"
@@ -43,6 +43,7 @@ static int copy_devices(const part *x)
             return MOIRAI_EFAIL;
     memcpy(q->device_memory_bytes, p->device_memory_bytes, K * sizeof *q->device_memory_bytes);
     memcpy(q->device_launch_ns, p->device_launch_ns, K * sizeof *q->device_launch_ns);
+    memcpy(q->device_segment_ns, p->device_segment_ns, K * sizeof *q->device_segment_ns);
     memcpy(q->bytes_per_second, p->bytes_per_second, K * K * sizeof *q->bytes_per_second);
     memcpy(q->latency_ns, p->latency_ns, K * K * sizeof *q->latency_ns);
     q->n_classes = p->n_classes;
@@ -164,6 +165,7 @@ static int build(part *x)
     q->flow = p->flow;
     q->congestion = p->congestion;
     q->memory = p->memory;
+    q->move_ns_per_mb = p->move_ns_per_mb;
     q->n_devices = p->n_devices;
     number(x);
     q->name = util_strdup(p->name);

@@ -19,6 +19,8 @@ static void write_devices(util_writer *w, const moirai_problem *p)
         util_writer_pair_int(w, "memory_bytes", p->device_memory_bytes[k]);
         if (p->device_launch_ns[k])
             util_writer_pair_int(w, "launch_ns", p->device_launch_ns[k]);
+        if (p->device_segment_ns[k])
+            util_writer_pair_int(w, "segment_ns", p->device_segment_ns[k]);
         util_writer_close(w, '}');
     }
     util_writer_close(w, ']');
@@ -98,15 +100,20 @@ static void write_op(util_writer *w, const moirai_problem *p, int32_t op, const 
     util_writer_close(w, ']');
     write_inputs(w, p, op);
     write_outputs(w, p, op);
+    if (p->op_member_off[op] < p->op_member_off[op + 1]) {
+        util_writer_pair_open(w, "members", '[');
+        for (int32_t e = p->op_member_off[op]; e < p->op_member_off[op + 1]; e++)
+            util_writer_string(w, p->op_member[e]);
+        util_writer_close(w, ']');
+    }
     if (p->op_group[op] != MOIRAI_NONE)
         util_writer_pair_string(w, "group", p->group_name[p->op_group[op]]);
     graph_write_weights(w, p->weight_name, p->weight_bytes, weight, n_weights);
     util_writer_close(w, '}');
 }
 
-int moirai_problem_write(const moirai_problem *p, const char *path)
+static int write_all(util_writer *out, const moirai_problem *p)
 {
-    util_writer w;
     int32_t *off, *weight;
     int rc = problem_weights_by_op(p, &off, &weight);
     if (rc) {
@@ -114,13 +121,18 @@ int moirai_problem_write(const moirai_problem *p, const char *path)
         free(weight);
         return rc;
     }
+    util_writer w;
     util_writer_begin(&w, "moirai-problem");
     util_writer_pair_string(&w, "name", p->name);
     util_writer_break(&w);
     util_writer_pair_string(&w, "flow", moirai_flow_name(p->flow));
     util_writer_pair_string(&w, "congestion", moirai_congestion_name(p->congestion));
     util_writer_pair_string(&w, "memory", moirai_memory_name(p->memory));
-    graph_write_settings(&w, p->n_dims, p->dim, p->n_shapes, p->shape);
+    if (p->move_ns_per_mb)
+        util_writer_pair_int(&w, "move_ns_per_mb", p->move_ns_per_mb);
+    graph_write_settings(&w, &(graph_settings){p->n_dims, p->n_shapes, p->n_assumed, p->dim, p->shape, p->assumed});
+    if (p->n_uncosted)
+        graph_write_texts(&w, "uncosted", p->n_uncosted, p->uncosted);
     write_devices(&w, p);
     write_channels(&w, p);
     util_writer_break(&w);
@@ -131,5 +143,23 @@ int moirai_problem_write(const moirai_problem *p, const char *path)
     free(weight);
     util_writer_close(&w, ']');
     util_writer_close(&w, '}');
-    return util_writer_save(&w, path);
+    *out = w;
+    return 0;
+}
+
+int moirai_problem_write(const moirai_problem *p, const char *path)
+{
+    util_writer w;
+    int rc = write_all(&w, p);
+    return rc ? rc : util_writer_save(&w, path);
+}
+
+int moirai_problem_text(char **out, size_t *length, const moirai_problem *p)
+{
+    util_writer w;
+    *out = NULL;
+    int rc = write_all(&w, p);
+    if (!rc && !(*out = util_writer_take(&w, length)))
+        rc = MOIRAI_EFAIL;
+    return rc;
 }

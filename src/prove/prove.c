@@ -1,437 +1,339 @@
 /* moirai prove: from a certificate to a bound, trusting nothing in it.
  *
- * The certificate names cuts, says which blocks are copies of each other and, for each class of copies and each pair of
- * devices of its cuts, lists leaves: cases with prices that exclude a length. Everything is checked: cuts
- * (prove_block.c), copies, components, spanning trees, that the cases leave nothing out (prove_cases.c), and each
- * leaf's inequality (prove_price.c), or a static proof of the pair (prove_static.c) or one by the pool of all devices
- * (prove_pool.c). A pair without leaves is bounded by its longest path, which needs no help. A recursion over the cuts
- * adds up: f(i, l) = least over k of f(i-1, k) + bound(block, k, l) + time of cut i on l. Since every operator of a
- * block runs after its entry cut has finished and before its exit cut starts, no plan is faster than f at the end.
- * Groups, memory and edges that jump over a cut are left out, which can only lower f.
+ * The shape of the file is checked first (prove_shape.c). It names cuts, says which blocks are copies of each other and,
+ * for each class of copies, what is proven between pairs of devices of its cuts; all of that is checked (here,
+ * prove_block.c, prove_class.c). A recursion over the cuts adds up: f(i, l) = least over k of f(i-1, k) + bound(block, k,
+ * l) + time of cut i on l. Since every operator of a block runs after its entry cut has finished and before its exit cut
+ * starts, no plan is faster than f at the end. Groups, memory and edges that jump over a cut are left out, which can
+ * only lower f.
+ *
+ * Cuts. The certificate names operators; every other operator is put into a block: the number of the last cut that
+ * precedes it, by one sweep. Block b > 0 then holds only operators after cut b-1 by construction. That each of them also
+ * comes before cut b needs one look at its readers: one of them must be cut b or in block b, since then, following
+ * readers, one arrives at cut b (the graph is finite and has no cycle). Cuts themselves obey the same rule, which makes
+ * them a chain.
  *
  * A certificate may leave operators out altogether (`floating`): a plan, seen at the others alone, is a plan of the
  * others, so that what is proven of them holds for the whole. */
-#include "prove/prove_read.h"
-
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "prove/prove_read.h"
 #include "util/util.h"
 
-#define MAX_TIME (INT64_C(1) << 61) /* the reader keeps all times of a problem together below this */
+#define FAR ((__int128)1 << 120) /* what a path costs is counted up to here: less is still true */
 
-typedef prove_chain prover;
-
-/* ---- a pair ---- */
-
-/* The leaf's bound: one more than the length its prices exclude, or the longest path. */
-static int leaf_bound(int64_t *ns, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
-{
-    if (!leaf->priced || leaf->length_ns < *ns)
-        return 0;
-    bool holds;
-    int rc = prove_prices(&holds, b, a, z, leaf);
-    if (!rc && !holds)
-        rc = moirai_error(MOIRAI_EVERIFY, "prices do not exclude a length of %lld ns", (long long)leaf->length_ns);
-    *ns = leaf->length_ns + 1;
-    return rc;
-}
-
-static int pair_bound(int64_t *ns, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, yyjson_val *list)
-{
-    size_t n = yyjson_arr_size(list), i, max, read = 0;
-    if (n == 0)
-        return 0;
-    if (n > PROVE_MAX_LEAVES)
-        return prove_wrong("a pair has too many leaves");
-    prove_leaf *leaf = util_alloc(n, sizeof *leaf);
-    int rc = leaf ? 0 : MOIRAI_EFAIL;
-    int64_t path = *ns, least = INT64_MAX;
-    yyjson_val *value;
-    yyjson_arr_foreach(list, i, max, value) {
-        if (rc)
-            break;
-        rc = prove_read_leaf(&leaf[read++], b, a, value);
-    }
-    if (!rc && !prove_cover(b, a, z, leaf, (int32_t)n, true))
-        rc = prove_wrong("the leaves leave cases out");
-    for (i = 0; !rc && i < n; i++) {
-        int64_t bound = path;
-        rc = leaf_bound(&bound, b, a, z, &leaf[i]);
-        least = UTIL_MIN(least, bound);
-        proof->leaves++;
-    }
-    for (i = 0; i < read; i++)
-        prove_free_leaf(&leaf[i]);
-    free(leaf);
-    *ns = UTIL_MAX(path, least);
-    return rc;
-}
-
-static int read_pair(int64_t *bounds, moirai_proof *proof, const prove_block *b, yyjson_val *object)
-{
-    int32_t K = b->p->n_devices, a, z;
-    int64_t claim;
-    if (!yyjson_is_obj(object) || !prove_int32(yyjson_obj_get(object, "entry"), 0, K - 1, &a) ||
-        !prove_int32(yyjson_obj_get(object, "exit"), 0, K - 1, &z) || (b->entry < 0 && a) || (b->exit < 0 && z) ||
-        !prove_int64(yyjson_obj_get(object, "lower_ns"), 0, INT64_MAX, &claim))
-        return prove_wrong("entry, exit or lower_ns of a pair is missing or out of range");
-    int64_t *bound = &bounds[a * K + z];
-    int64_t by_leaves = *bound;
-    int rc = 0;
-    size_t i, max;
-    yyjson_val *value;
-    yyjson_arr_foreach(yyjson_obj_get(object, "static"), i, max, value)
-        rc = rc ? rc : prove_static(bound, b, a, z, value);
-    if (!rc && yyjson_obj_get(object, "pool"))
-        rc = prove_pool(bound, b, a, z, yyjson_obj_get(object, "pool"), NULL);
-    if (!rc && yyjson_obj_get(object, "search"))
-        rc = prove_tree(bound, &proof->searched, b, a, z, yyjson_obj_get(object, "search"));
-    rc = rc ? rc : pair_bound(&by_leaves, proof, b, a, z, yyjson_obj_get(object, "leaves"));
-    *bound = UTIL_MAX(*bound, by_leaves);
-    proof->pairs++;
-    if (!rc && *bound < claim)
-        rc = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)claim, (long long)*bound);
-    return rc ? moirai_error_prefix(rc, "between devices %d and %d", a, z) : 0;
-}
-
-/* ---- a class ---- */
-
-static int read_kinds(prove_block *b, yyjson_val *object)
-{
-    int32_t *kind;
-    size_t n;
-    int rc = prove_list32(&kind, &n, yyjson_obj_get(object, "component_kind"), 0, b->n, "component_kind");
-    b->kind_component = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    b->kind_count = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    if (!rc && (!b->kind_component || !b->kind_count))
-        rc = MOIRAI_EFAIL;
-    if (!rc && n != (size_t)b->n_components)
-        rc = prove_wrong("component_kind has not one number per component");
-    for (int32_t c = 0; !rc && c < b->n_components; c++) {
-        if (kind[c] > b->n_kinds)
-            rc = prove_wrong("kinds are not numbered in order");
-        else if (kind[c] == b->n_kinds)
-            b->kind_component[b->n_kinds++] = c;
-        else if (!prove_same_component(b, b->kind_component[kind[c]], c))
-            rc = moirai_error(MOIRAI_EVERIFY, "component %d is not a copy of component %d", c,
-                              b->kind_component[kind[c]]);
-        if (!rc)
-            b->kind_count[kind[c]]++;
-    }
-    free(kind);
-    return rc;
-}
-
-static int32_t find_edge(const prove_block *b, int32_t from, int32_t output, int32_t to)
-{
-    for (int32_t e = 0; e < b->n_edges; e++)
-        if (b->edge[e].from == from && b->edge[e].output == output && b->edge[e].to == to)
-            return e;
-    return -1;
-}
-
-/* A component of m operators needs m - 1 edges that never close a ring: then they span it. */
-static int read_tree(prove_block *b, int32_t kind, yyjson_val *list, int32_t *label)
-{
-    int32_t c = b->kind_component[kind], begin = b->component_off[c], m = b->component_off[c + 1] - begin, *number;
-    size_t n;
-    int rc = prove_list32(&number, &n, list, 0, INT32_MAX, "a tree");
-    if (!rc && n != 3 * (size_t)(m - 1))
-        rc = prove_wrong("a tree has too few or too many edges");
-    for (int32_t i = 0; i < m; i++)
-        label[i] = i;
-    for (size_t i = 0; !rc && i < n; i += 3) {
-        int32_t from = number[i], to = number[i + 2];
-        if (from >= m || to >= m || label[from] == label[to]) {
-            rc = prove_wrong("a tree's edge closes a ring or leaves its component");
-            break;
-        }
-        int32_t e = find_edge(b, b->component_op[begin + from], number[i + 1], b->component_op[begin + to]);
-        if (e < 0)
-            rc = prove_wrong("a tree's edge is not in the problem");
-        b->tree_edge[b->tree_off[kind] + (int32_t)(i / 3)] = e;
-        for (int32_t y = 0, old = label[to]; y < m; y++)
-            if (label[y] == old)
-                label[y] = label[from];
-    }
-    b->tree_off[kind + 1] = b->tree_off[kind] + m - 1;
-    free(number);
-    return rc;
-}
-
-static int read_trees(prove_block *b, yyjson_val *object)
-{
-    yyjson_val *list = yyjson_obj_get(object, "trees"), *value;
-    if (yyjson_arr_size(list) != (size_t)b->n_kinds)
-        return prove_wrong("trees has not one tree per kind");
-    b->tree_off = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-    b->tree_edge = util_alloc((size_t)b->n, sizeof(int32_t));
-    int32_t *label = util_alloc((size_t)b->n, sizeof *label);
-    int rc = b->tree_off && b->tree_edge && label ? 0 : MOIRAI_EFAIL;
-    size_t kind, max;
-    yyjson_arr_foreach(list, kind, max, value)
-        rc = rc ? rc : read_tree(b, (int32_t)kind, value, label);
-    free(label);
-    return rc;
-}
-
-static int read_shared(prove_block *b, yyjson_val *value)
-{
-    int32_t output;
-    if (!value || yyjson_is_null(value))
-        return 0;
-    if (b->p->flow != MOIRAI_FLOW_TENSOR || b->entry < 0 || !prove_int32(value, 0, INT32_MAX, &output))
-        return prove_wrong("a shared tensor needs flow tensor and an entry");
-    for (int32_t e = 0; e < b->n_edges && b->shared_tensor < 0; e++)
-        if (b->edge[e].from == b->entry && b->edge[e].output == output)
-            b->shared_tensor = b->edge[e].tensor;
-    return b->shared_tensor >= 0 ? 0 : prove_wrong("the shared tensor is not read in its block");
-}
-
-/* The first of the pairs that an exchange of equal devices takes to (a, z), and apart from it whether the ends are on
- * one device. An end that is not there is device 0. */
-static int32_t image_of(const prove_block *b, const int32_t *least, int32_t a, int32_t z)
-{
-    bool apart = b->entry >= 0 && b->exit >= 0 && a != z;
-    return 2 * (least[a] * b->p->n_devices + least[z]) + apart;
-}
-
-/* A pair is proven where an image of it is. */
-static int share_among_equals(int64_t *bound, const prove_block *b)
-{
-    int32_t K = b->p->n_devices, least[MOIRAI_MAX_DEVICES];
-    int64_t *most = util_alloc(2 * (size_t)K * (size_t)K, sizeof *most);
-    if (!most)
-        return MOIRAI_EFAIL;
-    prove_equal_devices(b, least);
-    for (int32_t i = 0; i < K * K; i++) {
-        int64_t *at = &most[image_of(b, least, i / K, i % K)];
-        *at = UTIL_MAX(*at, bound[i]);
-    }
-    for (int32_t i = 0; i < K * K; i++)
-        bound[i] = most[image_of(b, least, i / K, i % K)];
-    free(most);
-    return 0;
-}
-
-int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object)
-{
-    int32_t K = b->p->n_devices;
-    int rc = prove_components(b);
-    for (int32_t i = 0; !rc && i < K * K; i++) {
-        int32_t a = i / K, z = i % K;
-        if ((b->entry >= 0 || !a) && (b->exit >= 0 || !z))
-            rc = prove_path_ns(&bounds[i], b, a, z);
-    }
-    yyjson_val *pairs = yyjson_obj_get(object, "pairs"), *value;
-    if (rc || !yyjson_obj_get(object, "component_kind"))
-        return rc ? rc : yyjson_arr_size(pairs) ? prove_wrong("pairs without component_kind") : 0;
-    rc = read_kinds(b, object);
-    rc = rc ? rc : read_trees(b, object);
-    rc = rc ? rc : read_shared(b, yyjson_obj_get(object, "shared"));
-    size_t i, max;
-    yyjson_arr_foreach(pairs, i, max, value)
-        rc = rc ? rc : read_pair(bounds, proof, b, value);
-    return rc ? rc : share_among_equals(bounds, b);
-}
-
-static int read_class(prover *x, int32_t class_, yyjson_val *object)
-{
-    int64_t pairs = (int64_t)x->p->n_devices * x->p->n_devices;
-    int rc = prove_class(x->bound + class_ * pairs, x->proof, &x->class_[class_], object);
-    return rc ? moirai_error_prefix(rc, "class %d", class_) : 0;
-}
-
-/* ---- the chain ---- */
+/* ---- what floats ---- */
 
 /* What floats is left out, and the rest of the certificate is about the rest of the problem. */
-static int read_floating(prover *x, yyjson_val *root)
+static int read_floating(prove_chain *x, yyjson_val *root)
 {
-    yyjson_val *list = yyjson_obj_get(root, "floating");
+    const prove_problem *p = x->p;
+    yyjson_val *list = prove_get(root, "floating");
     if (!list)
         return 0;
-    int32_t *number;
+    int32_t *number, *stays = util_alloc((size_t)p->n, sizeof *stays), left = 0;
+    bool *gone = util_alloc((size_t)p->n, sizeof *gone);
     size_t n;
-    bool *gone = util_alloc((size_t)x->p->n_ops, sizeof *gone);
-    int rc = prove_list32(&number, &n, list, 0, x->p->n_ops - 1, "floating");
-    if (!rc && !gone)
+    int rc = prove_list32(&number, &n, list, p->n - 1, "floating");
+    if (!rc && (!gone || !stays))
         rc = MOIRAI_EFAIL;
     for (size_t i = 0; !rc && i < n; i++) {
-        if (gone[number[i]])
+        if (gone[p->place[number[i]]])
             rc = prove_wrong("an operator floats twice");
-        gone[number[i]] = true;
+        gone[p->place[number[i]]] = true;
     }
-    if (!rc && n == (size_t)x->p->n_ops)
+    for (int32_t i = 0; !rc && i < p->n; i++)
+        if (!gone[i])
+            stays[left++] = i;
+    if (!rc && !left)
         rc = prove_wrong("all operators float");
-    rc = rc ? rc : moirai_problem_without(&x->spine, x->p, gone);
+    rc = rc ? rc : prove_problem_take(&x->part, p, left, stays);
     if (!rc)
-        x->p = x->spine;
+        x->p = &x->part;
     x->proof->floating = (int64_t)n;
     free(number);
     free(gone);
+    free(stays);
     return rc;
 }
 
-static int read_cuts(prover *x, yyjson_val *root)
+/* ---- cuts ---- */
+
+/* block[i]: how many cuts must be done before i starts. */
+static int number_blocks(const prove_chain *x, const bool *is_cut, int32_t *block)
 {
-    int32_t *cut;
+    const prove_problem *p = x->p;
+    for (int32_t e = 0; e < p->n_edges; e++) {
+        int32_t from = p->edge[e].from, *to = &block[p->edge[e].to];
+        *to = UTIL_MAX(*to, block[from] + is_cut[from]);
+    }
+    for (int32_t c = 0; c < x->n_cuts; c++)
+        if (block[x->cut[c]] != c)
+            return moirai_error(MOIRAI_EVERIFY, "cut %d, operator '%s', does not come after the cuts before it", c,
+                                p->name[x->cut[c]]);
+    for (int32_t i = 0; i < p->n; i++) {
+        int32_t mine = block[i] + is_cut[i];
+        bool leads_on = mine >= x->n_cuts;
+        for (int32_t e = p->off[i]; e < p->off[i + 1] && !leads_on; e++)
+            leads_on = block[p->edge[e].to] == mine;
+        if (!leads_on)
+            return moirai_error(MOIRAI_EVERIFY, "operator '%s' need not come before cut %d, operator '%s'", p->name[i],
+                                mine, p->name[x->cut[mine]]);
+    }
+    return 0;
+}
+
+/* Operators of every block, in order, with the cut before and the cut behind. */
+static int list_blocks(prove_chain *x, const bool *is_cut, const int32_t *block)
+{
+    int32_t n = x->n_cuts + 1, *next = util_alloc((size_t)n, sizeof *next);
+    x->block_off = util_alloc((size_t)n + 1, sizeof(int32_t));
+    x->block_op = util_alloc((size_t)x->p->n + (size_t)x->n_cuts, sizeof(int32_t));
+    if (!x->block_off || !x->block_op || !next) {
+        free(next);
+        return MOIRAI_EFAIL;
+    }
+    for (int32_t i = 0; i < x->p->n; i++) {
+        x->block_off[block[i] + 1]++;
+        x->block_off[block[i] + is_cut[i] + 1] += is_cut[i];
+    }
+    for (int32_t b = 0; b < n; b++) {
+        x->block_off[b + 1] += x->block_off[b];
+        next[b] = x->block_off[b];
+    }
+    for (int32_t i = 0; i < x->p->n; i++) { /* a cut comes behind all of its block and before all of the next */
+        x->block_op[next[block[i]]++] = i;
+        if (is_cut[i])
+            x->block_op[next[block[i] + 1]++] = i;
+    }
+    free(next);
+    return 0;
+}
+
+static int read_cuts(prove_chain *x, yyjson_val *root)
+{
+    const prove_problem *p = x->p;
     size_t n;
-    int rc = prove_list32(&cut, &n, yyjson_obj_get(root, "cuts"), 0, x->p->n_ops - 1, "cuts");
-    rc = rc ? rc : prove_cuts_new(&x->cuts, x->p, (int32_t)n, cut);
-    free(cut);
-    rc = rc ? rc
-            : prove_list32(&x->block_class, &n, yyjson_obj_get(root, "block_class"), 0, x->cuts.n_cuts, "block_class");
-    if (!rc && n != (size_t)x->cuts.n_cuts + 1)
+    bool *is_cut = util_alloc((size_t)p->n, sizeof *is_cut);
+    int32_t *block = util_alloc((size_t)p->n, sizeof *block);
+    int rc = prove_list32(&x->cut, &n, prove_get(root, "cuts"), p->n - 1, "cuts");
+    if (!rc && (!is_cut || !block))
+        rc = MOIRAI_EFAIL;
+    x->n_cuts = x->proof->cuts = rc ? 0 : (int32_t)n;
+    for (int32_t c = 0; c < x->n_cuts; c++) {
+        x->cut[c] = p->place[x->cut[c]];
+        if (!rc && is_cut[x->cut[c]])
+            rc = moirai_error(MOIRAI_EVERIFY, "cut %d is twice a cut", c);
+        is_cut[x->cut[c]] = true;
+    }
+    rc = rc ? rc : number_blocks(x, is_cut, block);
+    rc = rc ? rc : list_blocks(x, is_cut, block);
+    rc = rc ? rc : prove_list32(&x->block_class, &n, prove_get(root, "block_class"), x->n_cuts, "block_class");
+    if (!rc && n != (size_t)x->n_cuts + 1)
         rc = prove_wrong("block_class has not one number per block");
-    x->proof->cuts = x->cuts.n_cuts;
+    free(is_cut);
+    free(block);
     return rc;
 }
+
+/* ---- classes ---- */
 
 /* The first block of each class is kept, every other one compared with it. */
-static int compare_blocks(prover *x)
+static int compare_blocks(prove_chain *x)
 {
-    int32_t n = x->cuts.n_cuts + 1;
+    int32_t n = x->n_cuts + 1;
     x->class_ = util_alloc((size_t)n, sizeof *x->class_);
     int rc = x->class_ ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < n; i++) {
-        int32_t c = x->block_class[i];
-        prove_block b;
-        if (c > x->n_classes) {
+        int32_t c = x->block_class[i], begin = x->block_off[i];
+        prove_block b, *to = c == x->n_classes ? &x->class_[x->n_classes++] : &b;
+        if (c >= x->n_classes) {
             rc = prove_wrong("classes are not numbered in order");
-        } else if (c == x->n_classes) {
-            x->n_classes++;
-            rc = prove_block_new(&x->class_[c], x->p, &x->cuts, i);
-        } else {
-            rc = prove_block_new(&b, x->p, &x->cuts, i);
-            if (!rc && !prove_same_block(&x->class_[c], &b))
-                rc = moirai_error(MOIRAI_EVERIFY, "block %d is not a copy of the first block of class %d", i, c);
-            prove_block_free(&b);
+            break;
         }
+        rc = prove_block_new(to, x->p, x->block_off[i + 1] - begin, x->block_op + begin, i > 0, i < x->n_cuts);
+        if (to != &b)
+            continue;
+        if (!rc && !prove_same_block(&x->class_[c], &b))
+            rc = moirai_error(MOIRAI_EVERIFY, "block %d is not a copy of the first block of class %d", i, c);
+        prove_block_free(&b);
     }
     x->proof->classes = x->n_classes;
     return rc;
 }
 
-static int64_t chain_bound(const prover *x)
+static int read_classes(prove_chain *x, yyjson_val *list)
 {
-    const moirai_problem *p = x->p;
-    int32_t K = p->n_devices, n = x->cuts.n_cuts;
-    int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
-    for (int32_t i = 0; i <= n; i++) {
-        uint64_t in = i > 0 ? p->op_devices[x->cuts.cut[i - 1]] : 1, out = i < n ? p->op_devices[x->cuts.cut[i]] : 1;
-        for (int32_t z = 0; z < K; z++) {
-            next[z] = INT64_MAX;
-            for (int32_t a = 0; a < K; a++)
-                if ((in >> a & 1) && (out >> z & 1)) {
-                    int64_t bound = x->bound[((int64_t)x->block_class[i] * K + a) * K + z];
-                    next[z] =
-                        UTIL_MIN(next[z], finish[a] > MAX_TIME || bound > MAX_TIME ? MAX_TIME : finish[a] + bound);
-                }
-            if (i < n && (out >> z & 1))
-                next[z] += moirai_op_ns(p, x->cuts.cut[i], z);
-        }
-        memcpy(finish, next, sizeof finish);
+    size_t pairs = (size_t)x->p->K * (size_t)x->p->K, i, max;
+    yyjson_val *value;
+    if (yyjson_arr_size(list) != (size_t)x->n_classes)
+        return prove_wrong("classes has not one entry per class");
+    if (!(x->bound = prove_alloc((size_t)x->n_classes * pairs, sizeof *x->bound)))
+        return MOIRAI_EFAIL;
+    yyjson_arr_foreach(list, i, max, value) {
+        int rc = prove_class(x->bound + i * pairs, x->proof, &x->class_[i], value);
+        if (rc)
+            return moirai_error_prefix(rc, "class %zu", i);
     }
-    return finish[0];
-}
-
-static int read_claims(prover *x, yyjson_val *root)
-{
-    int64_t n;
-    if (!prove_int64(yyjson_obj_get(root, "certified_bound_ns"), 0, INT64_MAX, &x->proof->certified_ns) ||
-        !prove_int64(yyjson_obj_get(root, "lower_bound_ns"), 0, INT64_MAX, &x->proof->lower_bound_ns) ||
-        !prove_int64(yyjson_obj_get(root, "operators"), 0, INT32_MAX, &n))
-        return prove_wrong("certified_bound_ns, lower_bound_ns or operators is missing");
-    if (n != x->p->n_ops)
-        return moirai_error(MOIRAI_EVERIFY, "a certificate for %lld operators, a problem with %d", (long long)n,
-                            x->p->n_ops);
-    return x->proof->certified_ns <= x->proof->lower_bound_ns
-               ? 0
-               : prove_wrong("certified_bound_ns is above lower_bound_ns");
-}
-
-static int prove_all(prover *x, yyjson_val *root)
-{
-    int rc = read_claims(x, root);
-    rc = rc ? rc : read_floating(x, root);
-    rc = rc ? rc : read_cuts(x, root);
-    rc = rc ? rc : compare_blocks(x);
-    size_t K = (size_t)x->p->n_devices, i, max;
-    if (!rc && !(x->bound = util_alloc((size_t)x->n_classes * K * K, sizeof(int64_t))))
-        rc = MOIRAI_EFAIL;
-    yyjson_val *classes = yyjson_obj_get(root, "classes"), *value;
-    if (!rc && yyjson_arr_size(classes) != (size_t)x->n_classes)
-        rc = prove_wrong("classes has not one entry per class");
-    yyjson_arr_foreach(classes, i, max, value)
-        rc = rc ? rc : read_class(x, (int32_t)i, value);
-    if (rc)
-        return rc;
-    int64_t by_memory;
-    rc = prove_memory(&by_memory, x, yyjson_obj_get(root, "memory"));
-    if (rc)
-        return rc;
-    int64_t by_windows;
-    rc = prove_windows(&by_windows, x, yyjson_obj_get(root, "windows"));
-    if (rc)
-        return rc;
-    x->proof->proven_ns = UTIL_MAX(chain_bound(x), UTIL_MAX(by_memory, by_windows));
-    if (x->proof->proven_ns < x->proof->certified_ns)
-        return moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)x->proof->certified_ns,
-                            (long long)x->proof->proven_ns);
     return 0;
 }
 
-/* What fails and was written for another problem is most likely not forged but mistaken. Name and
- * digest alone decide nothing: a proof that holds here holds, whatever it was made for. */
-static int blame_name(int rc, const moirai_problem *p, yyjson_val *root)
+/* ---- the chain ---- */
+
+__int128 prove_chain_cost(const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value)
 {
-    const char *name = yyjson_get_str(yyjson_obj_get(root, "problem"));
-    const char *digest = yyjson_get_str(yyjson_obj_get(root, "problem_digest"));
-    char own[32];
-    if (rc != MOIRAI_EVERIFY)
-        return rc;
-    snprintf(own, sizeof own, "%016" PRIx64, moirai_problem_digest(p));
-    if (digest && name && !strcmp(name, p->name) && strcmp(digest, own)) /* what fails first then tells nothing */
-        return moirai_error(rc, "belongs to another problem of the name '%.80s': its digest is %.40s, not %s", name,
-                            digest, own);
-    if (!name || !strcmp(name, p->name))
-        return rc;
-    return moirai_error_prefix(rc, "belongs to another problem, '%.80s', not to '%.80s'", name, p->name);
+    const prove_problem *p = x->p;
+    int32_t K = p->K, n = x->n_cuts;
+    __int128 cost[PROVE_MAX_DEVICES] = {0}, next[PROVE_MAX_DEVICES] = {0};
+    for (int32_t i = 0; i <= n; i++) {
+        uint64_t in = i > 0 ? p->may[x->cut[i - 1]] : 1, out = i < n ? p->may[x->cut[i]] : 1;
+        for (int32_t z = 0; z < K; z++) {
+            bool first = true;
+            for (int32_t a = 0; a < K; a++)
+                if ((in >> a & 1) && (out >> z & 1)) {
+                    int64_t at = ((int64_t)x->block_class[i] * K + a) * K + z;
+                    __int128 sum = UTIL_MIN(cost[a], FAR) + (value ? value[at] : x->bound[at]);
+                    next[z] = first ? sum : UTIL_MIN(next[z], sum);
+                    first = false;
+                }
+            if (i < n && (out >> z & 1))
+                next[z] += (__int128)p->time[(int64_t)x->cut[i] * K + z] * unit +
+                           (price ? (__int128)price[z] * p->bytes[x->cut[i]] : 0);
+        }
+        memcpy(cost, next, sizeof cost);
+    }
+    return cost[0];
 }
 
-int moirai_prove_text(moirai_proof *out, const moirai_problem *p, const char *json, size_t length, const char *label)
+/* ---- the certificate ---- */
+
+static int read_claims(prove_chain *x, yyjson_val *root)
 {
-    yyjson_doc *doc;
-    *out = (moirai_proof){0};
-    int rc = util_json_open(&doc, json, length, label, "moirai-certificate");
+    moirai_proof *proof = x->proof;
+    const char *digest = yyjson_get_str(prove_get(root, "problem_digest"));
+    snprintf(proof->problem_digest, sizeof proof->problem_digest, "%s", digest ? digest : "");
+    proof->certified_ns = prove_number(root, "certified_bound_ns");
+    proof->lower_bound_ns = prove_number(root, "lower_bound_ns");
+    int64_t n = prove_number(root, "operators");
+    if (n != x->p->n)
+        return moirai_error(MOIRAI_EVERIFY, "a certificate for %lld operators, a problem with %d", (long long)n,
+                            x->p->n);
+    return proof->certified_ns <= proof->lower_bound_ns ? 0 : prove_wrong("certified_bound_ns is above lower_bound_ns");
+}
+
+/* The chain, memory and windows: of one request. */
+static int prove_latency(int64_t *ns, prove_chain *x, yyjson_val *root)
+{
+    int64_t by_memory = 0, by_windows = 0;
+    int rc = read_floating(x, root);
+    rc = rc ? rc : read_cuts(x, root);
+    rc = rc ? rc : compare_blocks(x);
+    rc = rc ? rc : read_classes(x, prove_get(root, "classes"));
+    rc = rc ? rc : prove_memory(&by_memory, x, prove_get(root, "memory"));
+    rc = rc ? rc : prove_windows(&by_windows, x, prove_get(root, "windows"));
     if (rc)
         return rc;
-    prover x = {.p = p, .proof = out};
-    rc = prove_all(&x, yyjson_doc_get_root(doc));
-    rc = rc ? blame_name(rc, p, yyjson_doc_get_root(doc)) : 0;
-    prove_cuts_free(&x.cuts);
-    for (int32_t i = 0; x.class_ && i < x.n_classes; i++)
-        prove_block_free(&x.class_[i]);
-    free(x.class_);
-    free(x.block_class);
-    free(x.bound);
-    moirai_problem_free(x.spine);
+    __int128 by_chain = prove_chain_cost(x, 1, NULL, NULL);
+    *ns = UTIL_MAX(by_chain > INT64_MAX ? INT64_MAX : (int64_t)by_chain, UTIL_MAX(by_memory, by_windows));
+    return 0;
+}
+
+/* Loads of the whole; and of N requests that are under way each takes its time, so that one is done every N-th of it. */
+static int prove_rate(int64_t *ns, prove_chain *x, yyjson_val *root)
+{
+    const prove_problem *p = x->p;
+    int64_t one_ns = 0;
+    int rc = 0;
+    *ns = 0;
+    if (prove_get(root, "loads")) {
+        prove_block whole = {0};
+        int32_t *all = util_alloc((size_t)p->n, sizeof *all);
+        for (int32_t i = 0; all && i < p->n; i++)
+            all[i] = i;
+        rc = all ? prove_block_new(&whole, p, p->n, all, false, false) : MOIRAI_EFAIL;
+        rc = rc ? rc : prove_period(ns, x->proof, &whole, prove_get(root, "loads"));
+        prove_block_free(&whole);
+        free(all);
+    }
+    if (!rc && prove_get(root, "in_flight")) {
+        int64_t most = prove_number(root, "in_flight");
+        rc = prove_latency(&one_ns, x, root);
+        x->proof->in_flight = one_ns / most > *ns ? (int32_t)most : 0;
+        *ns = UTIL_MAX(*ns, one_ns / most);
+    }
+    return rc;
+}
+
+static int prove_all(prove_chain *x, yyjson_val *root)
+{
+    moirai_proof *proof = x->proof;
+    int rc = prove_shape(&proof->of_rate, root);
+    rc = rc ? rc : read_claims(x, root);
+    rc = rc ? rc : proof->of_rate ? prove_rate(&proof->proven_ns, x, root) : prove_latency(&proof->proven_ns, x, root);
+    if (!rc && proof->proven_ns < proof->certified_ns)
+        rc = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)proof->certified_ns,
+                          (long long)proof->proven_ns);
+    return rc;
+}
+
+/* What fails and was written for a problem of another name is most likely not forged but mistaken. The name alone
+ * decides nothing: a proof that holds here holds, whatever it was made for. */
+static int blame_name(int rc, const prove_problem *p, yyjson_val *root)
+{
+    const char *name = yyjson_get_str(prove_get(root, "problem"));
+    if (rc != MOIRAI_EVERIFY || !name || !strcmp(name, p->title))
+        return rc;
+    return moirai_error_prefix(rc, "belongs to another problem, '%.80s', not to '%.80s'", name, p->title);
+}
+
+static void free_chain(prove_chain *x)
+{
+    for (int32_t i = 0; x->class_ && i < x->n_classes; i++)
+        prove_block_free(&x->class_[i]);
+    void *all[] = {x->cut, x->block_off, x->block_op, x->block_class, x->class_, x->bound};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    prove_problem_free(&x->part);
+}
+
+int moirai_prove_text(moirai_proof *out, const moirai_prove_file *problem, const moirai_prove_file *certificate,
+                      const moirai_budget *budget)
+{
+    yyjson_doc *doc = NULL;
+    prove_problem p;
+    *out = (moirai_proof){0};
+    int rc = budget ? moirai_budget_check(budget) : 0;
+    if (rc)
+        return rc;
+    util_stop stop = budget ? util_stop_of(budget) : (util_stop){0};
+    rc = prove_problem_read(&p, problem);
+    p.stop = budget ? &stop : NULL;
+    rc = rc ? rc
+            : util_json_open(&doc, certificate->text, certificate->length, certificate->label, "moirai-certificate");
+    if (!rc) {
+        prove_chain x = {.p = &p, .proof = out};
+        rc = prove_all(&x, yyjson_doc_get_root(doc));
+        rc = rc ? util_json_label(blame_name(rc, &p, yyjson_doc_get_root(doc)), certificate->label) : 0;
+        free_chain(&x);
+    }
     yyjson_doc_free(doc);
-    return rc ? util_json_label(rc, label) : 0;
+    prove_problem_free(&p);
+    return rc;
 }
 
-int moirai_prove(moirai_proof *out, const moirai_problem *p, const char *path)
+int moirai_prove(moirai_proof *out, const char *problem, const char *certificate, const moirai_budget *budget)
 {
-    char *json;
-    size_t length;
+    moirai_prove_file p = {.label = problem}, c = {.label = certificate};
+    char *problem_text = NULL, *text = NULL;
     *out = (moirai_proof){0};
-    int rc = util_file_read(&json, &length, path);
-    if (rc)
-        return rc;
-    rc = moirai_prove_text(out, p, json, length, path);
-    free(json);
+    int rc = util_file_read(&problem_text, &p.length, problem);
+    rc = rc ? rc : util_file_read(&text, &c.length, certificate);
+    p.text = problem_text;
+    c.text = text;
+    rc = rc ? rc : moirai_prove_text(out, &p, &c, budget);
+    free(problem_text);
+    free(text);
     return rc;
 }

@@ -1,52 +1,90 @@
-/* The verifier's own view of a problem: cuts, blocks, components, and one leaf of a proof. Private to this folder,
- * which includes nothing of src/place. */
+/* What the files of the verifier share: blocks between cuts, their components, and leaves with prices; the judges of
+ * other kinds of proof are declared in prove_read.h. Private to this folder, which includes nothing of the library but
+ * src/util. Which statement each of them checks: the table at the end of docs/theory.md. */
 #ifndef MOIRAI_PROVE_PROVE_H
 #define MOIRAI_PROVE_PROVE_H
 
-#include <moirai/prove.h>
+#include "prove/prove_problem.h"
 
-/* Operators between cuts: block b lies after cut b-1 and before cut b. */
-typedef struct prove_cuts {
-    int32_t n_cuts, *cut;
-    int32_t *block_off, *block_op; /* interior operators, in topological order */
-    int32_t *local;                /* scratch per operator, -1 throughout between calls */
-} prove_cuts;
+/* ---- prove_block.c ---- */
 
-/* A tensor's way to one reader inside a block, both ends in local numbers. */
-typedef struct prove_edge {
-    int32_t from, output, to;
-    int32_t tensor;  /* of the problem */
-    int32_t readers; /* of that tensor in this block */
-    int32_t line;    /* edges of equal transfer times and readers have equal lines */
-} prove_edge;
-
+/* Operators between two cuts, and the cuts. */
 typedef struct prove_block {
-    const moirai_problem *p;
-    int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or MOIRAI_NONE */
-    int32_t *op;            /* local -> operator, in topological order */
+    const prove_problem *p;
+    int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or PROVE_NONE */
+    int32_t *op;            /* local -> operator, ascending */
     int32_t n_edges;
-    prove_edge *edge;                 /* by from, output, to */
+    prove_edge *edge;                 /* between local numbers, by from, output, to */
     int32_t n_edge_lines, *edge_line; /* an edge of each line */
     int32_t n_op_lines, *op_line, *line_op;
-    int32_t n_components, *component; /* per local operator, MOIRAI_NONE for the cuts */
+    int32_t n_components, *component; /* per local operator, PROVE_NONE for the cuts */
     int32_t *component_off, *component_op;
     int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */
     int32_t *tree_off, *tree_edge;                 /* per kind: its spanning tree, numbers of edges */
-    int32_t shared_tensor;                         /* the entry's tensor whose receivers are listed, or MOIRAI_NONE */
+    int32_t shared; /* an edge of the entry's tensor whose receivers are listed, or PROVE_NONE */
 } prove_block;
 
-int prove_cuts_new(prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const int32_t *cut);
-void prove_cuts_free(prove_cuts *c);
-
-int prove_block_new(prove_block *b, const moirai_problem *p, prove_cuts *c, int32_t block);
+/* Of operators op[0 .. n), ascending; the first is the entry, the last the exit, if so said. To be freed also after a
+ * failure. */
+int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int32_t *op, bool entry, bool exit);
 void prove_block_free(prove_block *b);
 /* Copies of each other, operator by operator and edge by edge, cuts aside. */
 bool prove_same_block(const prove_block *x, const prove_block *y);
 int prove_components(prove_block *b);
+/* Lines of edges and operators, which leaves with prices need. */
+int prove_lines(prove_block *b);
 bool prove_same_component(const prove_block *b, int32_t c, int32_t d);
+/* Longest paths between the cuts with transfers, [a * K + z]: entry on a and exit on z, 0 where there is none; and all of an empty
+ * block. O(E K^3). */
+int prove_paths(int64_t *ns, const prove_block *b);
+/* Longest paths to the start of each operator on each device, and from its finish on, [local * K + device], where
+ * operator i may be on the devices may[i]. */
+void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head);
+void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail);
 
-/* Longest path between the cuts with transfers, entry on a and exit on z; and all of an empty block. */
-int prove_path_ns(int64_t *ns, const prove_block *b, int32_t a, int32_t z);
+static inline bool prove_is_cut(const prove_block *b, int32_t i)
+{
+    return i == b->entry || i == b->exit;
+}
+
+/* Time of a local operator, of which the cuts have none. */
+static inline int64_t prove_op_ns(const prove_block *b, int32_t i, int32_t k)
+{
+    return prove_is_cut(b, i) ? 0 : b->p->time[(int64_t)b->op[i] * b->p->K + k];
+}
+
+static inline int64_t prove_edge_ns(const prove_block *b, int32_t e, int32_t k, int32_t l)
+{
+    return b->edge[e].ns[k * b->p->K + l];
+}
+
+/* Devices of a local operator where the cuts are on a and z. */
+static inline uint64_t prove_allowed(const prove_block *b, int32_t i, int32_t a, int32_t z)
+{
+    if (i == b->entry)
+        return UINT64_C(1) << a;
+    return i == b->exit ? UINT64_C(1) << z : b->p->may[b->op[i]];
+}
+
+/* Whether edge e carries output `output` of the entry. */
+static inline bool prove_is_sent(const prove_block *b, int32_t e, int32_t output)
+{
+    return b->entry >= 0 && b->edge[e].from == b->entry && b->edge[e].output == output;
+}
+
+/* Whether it carries the tensor whose receivers leaves list. */
+static inline bool prove_is_shared(const prove_block *b, int32_t e)
+{
+    return b->shared >= 0 && prove_is_sent(b, e, b->edge[b->shared].output);
+}
+
+/* Things that serve one task at a time: devices, then send and receive ports, or channels. */
+static inline int32_t prove_resources(const prove_problem *p)
+{
+    return p->congestion == PROVE_PORT ? 3 * p->K : p->congestion == PROVE_CHANNEL ? p->K + p->K * p->K : p->K;
+}
+
+/* ---- leaves ---- */
 
 /* How many components of `kind` have operator `op` (place in the component) on `device`; kind PROVE_ARRIVAL:
  * when the shared tensor has arrived on `device`, in ns; kind PROVE_LENGTH: the time between the cuts, in ns. */
@@ -63,7 +101,7 @@ typedef struct prove_branch {
 typedef struct prove_leaf {
     bool fixed; /* where the shared tensor goes is part of the case; else it may go anywhere */
     bool open;  /* receivers are the first ones; others may come later */
-    int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES]; /* in order of arrival */
+    int32_t n_receivers, receiver[PROVE_MAX_DEVICES]; /* in order of arrival */
     int32_t n_branches;
     prove_branch *branch;
     bool priced;                /* has prices; else another part of the certificate speaks for it */
@@ -75,7 +113,6 @@ typedef struct prove_leaf {
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
-int32_t prove_resources(const moirai_problem *p);
 /* The least that all tasks together pay within the leaf's length, *never: they do not fit at all, *usable: no value can
  * overflow. */
 typedef struct prove_cost {
@@ -87,7 +124,7 @@ int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z
 __int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
-/* The leaves' cases leave nothing out. `equals`: cases may be left out that are images of others by an exchange of equal
+/* The leaves' cases leave nothing out; false also where the time is up. `equals`: cases may be left out that are images of others by an exchange of equal
  * devices; not where bytes have prices, which equal devices need not share. */
 bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n, bool equals);
 

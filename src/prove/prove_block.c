@@ -1,10 +1,4 @@
-/* Cuts, blocks, components: what the verifier derives from the problem by itself.
- *
- * Cuts. The certificate names operators; the verifier puts every other operator into a block: the number of the last
- * cut that precedes it, by one sweep. Block b > 0 then holds only operators after cut b-1 by construction. That each of
- * them also comes before cut b needs one look at its readers: one of them must be cut b or in block b, since then,
- * following readers, one arrives at cut b (the graph is finite and has no cycle). Cuts themselves obey the same rule,
- * which makes them a chain.
+/* Blocks and components: what the verifier derives from the problem by itself.
  *
  * Copies. Two blocks are compared position by position in topological order: times, allowed devices, memory and all
  * edges with their transfer tables. Equal means that every statement proven of one, for given devices of its cuts,
@@ -15,190 +9,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/group.h"
+#include "util/hash.h"
 #include "util/util.h"
 
-/* ---- cuts ---- */
-
-void prove_cuts_free(prove_cuts *c)
-{
-    free(c->cut);
-    free(c->block_off);
-    free(c->block_op);
-    free(c->local);
-}
-
-/* block[i]: how many cuts must be done before i starts. */
-static int number_blocks(const moirai_problem *p, const prove_cuts *c, int32_t *block)
-{
-    for (int32_t z = 0; z < p->n_ops; z++) {
-        int32_t i = p->topo[z];
-        for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++) {
-            int32_t from = p->tensor_producer[p->op_in[j]];
-            if (p->topo_rank[from] >= z)
-                return moirai_error(MOIRAI_EFAIL, "operators are not in topological order");
-            block[i] = UTIL_MAX(block[i], block[from] + (c->local[from] >= 0));
-        }
-    }
-    for (int32_t x = 0; x < c->n_cuts; x++)
-        if (block[c->cut[x]] != x)
-            return moirai_error(MOIRAI_EVERIFY, "cut %d, operator '%s', does not come after the cuts before it", x,
-                                p->op_name[c->cut[x]]);
-    return 0;
-}
-
-/* Every operator before the last cut has a reader in its own block, or the cut behind it as a reader. */
-static int check_cuts(const moirai_problem *p, const prove_cuts *c, const int32_t *block)
-{
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        int32_t mine = block[i] + (c->local[i] >= 0);
-        bool leads_on = mine >= c->n_cuts;
-        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1] && !leads_on; o++) {
-            int32_t t = p->op_out[o];
-            for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1] && !leads_on; e++)
-                leads_on = block[p->edge_reader[e]] == mine;
-        }
-        if (!leads_on)
-            return moirai_error(MOIRAI_EVERIFY, "operator '%s' need not come before cut %d, operator '%s'",
-                                p->op_name[i], mine, p->op_name[c->cut[mine]]);
-    }
-    return 0;
-}
-
-static int list_blocks(const moirai_problem *p, prove_cuts *c, const int32_t *block)
-{
-    c->block_off = util_alloc((size_t)c->n_cuts + 2, sizeof(int32_t));
-    c->block_op = util_alloc((size_t)p->n_ops, sizeof(int32_t));
-    int32_t *next = util_alloc((size_t)c->n_cuts + 1, sizeof *next);
-    if (!c->block_off || !c->block_op || !next) {
-        free(next);
-        return MOIRAI_EFAIL;
-    }
-    for (int32_t i = 0; i < p->n_ops; i++)
-        if (c->local[i] < 0)
-            c->block_off[block[i] + 1]++;
-    for (int32_t b = 0; b <= c->n_cuts; b++) {
-        c->block_off[b + 1] += c->block_off[b];
-        next[b] = c->block_off[b];
-    }
-    for (int32_t z = 0; z < p->n_ops; z++)
-        if (c->local[p->topo[z]] < 0)
-            c->block_op[next[block[p->topo[z]]]++] = p->topo[z];
-    free(next);
-    return 0;
-}
-
-int prove_cuts_new(prove_cuts *c, const moirai_problem *p, int32_t n_cuts, const int32_t *cut)
-{
-    size_t n = (size_t)p->n_ops;
-    *c = (prove_cuts){.n_cuts = n_cuts};
-    c->cut = util_alloc((size_t)n_cuts, sizeof(int32_t));
-    c->local = util_alloc(n, sizeof(int32_t));
-    int32_t *block = util_alloc(n, sizeof *block);
-    int rc = c->cut && c->local && block ? 0 : MOIRAI_EFAIL;
-    for (size_t i = 0; !rc && i < n; i++)
-        c->local[i] = -1;
-    for (int32_t x = 0; !rc && x < n_cuts; x++) {
-        c->cut[x] = cut[x];
-        if (cut[x] < 0 || cut[x] >= p->n_ops || c->local[cut[x]] >= 0)
-            rc = moirai_error(MOIRAI_EVERIFY, "cut %d is no operator, or twice a cut", x);
-        else
-            c->local[cut[x]] = x;
-    }
-    rc = rc ? rc : number_blocks(p, c, block);
-    rc = rc ? rc : check_cuts(p, c, block);
-    rc = rc ? rc : list_blocks(p, c, block);
-    for (size_t i = 0; c->local && i < n; i++)
-        c->local[i] = -1;
-    free(block);
-    return rc;
-}
-
-/* ---- one block ---- */
+#define NEVER INT64_MAX
 
 void prove_block_free(prove_block *b)
 {
-    free(b->op);
-    free(b->edge);
-    free(b->edge_line);
-    free(b->op_line);
-    free(b->line_op);
-    free(b->component);
-    free(b->component_off);
-    free(b->component_op);
-    free(b->kind_component);
-    free(b->kind_count);
-    free(b->tree_off);
-    free(b->tree_edge);
+    void *all[] = {b->op,        b->edge,          b->edge_line,    b->op_line,        b->line_op,
+                   b->component, b->component_off, b->component_op, b->kind_component, b->kind_count,
+                   b->tree_off,  b->tree_edge};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
     *b = (prove_block){0};
 }
 
-static int list_edges(prove_block *b, const int32_t *local)
+/* ---- edges ---- */
+
+/* Those of the problem between operators of the block, which keep their order; the exit's own are behind it. */
+static int list_edges(prove_block *b)
 {
-    const moirai_problem *p = b->p;
+    const prove_problem *p = b->p;
     size_t capacity = 0;
     for (int32_t i = 0; i < b->n; i++) {
         if (i == b->exit)
             continue;
-        for (int32_t o = p->op_out_off[b->op[i]]; o < p->op_out_off[b->op[i] + 1]; o++) {
-            int32_t t = p->op_out[o], begin = b->n_edges;
-            for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-                int32_t to = local[p->edge_reader[e]];
-                if (to < 0)
-                    continue;
-                if (util_grow(&b->edge, &capacity, (size_t)b->n_edges + 1, sizeof *b->edge))
-                    return MOIRAI_EFAIL;
-                int32_t at = b->n_edges++;
-                for (; at > begin && b->edge[at - 1].to > to; at--)
-                    b->edge[at] = b->edge[at - 1];
-                b->edge[at] = (prove_edge){.from = i, .output = o - p->op_out_off[b->op[i]], .to = to, .tensor = t};
-            }
-            for (int32_t e = begin; e < b->n_edges; e++)
-                b->edge[e].readers = b->n_edges - begin;
+        for (int32_t e = p->off[b->op[i]]; e < p->off[b->op[i] + 1]; e++) {
+            prove_edge f = p->edge[e];
+            f.from = i;
+            f.to = p->local[f.to];
+            if (f.to < 0)
+                continue;
+            if (util_grow(&b->edge, &capacity, (size_t)b->n_edges + 1, sizeof *b->edge))
+                return MOIRAI_EFAIL;
+            b->edge[b->n_edges++] = f;
         }
+    }
+    for (int32_t first = 0, end = 0; first < b->n_edges; first = end) {
+        while (end < b->n_edges && b->edge[end].from == b->edge[first].from &&
+               b->edge[end].output == b->edge[first].output)
+            end++;
+        for (int32_t e = first; e < end; e++)
+            b->edge[e].readers = end - first;
     }
     return 0;
 }
 
-int prove_block_new(prove_block *b, const moirai_problem *p, prove_cuts *c, int32_t block)
+static bool same_op(const prove_problem *p, int32_t i, int32_t j)
 {
-    int32_t first = block > 0, interior = c->block_off[block + 1] - c->block_off[block], last = block < c->n_cuts;
-    *b = (prove_block){.p = p, .n = first + interior + last, .shared_tensor = MOIRAI_NONE};
-    b->entry = first ? 0 : MOIRAI_NONE;
-    b->exit = last ? b->n - 1 : MOIRAI_NONE;
-    b->op = util_alloc((size_t)b->n, sizeof(int32_t));
-    if (!b->op)
-        return MOIRAI_EFAIL;
-    if (first)
-        b->op[0] = c->cut[block - 1];
-    memcpy(b->op + first, c->block_op + c->block_off[block], sizeof *b->op * (size_t)interior);
-    if (last)
-        b->op[b->n - 1] = c->cut[block];
-    for (int32_t i = 0; i < b->n; i++)
-        c->local[b->op[i]] = i;
-    int rc = list_edges(b, c->local);
-    for (int32_t i = 0; i < b->n; i++)
-        c->local[b->op[i]] = -1;
-    return rc;
+    size_t K = (size_t)p->K;
+    return p->may[i] == p->may[j] && p->bytes[i] == p->bytes[j] &&
+           !memcmp(p->time + (size_t)i * K, p->time + (size_t)j * K, K * sizeof *p->time);
 }
 
-static bool is_cut(const prove_block *b, int32_t i)
+static bool same_table(const prove_block *b, const prove_edge *x, const prove_edge *y)
 {
-    return i == b->entry || i == b->exit;
-}
-
-static bool same_op(const moirai_problem *p, int32_t i, int32_t j)
-{
-    size_t K = (size_t)p->n_devices;
-    return p->op_devices[i] == p->op_devices[j] && p->op_memory_bytes[i] == p->op_memory_bytes[j] &&
-           !memcmp(p->op_time_ns + (size_t)i * K, p->op_time_ns + (size_t)j * K, K * sizeof(int64_t));
-}
-
-static bool same_table(const moirai_problem *p, int32_t s, int32_t t)
-{
-    size_t cells = (size_t)p->n_devices * (size_t)p->n_devices;
-    return p->tensor_class[s] == p->tensor_class[t] ||
-           !memcmp(p->class_transfer_ns + (size_t)p->tensor_class[s] * cells,
-                   p->class_transfer_ns + (size_t)p->tensor_class[t] * cells, cells * sizeof(int64_t));
+    return x->ns == y->ns || !memcmp(x->ns, y->ns, (size_t)b->p->K * (size_t)b->p->K * sizeof *x->ns);
 }
 
 bool prove_same_block(const prove_block *x, const prove_block *y)
@@ -206,11 +73,11 @@ bool prove_same_block(const prove_block *x, const prove_block *y)
     if (x->n != y->n || x->entry != y->entry || x->exit != y->exit || x->n_edges != y->n_edges)
         return false;
     for (int32_t i = 0; i < x->n; i++)
-        if (!is_cut(x, i) && !same_op(x->p, x->op[i], y->op[i]))
+        if (!prove_is_cut(x, i) && !same_op(x->p, x->op[i], y->op[i]))
             return false;
     for (int32_t e = 0; e < x->n_edges; e++) {
         const prove_edge *f = &x->edge[e], *g = &y->edge[e];
-        if (f->from != g->from || f->output != g->output || f->to != g->to || !same_table(x->p, f->tensor, g->tensor))
+        if (f->from != g->from || f->output != g->output || f->to != g->to || !same_table(x, f, g))
             return false;
     }
     return true;
@@ -225,37 +92,51 @@ static int32_t root_of(int32_t *parent, int32_t i)
     return i;
 }
 
-/* Edges of one line cost the same whatever the prices; so do operators. */
-static int find_lines(prove_block *b)
+static uint64_t hash_edge(const void *data, int32_t e)
 {
-    b->edge_line = util_alloc((size_t)b->n_edges, sizeof(int32_t));
-    b->op_line = util_alloc((size_t)b->n, sizeof(int32_t));
-    b->line_op = util_alloc((size_t)b->n, sizeof(int32_t));
-    if (!b->edge_line || !b->op_line || !b->line_op)
-        return MOIRAI_EFAIL;
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        int32_t line = 0;
-        for (; line < b->n_edge_lines; line++) {
-            const prove_edge *f = &b->edge[b->edge_line[line]];
-            if (f->readers == b->edge[e].readers && same_table(b->p, f->tensor, b->edge[e].tensor))
-                break;
-        }
-        if (line == b->n_edge_lines)
-            b->edge_line[b->n_edge_lines++] = e;
-        b->edge[e].line = line;
-    }
-    size_t K = (size_t)b->p->n_devices;
-    for (int32_t i = 0; i < b->n; i++) {
-        int32_t line = 0;
-        while (line < b->n_op_lines &&
-               memcmp(b->p->op_time_ns + (size_t)b->op[i] * K, b->p->op_time_ns + (size_t)b->op[b->line_op[line]] * K,
-                      K * sizeof(int64_t)))
-            line++;
-        if (line == b->n_op_lines)
-            b->line_op[b->n_op_lines++] = i;
-        b->op_line[i] = line;
-    }
-    return 0;
+    const prove_block *b = data;
+    size_t K = (size_t)b->p->K;
+    uint64_t h = util_hash_walk(UTIL_HASH_BEGIN, b->edge[e].ns, K * K * sizeof *b->edge[e].ns);
+    return util_hash_walk(h, &b->edge[e].readers, sizeof b->edge[e].readers);
+}
+
+static bool same_edges(const void *data, int32_t e, int32_t f)
+{
+    const prove_block *b = data;
+    return b->edge[e].readers == b->edge[f].readers && same_table(b, &b->edge[e], &b->edge[f]);
+}
+
+static uint64_t hash_op(const void *data, int32_t i)
+{
+    const prove_block *b = data;
+    size_t K = (size_t)b->p->K;
+    return util_hash_walk(UTIL_HASH_BEGIN, b->p->time + (size_t)b->op[i] * K, K * sizeof(int64_t));
+}
+
+static bool same_times(const void *data, int32_t i, int32_t j)
+{
+    const prove_block *b = data;
+    size_t K = (size_t)b->p->K;
+    return !memcmp(b->p->time + (size_t)b->op[i] * K, b->p->time + (size_t)b->op[j] * K, K * sizeof(int64_t));
+}
+
+/* Edges of one line cost the same whatever the prices; so do operators. */
+int prove_lines(prove_block *b)
+{
+    size_t n = (size_t)b->n, E = (size_t)b->n_edges;
+    int32_t *line = util_alloc(E, sizeof *line);
+    b->edge_line = util_alloc(E, sizeof(int32_t));
+    b->op_line = util_alloc(n, sizeof(int32_t));
+    b->line_op = util_alloc(n, sizeof(int32_t));
+    int rc = line && b->edge_line && b->op_line && b->line_op ? prove_go_on(b->p) : MOIRAI_EFAIL;
+    rc =
+        rc ? rc
+           : util_group(line, b->edge_line, &b->n_edge_lines, b->n_edges, &(util_group_task){b, hash_edge, same_edges});
+    rc = rc ? rc : util_group(b->op_line, b->line_op, &b->n_op_lines, b->n, &(util_group_task){b, hash_op, same_times});
+    for (int32_t e = 0; e < b->n_edges && !rc; e++)
+        b->edge[e].line = line[e];
+    free(line);
+    return rc;
 }
 
 /* What stays connected without the cuts, numbered by first operator. */
@@ -272,15 +153,15 @@ int prove_components(prove_block *b)
     }
     for (int32_t i = 0; i < b->n; i++) {
         parent[i] = i;
-        b->component[i] = MOIRAI_NONE;
+        b->component[i] = PROVE_NONE;
     }
     for (int32_t e = 0; e < b->n_edges; e++)
-        if (!is_cut(b, b->edge[e].from) && !is_cut(b, b->edge[e].to)) {
+        if (!prove_is_cut(b, b->edge[e].from) && !prove_is_cut(b, b->edge[e].to)) {
             int32_t x = root_of(parent, b->edge[e].from), y = root_of(parent, b->edge[e].to);
             parent[UTIL_MAX(x, y)] = UTIL_MIN(x, y);
         }
     for (int32_t i = 0; i < b->n; i++)
-        if (!is_cut(b, i)) {
+        if (!prove_is_cut(b, i)) {
             int32_t root = root_of(parent, i); /* the least of its component: seen first */
             b->component[i] = root == i ? b->n_components++ : b->component[root];
             b->component_off[b->component[i] + 1]++;
@@ -290,16 +171,16 @@ int prove_components(prove_block *b)
         parent[c] = b->component_off[c];
     }
     for (int32_t i = 0; i < b->n; i++)
-        if (!is_cut(b, i))
+        if (!prove_is_cut(b, i))
             b->component_op[parent[b->component[i]]++] = i;
     free(parent);
-    return find_lines(b);
+    return 0;
 }
 
 /* Where local operator i stands in component c: its place, -1 entry, -2 exit, -3 elsewhere. */
 static int32_t place_in(const prove_block *b, int32_t c, int32_t i)
 {
-    if (is_cut(b, i))
+    if (prove_is_cut(b, i))
         return i == b->entry ? -1 : -2;
     if (b->component[i] != c)
         return -3;
@@ -334,10 +215,8 @@ bool prove_same_component(const prove_block *b, int32_t c, int32_t d)
     int32_t e = next_edge(b, c, 0), f = next_edge(b, d, 0);
     while (e < b->n_edges && f < b->n_edges) {
         const prove_edge *x = &b->edge[e], *y = &b->edge[f];
-        int32_t from = place_in(b, c, x->from);
-        if (from != place_in(b, d, y->from) || x->output != y->output ||
-            place_in(b, c, x->to) != place_in(b, d, y->to) || x->readers != y->readers ||
-            !same_table(b->p, x->tensor, y->tensor))
+        if (place_in(b, c, x->from) != place_in(b, d, y->from) || x->output != y->output ||
+            place_in(b, c, x->to) != place_in(b, d, y->to) || x->readers != y->readers || !same_table(b, x, y))
             return false;
         e = next_edge(b, c, e + 1);
         f = next_edge(b, d, f + 1);
@@ -345,38 +224,53 @@ bool prove_same_component(const prove_block *b, int32_t c, int32_t d)
     return e == f; /* both at the end */
 }
 
-/* ---- the longest path ---- */
-
-static uint64_t devices_of(const prove_block *b, int32_t i, int32_t a, int32_t z)
+int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int32_t *op, bool entry, bool exit)
 {
-    if (i == b->entry)
-        return UINT64_C(1) << a;
-    return i == b->exit ? UINT64_C(1) << z : b->p->op_devices[b->op[i]];
+    *b = (prove_block){.p = p, .n = n, .shared = PROVE_NONE};
+    b->entry = entry ? 0 : PROVE_NONE;
+    b->exit = exit ? n - 1 : PROVE_NONE;
+    b->op = util_alloc((size_t)n, sizeof *b->op);
+    if (!b->op)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < n; i++) {
+        b->op[i] = op[i];
+        p->local[op[i]] = i;
+    }
+    int rc = list_edges(b);
+    for (int32_t i = 0; i < n; i++)
+        p->local[op[i]] = -1;
+    return rc;
 }
 
-/* Least finish of i on any device, pushing what its readers have to wait for into `head`. */
-static int64_t push_head(const prove_block *b, int32_t i, int32_t a, int32_t z, int32_t *e, int64_t *head)
+/* ---- longest paths ---- */
+
+/* Edges come by producer, and producers before their readers: a head is final before it is passed on. */
+void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head)
 {
-    const moirai_problem *p = b->p;
-    int32_t K = p->n_devices;
-    uint64_t mine = devices_of(b, i, a, z);
-    int64_t least = INT64_MAX;
-    for (int32_t k = 0; k < K; k++)
-        if (mine >> k & 1) {
-            head[i * K + k] += is_cut(b, i) ? 0 : moirai_op_ns(p, b->op[i], k);
-            least = UTIL_MIN(least, head[i * K + k]);
+    int32_t K = b->p->K;
+    for (int32_t e = 0; e < b->n_edges; e++)
+        for (int32_t l = 0; l < K; l++) {
+            int32_t i = b->edge[e].from;
+            int64_t soonest = NEVER, *at = &head[b->edge[e].to * K + l];
+            for (int32_t k = 0; k < K; k++)
+                if (may[i] >> k & 1)
+                    soonest = UTIL_MIN(soonest, head[i * K + k] + prove_op_ns(b, i, k) + prove_edge_ns(b, e, k, l));
+            *at = UTIL_MAX(*at, soonest);
         }
-    for (; *e < b->n_edges && b->edge[*e].from == i; ++*e) {
-        const prove_edge *f = &b->edge[*e];
+}
+
+void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail)
+{
+    int32_t K = b->p->K;
+    for (int32_t e = b->n_edges - 1; e >= 0; e--)
         for (int32_t k = 0; k < K; k++) {
-            int64_t soonest = INT64_MAX;
+            int32_t j = b->edge[e].to;
+            int64_t least = NEVER, *at = &tail[b->edge[e].from * K + k];
             for (int32_t l = 0; l < K; l++)
-                if (mine >> l & 1)
-                    soonest = UTIL_MIN(soonest, head[i * K + l] + moirai_transfer_ns(p, f->tensor, l, k));
-            head[f->to * K + k] = UTIL_MAX(head[f->to * K + k], soonest);
+                if (may[j] >> l & 1)
+                    least = UTIL_MIN(least, prove_edge_ns(b, e, k, l) + prove_op_ns(b, j, l) + tail[j * K + l]);
+            *at = UTIL_MAX(*at, least);
         }
-    }
-    return least;
 }
 
 /* With nothing between the cuts, only transfers from a to z are left: one after the other where a port or channel is
@@ -385,28 +279,50 @@ static int64_t empty_ns(const prove_block *b, int32_t a, int32_t z)
 {
     int64_t sum = 0, longest = 0;
     for (int32_t e = 0; e < b->n_edges; e++) {
-        int64_t ns = moirai_transfer_ns(b->p, b->edge[e].tensor, a, z);
-        sum += ns;
-        longest = UTIL_MAX(longest, ns);
+        sum += prove_edge_ns(b, e, a, z);
+        longest = UTIL_MAX(longest, prove_edge_ns(b, e, a, z));
     }
-    return b->p->congestion == MOIRAI_CONGESTION_NONE ? longest : sum;
+    return b->p->congestion == PROVE_FREE ? longest : sum;
 }
 
-int prove_path_ns(int64_t *ns, const prove_block *b, int32_t a, int32_t z)
+/* From an entry on a to an exit on each device: what is before the exit does not depend on where that is. */
+static void paths_from(int64_t *ns, const prove_block *b, int32_t a, uint64_t *may, int64_t *head)
 {
-    *ns = 0;
+    int32_t K = b->p->K;
+    int64_t inside = 0;
+    memset(head, 0, (size_t)b->n * (size_t)K * sizeof *head);
+    for (int32_t i = 0; i < b->n; i++)
+        may[i] = prove_allowed(b, i, a, 0);
+    prove_heads(b, may, head);
+    for (int32_t i = 0; i < b->n; i++) {
+        int64_t least = NEVER;
+        for (int32_t k = 0; k < K && i != b->exit; k++)
+            if (may[i] >> k & 1)
+                least = UTIL_MIN(least, head[(int64_t)i * K + k] + prove_op_ns(b, i, k));
+        inside = i == b->exit ? inside : UTIL_MAX(inside, least);
+    }
+    for (int32_t z = 0; z < (b->exit >= 0 ? K : 1); z++)
+        ns[a * K + z] = b->exit >= 0 ? UTIL_MAX(inside, head[(int64_t)b->exit * K + z]) : inside;
+}
+
+int prove_paths(int64_t *ns, const prove_block *b)
+{
+    int32_t K = b->p->K, firsts = b->entry >= 0 ? K : 1;
+    memset(ns, 0, (size_t)K * (size_t)K * sizeof *ns);
     if (b->n == (b->entry >= 0) + (b->exit >= 0)) {
-        *ns = b->n == 2 ? empty_ns(b, a, z) : 0;
+        for (int32_t i = 0; i < K * K && b->n == 2; i++)
+            ns[i] = empty_ns(b, i / K, i % K);
         return 0;
     }
-    int64_t *head = util_alloc((size_t)b->n * (size_t)b->p->n_devices, sizeof *head);
-    if (!head)
-        return MOIRAI_EFAIL;
-    int32_t e = 0;
-    for (int32_t i = 0; i < b->n; i++) {
-        int64_t least = push_head(b, i, a, z, &e, head);
-        *ns = UTIL_MAX(*ns, least);
+    int64_t *head = prove_alloc((size_t)b->n * (size_t)K, sizeof *head);
+    uint64_t *may = util_alloc((size_t)b->n, sizeof *may);
+    int rc = head && may ? 0 : MOIRAI_EFAIL;
+    for (int32_t a = 0; a < firsts && !rc; a++) {
+        rc = prove_go_on(b->p);
+        if (!rc)
+            paths_from(ns, b, a, may, head);
     }
     free(head);
-    return 0;
+    free(may);
+    return rc;
 }

@@ -52,7 +52,7 @@ typedef struct listing {
     int32_t n, *pick;
     bool ordered;
     const int32_t *least; /* equal devices, or NULL: none are */
-    int32_t n_receivers, receiver[MOIRAI_MAX_DEVICES];
+    int32_t n_receivers, receiver[PROVE_MAX_DEVICES];
 } listing;
 
 static bool same_sending(const prove_leaf *leaf, bool fixed, bool open, int32_t n, const int32_t *receiver)
@@ -64,6 +64,8 @@ static bool same_sending(const prove_leaf *leaf, bool fixed, bool open, int32_t 
 static bool sending_covered(listing *x, bool fixed, bool open)
 {
     int32_t n = 0;
+    if (prove_go_on(x->b->p))
+        return false;
     for (int32_t i = 0; i < x->n; i++)
         if (same_sending(&x->leaf[i], fixed, open, x->n_receivers, x->receiver))
             x->pick[n++] = i;
@@ -102,30 +104,30 @@ static bool sendings_covered(listing *x, uint64_t left)
 /* The devices of the cuts are no longer equal to any: each is known by itself, the least of the others by the next. */
 static void name_ends(const prove_block *b, int32_t a, int32_t z, int32_t *least)
 {
-    int32_t own[MOIRAI_MAX_DEVICES];
-    for (int32_t k = 0; k < b->p->n_devices; k++) {
+    int32_t own[PROVE_MAX_DEVICES];
+    for (int32_t k = 0; k < b->p->K; k++) {
         bool end = k == a || (b->exit >= 0 && k == z);
         own[k] = k;
         for (int32_t j = 0; j < k && !end && own[k] == k; j++)
             if (least[j] == least[k] && j != a && (b->exit < 0 || j != z))
                 own[k] = own[j];
     }
-    memcpy(least, own, sizeof *own * (size_t)b->p->n_devices);
+    memcpy(least, own, sizeof *own * (size_t)b->p->K);
 }
 
 bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n, bool equals)
 {
-    int32_t least[MOIRAI_MAX_DEVICES];
-    listing x = {.b = b, .leaf = leaf, .n = n, .ordered = b->p->congestion == MOIRAI_CONGESTION_PORT};
+    int32_t least[PROVE_MAX_DEVICES];
+    listing x = {.b = b, .leaf = leaf, .n = n, .ordered = b->p->congestion == PROVE_PORT};
     x.pick = util_alloc((size_t)n, sizeof *x.pick);
     if (!x.pick)
         return false;
     bool good = sending_covered(&x, false, false);
-    if (!good && b->shared_tensor >= 0) {
+    if (!good && b->shared >= 0) {
         uint64_t readers = 0;
         for (int32_t e = 0; e < b->n_edges; e++)
-            if (b->edge[e].tensor == b->shared_tensor)
-                readers |= b->edge[e].to == b->exit ? UINT64_C(1) << z : b->p->op_devices[b->op[b->edge[e].to]];
+            if (prove_is_shared(b, e))
+                readers |= prove_allowed(b, b->edge[e].to, a, z);
         readers &= ~(UINT64_C(1) << a);
         prove_equal_devices(b, least);
         name_ends(b, a, z, least);

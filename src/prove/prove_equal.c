@@ -8,11 +8,11 @@
 static bool same_operators(const prove_block *b, int32_t j, int32_t k)
 {
     for (int32_t i = 0; i < b->n; i++) {
-        if (i == b->entry || i == b->exit)
+        if (prove_is_cut(b, i))
             continue;
-        uint64_t allowed = b->p->op_devices[b->op[i]];
+        uint64_t allowed = b->p->may[b->op[i]];
         if ((allowed >> j & 1) != (allowed >> k & 1) ||
-            (allowed >> j & 1 && moirai_op_ns(b->p, b->op[i], j) != moirai_op_ns(b->p, b->op[i], k)))
+            (allowed >> j & 1 && prove_op_ns(b, i, j) != prove_op_ns(b, i, k)))
             return false;
     }
     return true;
@@ -21,13 +21,12 @@ static bool same_operators(const prove_block *b, int32_t j, int32_t k)
 static bool same_transfers(const prove_block *b, int32_t j, int32_t k)
 {
     for (int32_t e = 0; e < b->n_edges; e++) {
-        int32_t t = b->edge[e].tensor;
-        if (moirai_transfer_ns(b->p, t, j, k) != moirai_transfer_ns(b->p, t, k, j))
+        if (prove_edge_ns(b, e, j, k) != prove_edge_ns(b, e, k, j))
             return false;
-        for (int32_t l = 0; l < b->p->n_devices; l++)
+        for (int32_t l = 0; l < b->p->K; l++)
             if (l != j && l != k &&
-                (moirai_transfer_ns(b->p, t, j, l) != moirai_transfer_ns(b->p, t, k, l) ||
-                 moirai_transfer_ns(b->p, t, l, j) != moirai_transfer_ns(b->p, t, l, k)))
+                (prove_edge_ns(b, e, j, l) != prove_edge_ns(b, e, k, l) ||
+                 prove_edge_ns(b, e, l, j) != prove_edge_ns(b, e, l, k)))
                 return false;
     }
     return true;
@@ -35,7 +34,7 @@ static bool same_transfers(const prove_block *b, int32_t j, int32_t k)
 
 void prove_equal_devices(const prove_block *b, int32_t *least)
 {
-    for (int32_t k = 0; k < b->p->n_devices; k++) {
+    for (int32_t k = 0; k < b->p->K; k++) {
         least[k] = k;
         for (int32_t j = 0; j < k && least[k] == k; j++)
             if (least[j] == j && same_operators(b, j, k) && same_transfers(b, j, k))

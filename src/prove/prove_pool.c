@@ -20,6 +20,7 @@
 #include "prove/prove_read.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/util.h"
 
@@ -28,7 +29,6 @@
 #define MAX_STEPS INT64_C(65536)    /* of one operator */
 #define MAX_ALL (INT64_C(1) << 26)  /* of all */
 #define MAX_PAY ((__int128)1 << 62) /* of all devices */
-#define MAX_FLOW (INT64_C(1) << 62)
 
 typedef struct court {
     const prove_block *b;
@@ -37,6 +37,7 @@ typedef struct court {
     int64_t *weight, *price, *flow; /* flow: edge, step, value */
     size_t n_prices, n_flows;
     int64_t *sum;           /* [n_prices + 1] integral of the price up to each bucket */
+    uint64_t *may;          /* devices per operator */
     int64_t *head, *tail;   /* [local * K + device] */
     int64_t *first, *steps; /* per operator: o and how many steps */
     const prove_view *view; /* NULL: longest paths */
@@ -48,67 +49,15 @@ typedef struct court {
     __int128 *extra;        /* per step: multipliers that begin to count there */
 } court;
 
-static bool may(const court *x, int32_t i, int32_t k)
-{
-    if (i == x->b->entry)
-        return k == x->a;
-    if (i == x->b->exit)
-        return k == x->z;
-    return x->b->p->op_devices[x->b->op[i]] >> k & 1;
-}
-
-static int64_t time_of(const court *x, int32_t i, int32_t k)
-{
-    return i == x->b->entry || i == x->b->exit ? 0 : moirai_op_ns(x->b->p, x->b->op[i], k);
-}
-
-static int64_t sent_in(const court *x, int32_t e, int32_t k, int32_t l)
-{
-    return moirai_transfer_ns(x->b->p, x->b->edge[e].tensor, k, l);
-}
-
-/* Edges are ordered by producer: forwards they settle tails when read backwards, and heads by their readers in order.
- */
-static void find_heads(court *x)
-{
-    const prove_block *b = x->b;
-    for (int32_t i = 0; i < b->n; i++)
-        for (int32_t e = 0; e < b->n_edges; e++) {
-            for (int32_t l = 0; b->edge[e].to == i && l < x->K; l++) {
-                int64_t soonest = NEVER;
-                for (int32_t k = 0; k < x->K; k++)
-                    if (may(x, b->edge[e].from, k)) {
-                        int64_t at = x->head[b->edge[e].from * x->K + k] + time_of(x, b->edge[e].from, k);
-                        soonest = UTIL_MIN(soonest, at + sent_in(x, e, k, l));
-                    }
-                x->head[i * x->K + l] = UTIL_MAX(x->head[i * x->K + l], soonest);
-            }
-        }
-}
-
-static void find_tails(court *x)
-{
-    const prove_block *b = x->b;
-    for (int32_t e = b->n_edges - 1; e >= 0; e--)
-        for (int32_t k = 0; k < x->K; k++) {
-            int32_t j = b->edge[e].to;
-            int64_t least = NEVER, *tail = &x->tail[b->edge[e].from * x->K + k];
-            for (int32_t l = 0; l < x->K; l++)
-                if (may(x, j, l))
-                    least = UTIL_MIN(least, sent_in(x, e, k, l) + time_of(x, j, l) + x->tail[j * x->K + l]);
-            *tail = UTIL_MAX(*tail, least);
-        }
-}
-
 /* The starts of i on k: [*from, *to], empty where from > to. */
 static void window(const court *x, int32_t i, int32_t k, int64_t *from, int64_t *to)
 {
     *from = x->head[i * x->K + k];
-    *to = may(x, i, k) ? x->length - time_of(x, i, k) - x->tail[i * x->K + k] : -1;
+    *to = x->may[i] >> k & 1 ? x->length - prove_op_ns(x->b, i, k) - x->tail[i * x->K + k] : -1;
 }
 
-/* Steps of every operator; false where one has none, or there are too many to judge. */
-static bool find_steps(court *x)
+/* Steps of every operator. */
+static int find_steps(court *x)
 {
     int64_t all = 0;
     for (int32_t i = 0; i < x->b->n; i++) {
@@ -121,13 +70,15 @@ static bool find_steps(court *x)
                 last = UTIL_MAX(last, to);
             }
         }
-        if (first > last || (last - first) / x->step >= MAX_STEPS)
-            return false;
+        if (first > last)
+            return prove_wrong("a pool's length leaves some operator no start");
+        if ((last - first) / x->step >= MAX_STEPS)
+            return prove_too_large("an operator of a pool has too many steps");
         x->first[i] = first;
         x->steps[i] = (last - first) / x->step + 1;
         all += x->steps[i];
     }
-    return all <= MAX_ALL;
+    return all <= MAX_ALL ? 0 : prove_too_large("a pool has too many steps");
 }
 
 /* The least time from the start of an edge's producer to that of its reader. */
@@ -137,12 +88,12 @@ static int64_t edge_ns(const court *x, int32_t e)
     int64_t least = NEVER;
     for (int32_t k = 0; k < x->K; k++)
         for (int32_t l = 0; l < x->K; l++)
-            if (may(x, i, k) && may(x, j, l))
-                least = UTIL_MIN(least, time_of(x, i, k) + sent_in(x, e, k, l));
+            if (x->may[i] >> k & 1 && x->may[j] >> l & 1)
+                least = UTIL_MIN(least, prove_op_ns(x->b, i, k) + prove_edge_ns(x->b, e, k, l));
     return least;
 }
 
-/* Edges, and what the view adds; local numbers are places in the topological order of the whole. */
+/* Edges, and what the view, which is of the whole, adds. */
 static void list_arcs(court *x)
 {
     const prove_block *b = x->b;
@@ -152,8 +103,8 @@ static void list_arcs(court *x)
         x->apart[e] = edge_ns(x, e);
     }
     for (int32_t e = b->n_edges; e < x->n_arcs; e++) {
-        x->from[e] = b->p->topo_rank[x->view->arc[e - b->n_edges][0]];
-        x->to[e] = b->p->topo_rank[x->view->arc[e - b->n_edges][1]];
+        x->from[e] = x->view->arc[e - b->n_edges][0];
+        x->to[e] = x->view->arc[e - b->n_edges][1];
         x->apart[e] = x->view->arc_ns[e - b->n_edges];
     }
 }
@@ -165,20 +116,24 @@ static int64_t lateness(const court *x, int32_t e)
 }
 
 /* Steps that would put a reader behind its last one do not exist either: readers before producers. */
-static bool find_lateness(court *x)
+static int find_lateness(court *x)
 {
-    for (int32_t i = x->b->n - 1; i >= 0; i--)
+    for (int32_t i = x->b->n - 1; i >= 0; i--) {
+        int rc = prove_go_on(x->b->p);
+        if (rc)
+            return rc;
         for (int32_t e = 0; e < x->n_arcs; e++) {
             if (x->from[e] != i)
                 continue;
             x->late[e] = lateness(x, e);
             x->steps[i] = UTIL_MIN(x->steps[i], x->steps[x->to[e]] + x->late[e]);
             if (x->steps[i] < 1)
-                return false;
+                return prove_wrong("a pool's length leaves some operator no start");
         }
+    }
     for (int32_t i = 0; i < x->b->n; i++)
         x->off[i + 1] = x->off[i] + x->steps[i];
-    return true;
+    return 0;
 }
 
 /* ---- what is paid ---- */
@@ -214,7 +169,7 @@ static __int128 term(const court *x, int32_t i)
             to = UTIL_MIN(to, begin + x->step - 1);
             if (from > to)
                 continue;
-            __int128 pays = (__int128)x->weight[k] * least_pay(x, from, to, time_of(x, i, k)) + extra;
+            __int128 pays = (__int128)x->weight[k] * least_pay(x, from, to, prove_op_ns(x->b, i, k)) + extra;
             if (!any || pays < least)
                 least = pays;
             any = true;
@@ -242,30 +197,27 @@ static int spread_flows(court *x)
     return 0;
 }
 
-static void take_view(court *x)
-{
-    for (int32_t i = 0; i < x->b->n; i++)
-        for (int32_t k = 0; k < x->K; k++) {
-            x->head[i * x->K + k] = x->view->head[(int64_t)x->b->op[i] * x->K + k];
-            x->tail[i * x->K + k] = x->view->tail[(int64_t)x->b->op[i] * x->K + k];
-        }
-}
-
 static int judge(int64_t *ns, court *x)
 {
+    size_t cells = (size_t)x->b->n * (size_t)x->K * sizeof *x->head;
+    for (int32_t i = 0; i < x->b->n; i++)
+        x->may[i] = prove_allowed(x->b, i, x->a, x->z);
     if (x->view) {
-        take_view(x);
+        memcpy(x->head, x->view->head, cells);
+        memcpy(x->tail, x->view->tail, cells);
     } else {
-        find_heads(x);
-        find_tails(x);
+        prove_heads(x->b, x->may, x->head);
+        prove_tails(x->b, x->may, x->tail);
     }
     list_arcs(x);
-    if (!find_steps(x) || !find_lateness(x))
-        return prove_wrong("a pool's length leaves some operator no start, or too many steps");
-    int rc = spread_flows(x);
+    int rc = find_steps(x);
+    rc = rc ? rc : find_lateness(x);
+    rc = rc ? rc : spread_flows(x);
     __int128 sum = 0, capacity = 0;
-    for (int32_t i = 0; i < x->b->n && !rc; i++)
+    for (int32_t i = 0; i < x->b->n && !rc; i++) {
+        rc = prove_go_on(x->b->p);
         sum += term(x, i);
+    }
     for (int32_t k = 0; k < x->K; k++)
         capacity += (__int128)x->weight[k] * x->sum[x->n_prices];
     if (!rc && sum <= capacity)
@@ -280,11 +232,13 @@ static int judge(int64_t *ns, court *x)
 static int read_prices(court *x, yyjson_val *object)
 {
     size_t n;
-    int rc = prove_list(&x->weight, &n, yyjson_obj_get(object, "weights"), 0, INT32_MAX, "weights");
+    int rc = prove_list(&x->weight, &n, prove_get(object, "weights"), INT64_MAX, "weights");
     if (!rc && n != (size_t)x->K)
         rc = prove_wrong("weights has not one number per device");
-    rc = rc ? rc : prove_list(&x->price, &x->n_prices, yyjson_obj_get(object, "prices"), 0, MAX_FLOW, "prices");
-    if (!rc && (x->n_prices == 0 || x->n_prices > MAX_PRICES || (x->length - 1) / x->width + 1 != (int64_t)x->n_prices))
+    rc = rc ? rc : prove_list(&x->price, &x->n_prices, prove_get(object, "prices"), INT64_MAX, "prices");
+    if (!rc && x->n_prices > MAX_PRICES)
+        rc = prove_too_large("a pool has too many prices");
+    if (!rc && (x->n_prices == 0 || (x->length - 1) / x->width + 1 != (int64_t)x->n_prices))
         rc = prove_wrong("prices has not one number per bucket of the length");
     x->sum = util_alloc(x->n_prices + 1, sizeof *x->sum);
     if (!rc && !x->sum)
@@ -296,7 +250,7 @@ static int read_prices(court *x, yyjson_val *object)
         int64_t begin = (int64_t)q * x->width;
         sum += (__int128)x->price[q] * (UTIL_MIN(begin + x->width, x->length) - begin);
         if (sum * (weights + 1) >= MAX_PAY)
-            rc = prove_wrong("a pool's prices are too large");
+            rc = prove_too_large("a pool's prices are too large");
         else
             x->sum[q + 1] = (int64_t)sum;
     }
@@ -305,38 +259,35 @@ static int read_prices(court *x, yyjson_val *object)
 
 static int read_all(court *x, yyjson_val *object)
 {
-    int64_t most = INT64_MAX / 8;
-    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 1, most, &x->length) ||
-        !prove_int64(yyjson_obj_get(object, "step_ns"), 1, most, &x->step) ||
-        !prove_int64(yyjson_obj_get(object, "bucket_ns"), 1, most, &x->width))
-        return prove_wrong("length_ns, step_ns or bucket_ns of a pool is missing or out of range");
+    x->length = prove_number(object, "length_ns");
+    x->step = prove_number(object, "step_ns");
+    x->width = prove_number(object, "bucket_ns");
     int rc = read_prices(x, object);
-    rc = rc ? rc : prove_list(&x->flow, &x->n_flows, yyjson_obj_get(object, "flows"), 0, MAX_FLOW, "flows");
-    if (!rc && x->n_flows % 3)
-        rc = prove_wrong("flows are not three numbers each");
+    rc = rc ? rc : prove_list(&x->flow, &x->n_flows, prove_get(object, "flows"), INT64_MAX, "flows");
     x->n_flows /= 3;
     return rc;
 }
 
 int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object, const prove_view *view)
 {
-    court x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .view = view};
+    court x = {.b = b, .K = b->p->K, .a = a, .z = z, .view = view};
     size_t n = (size_t)b->n, cells = n * (size_t)x.K, arcs = (size_t)b->n_edges + (view ? view->n_arcs : 0);
     x.n_arcs = (int32_t)arcs;
     x.from = util_alloc(arcs, sizeof *x.from);
     x.to = util_alloc(arcs, sizeof *x.to);
     x.apart = util_alloc(arcs, sizeof *x.apart);
-    x.head = util_alloc(cells, sizeof *x.head);
-    x.tail = util_alloc(cells, sizeof *x.tail);
+    x.may = util_alloc(n, sizeof *x.may);
+    x.head = prove_alloc(cells, sizeof *x.head);
+    x.tail = prove_alloc(cells, sizeof *x.tail);
     x.first = util_alloc(n, sizeof *x.first);
     x.steps = util_alloc(n, sizeof *x.steps);
     x.off = util_alloc(n + 1, sizeof *x.off);
     x.late = util_alloc(arcs, sizeof *x.late);
-    bool made = x.head && x.tail && x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
+    bool made = x.may && x.head && x.tail && x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
     int rc = made ? read_all(&x, object) : MOIRAI_EFAIL;
     rc = rc ? rc : judge(ns, &x);
-    void *all[] = {x.head,  x.tail, x.first, x.steps, x.off,  x.late, x.weight,
-                   x.price, x.flow, x.sum,   x.extra, x.from, x.to,   x.apart};
+    void *all[] = {x.head, x.tail, x.first, x.steps, x.off, x.late,  x.weight, x.price,
+                   x.flow, x.sum,  x.extra, x.from,  x.to,  x.apart, x.may};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

@@ -19,30 +19,24 @@
 #include "util/util.h"
 
 #define NEVER (INT64_MAX / 4)
-#define MAX_CELLS (INT64_C(1) << 30) /* numbers of one leaf's tables: 8 GiB, more than any search makes */
+#define MAX_CELLS (INT64_C(1) << 28) /* numbers of one leaf's tables: 2 GiB, more than any search makes */
 
 typedef struct pricing {
     const prove_block *b;
     const prove_leaf *leaf;
     int32_t a, z, K, N; /* entry device, exit device, devices, steps */
     int64_t step, length;
-    int64_t arrival[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
-    int64_t arrived[MOIRAI_MAX_DEVICES]; /* and no later */
-    bool later[MOIRAI_MAX_DEVICES];      /* it may come here after all receivers that are listed */
-    int64_t *rate;                       /* [resource * N + g]: price in step g */
-    int64_t *sum;                        /* [resource * N + g]: price from 0 to the beginning of step g */
-    int64_t *op_cost;                    /* [(line * K + k) * N + g] */
-    int64_t *edge_cost;                  /* [((line * K + from) * K + to) * N + g] */
-    int64_t *value;                      /* [place * K * N + k * N + g] */
+    int64_t arrival[PROVE_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
+    int64_t arrived[PROVE_MAX_DEVICES]; /* and no later */
+    bool later[PROVE_MAX_DEVICES];      /* it may come here after all receivers that are listed */
+    int64_t *rate;                      /* [resource * N + g]: price in step g */
+    int64_t *sum;                       /* [resource * N + g]: price from 0 to the beginning of step g */
+    int64_t *op_cost;                   /* [(line * K + k) * N + g] */
+    int64_t *edge_cost;                 /* [((line * K + from) * K + to) * N + g] */
+    int64_t *value;                     /* [place * K * N + k * N + g] */
     int64_t *message, *best;
     int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
 } pricing;
-
-int32_t prove_resources(const moirai_problem *p)
-{
-    int32_t K = p->n_devices;
-    return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
-}
 
 /* ---- costs of tasks ---- */
 
@@ -52,9 +46,9 @@ typedef struct held {
 
 static held held_by_transfer(const pricing *w, int32_t from, int32_t to)
 {
-    if (w->b->p->congestion == MOIRAI_CONGESTION_PORT)
+    if (w->b->p->congestion == PROVE_PORT)
         return (held){{w->K + from, 2 * w->K + to}};
-    if (w->b->p->congestion == MOIRAI_CONGESTION_CHANNEL)
+    if (w->b->p->congestion == PROVE_CHANNEL)
         return (held){{w->K + from * w->K + to, -1}};
     return (held){{-1, -1}};
 }
@@ -112,10 +106,10 @@ static int64_t *edge_line(const pricing *w, const prove_edge *e, int32_t from, i
 
 static int64_t op_ns(const pricing *w, int32_t i, int32_t k)
 {
-    return moirai_op_ns(w->b->p, w->b->op[i], k);
+    return w->b->p->time[(int64_t)w->b->op[i] * w->K + k];
 }
 
-static void fill_costs(pricing *w)
+static int fill_costs(pricing *w)
 {
     const prove_block *b = w->b;
     const prove_leaf *leaf = w->leaf;
@@ -128,26 +122,31 @@ static void fill_costs(pricing *w)
         for (int32_t g = 0; g + 1 < w->N; g++)
             sum[g + 1] = sum[g] + rate[g] * w->step;
     }
-    for (int32_t x = 0; x < b->n_op_lines; x++)
+    int rc = 0;
+    for (int32_t x = 0; x < b->n_op_lines && !rc; x++) {
+        rc = prove_go_on(b->p);
         for (int32_t k = 0; k < w->K; k++)
             if (op_ns(w, b->line_op[x], k) >= 0)
                 task_line(w, (held){{k, -1}}, op_ns(w, b->line_op[x], k), 1, op_line(w, b->line_op[x], k));
-    for (int32_t x = 0; x < b->n_edge_lines; x++) {
+    }
+    for (int32_t x = 0; x < b->n_edge_lines && !rc; x++) {
+        rc = prove_go_on(b->p);
         const prove_edge *e = &b->edge[b->edge_line[x]];
-        int32_t share = b->p->flow == MOIRAI_FLOW_TENSOR ? e->readers : 1;
+        int32_t share = b->p->by_edge ? 1 : e->readers;
         for (int32_t from = 0; from < w->K; from++)
             for (int32_t to = 0; to < w->K; to++)
                 if (from != to)
-                    task_line(w, held_by_transfer(w, from, to), moirai_transfer_ns(b->p, e->tensor, from, to), share,
+                    task_line(w, held_by_transfer(w, from, to), e->ns[from * w->K + to], share,
                               edge_line(w, e, from, to));
     }
+    return rc;
 }
 
 /* ---- one component ---- */
 
 static bool allowed(const pricing *w, int32_t i, int32_t k)
 {
-    return w->b->p->op_devices[w->b->op[i]] >> k & 1;
+    return w->b->p->may[w->b->op[i]] >> k & 1;
 }
 
 static void add(int64_t *value, int64_t more)
@@ -158,7 +157,7 @@ static void add(int64_t *value, int64_t more)
 /* The operator waits for a tensor of the entry. */
 static void add_entry(const pricing *w, const prove_edge *e, int32_t k, int64_t *value)
 {
-    bool shared = w->leaf->fixed && e->tensor == w->b->shared_tensor;
+    bool shared = w->leaf->fixed && prove_is_shared(w->b, (int32_t)(e - w->b->edge));
     if (shared && !w->later[k]) {
         int64_t from = w->arrival[k] < 0 ? w->N : w->arrival[k] / w->step;
         for (int32_t g = 0; g < w->N && g < from; g++)
@@ -168,7 +167,7 @@ static void add_entry(const pricing *w, const prove_edge *e, int32_t k, int64_t 
     if (k == w->a)
         return;
     const int64_t *cost = edge_line(w, e, w->a, k);
-    int64_t ns = moirai_transfer_ns(w->b->p, e->tensor, w->a, k), wait = ns / w->step, least = NEVER;
+    int64_t ns = e->ns[w->a * w->K + k], wait = ns / w->step, least = NEVER;
     int64_t first =
         shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
     for (int32_t g = 0; g < w->N; g++) {
@@ -195,7 +194,7 @@ static void add_exit(const pricing *w, const prove_edge *e, int32_t k, int64_t *
 /* What the operator pays on k at any time: counts and bytes. */
 static int64_t flat_cost(const pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
 {
-    int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->op_memory_bytes[op] : 0;
+    int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
     for (int32_t x = 0; x < w->leaf->n_branches; x++) {
         const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == kind && c->op == place && c->device == k)
@@ -252,7 +251,7 @@ static void from_writer(pricing *w, const prove_edge *e, const int64_t *child)
                 continue;
             int64_t *message = w->message + (int64_t)k * w->N;
             const int64_t *cost = edge_line(w, e, l, k);
-            int64_t wait = l == k ? 0 : moirai_transfer_ns(w->b->p, e->tensor, l, k) / w->step, ready = NEVER;
+            int64_t wait = e->ns[l * w->K + k] / w->step, ready = NEVER;
             for (int64_t g = wait; g < w->N; g++) {
                 int64_t sent = w->best[g - wait];
                 if (l != k)
@@ -280,7 +279,7 @@ static void from_reader(pricing *w, const prove_edge *e, const int64_t *child)
                 continue;
             int64_t *message = w->message + (int64_t)k * w->N;
             const int64_t *cost = edge_line(w, e, k, l);
-            int64_t wait = l == k ? 0 : moirai_transfer_ns(w->b->p, e->tensor, k, l) / w->step, later = NEVER;
+            int64_t wait = e->ns[k * w->K + l] / w->step, later = NEVER;
             int64_t after = op_ns(w, e->from, k) / w->step;
             for (int64_t u = w->N - 1 - wait; u >= after; u--) {
                 int64_t sent = w->best[u + wait];
@@ -318,14 +317,16 @@ static void root_tree(pricing *w, int32_t kind)
         }
 }
 
-static int64_t cheapest_component(pricing *w, int32_t kind)
+static int cheapest_component(int64_t *least, pricing *w, int32_t kind)
 {
     const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
-    int64_t cells = (int64_t)w->K * w->N, least = NEVER;
+    int64_t cells = (int64_t)w->K * w->N;
+    int rc = 0;
     own_costs(w, kind);
     root_tree(w, kind);
-    for (int32_t y = n - 1; y > 0; y--) {
+    for (int32_t y = n - 1; y > 0 && !rc; y--) {
+        rc = prove_go_on(b->p);
         int32_t x = w->order[y];
         const prove_edge *e = &b->edge[w->above_edge[x]];
         for (int64_t s = 0; s < cells; s++)
@@ -337,9 +338,10 @@ static int64_t cheapest_component(pricing *w, int32_t kind)
         for (int64_t s = 0; s < cells; s++)
             add(&w->value[w->above[x] * cells + s], w->message[s]);
     }
+    *least = NEVER;
     for (int64_t s = 0; s < cells; s++)
-        least = UTIL_MIN(least, w->value[s]);
-    return least;
+        *least = UTIL_MIN(*least, w->value[s]);
+    return rc;
 }
 
 /* ---- the leaf ---- */
@@ -348,7 +350,7 @@ static int64_t cheapest_component(pricing *w, int32_t kind)
  * arrival. */
 static int64_t cheapest_send(const pricing *w, int32_t k)
 {
-    int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), least = NEVER;
+    int64_t ns = prove_edge_ns(w->b, w->b->shared, w->a, k), least = NEVER;
     if (w->arrived[k] < w->arrival[k])
         return NEVER;
     task_line(w, held_by_transfer(w, w->a, k), ns, 1, w->best);
@@ -371,7 +373,7 @@ static void narrow(const pricing *w, int32_t k, int64_t *soonest, int64_t *lates
 
 static void set_arrivals(pricing *w)
 {
-    bool port = w->b->p->congestion == MOIRAI_CONGESTION_PORT;
+    bool port = w->b->p->congestion == PROVE_PORT;
     int32_t n = w->leaf->fixed ? w->leaf->n_receivers : 0;
     int64_t sent = 0, next = w->length; /* by when the send before it must have ended */
     for (int32_t k = 0; k < w->K; k++) {
@@ -380,7 +382,7 @@ static void set_arrivals(pricing *w)
     }
     for (int32_t x = 0; x < n; x++) {
         int32_t k = w->leaf->receiver[x];
-        int64_t ns = moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k);
+        int64_t ns = prove_edge_ns(w->b, w->b->shared, w->a, k);
         /* One port sends them one after the other; nothing else is known elsewhere. Later than any leaf is late enough.
          */
         sent = port ? UTIL_MIN(sent + ns, NEVER) : ns;
@@ -390,12 +392,12 @@ static void set_arrivals(pricing *w)
     for (int32_t k = 0; k < w->K; k++) {
         w->later[k] = w->leaf->open && w->arrival[k] < 0;
         if (w->later[k])
-            w->arrival[k] = UTIL_MIN(sent + moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), NEVER);
+            w->arrival[k] = UTIL_MIN(sent + prove_edge_ns(w->b, w->b->shared, w->a, k), NEVER);
     }
     for (int32_t x = n - 1; x >= 0 && port; x--) {
         int32_t k = w->leaf->receiver[x];
         w->arrived[k] = UTIL_MIN(w->arrived[k], next);
-        next = UTIL_MAX(w->arrived[k] - moirai_transfer_ns(w->b->p, w->b->shared_tensor, w->a, k), -1); /* -1: never */
+        next = UTIL_MAX(w->arrived[k] - prove_edge_ns(w->b, w->b->shared, w->a, k), -1); /* -1: never */
     }
 }
 
@@ -406,8 +408,8 @@ static bool direct_is_late(const pricing *w)
     for (int32_t e = 0; e < b->n_edges && b->entry >= 0 && w->a != w->z; e++) {
         if (b->edge[e].from != b->entry || b->edge[e].to != b->exit)
             continue;
-        int64_t ns = moirai_transfer_ns(b->p, b->edge[e].tensor, w->a, w->z);
-        if (w->leaf->fixed && b->edge[e].tensor == b->shared_tensor)
+        int64_t ns = prove_edge_ns(b, e, w->a, w->z);
+        if (w->leaf->fixed && prove_is_shared(b, e))
             ns = w->arrival[w->z] < 0 ? INT64_MAX : w->arrival[w->z];
         if (ns > w->length)
             return true;
@@ -424,7 +426,7 @@ __int128 prove_branch_term(const prove_leaf *leaf)
     return sum;
 }
 
-static __int128 capacity(const moirai_problem *p, const prove_leaf *leaf)
+static __int128 capacity(const prove_problem *p, const prove_leaf *leaf)
 {
     __int128 sum = prove_branch_term(leaf);
     int32_t R = prove_resources(p);
@@ -449,7 +451,7 @@ static __int128 most_paid(int64_t ns, ceiling dearest)
     return ns > 0 ? 2 * UTIL_MIN(paid, dearest.whole) : 0;
 }
 
-static ceiling find_ceiling(const moirai_problem *p, const prove_leaf *leaf)
+static ceiling find_ceiling(const prove_problem *p, const prove_leaf *leaf)
 {
     ceiling dearest = {0};
     int32_t R = prove_resources(p);
@@ -477,7 +479,7 @@ static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
         for (int32_t k = 0; k < w->K; k++) {
             __int128 paid = most_paid(op_ns(w, i, k), dearest);
             if (w->leaf->byte_price)
-                paid += (__int128)w->leaf->byte_price[k] * b->p->op_memory_bytes[b->op[i]];
+                paid += (__int128)w->leaf->byte_price[k] * b->p->bytes[b->op[i]];
             most = UTIL_MAX(most, paid);
         }
         sum += most;
@@ -487,7 +489,7 @@ static __int128 component_most(const pricing *w, int32_t c, ceiling dearest)
         if (b->component[b->edge[e].from] != c && b->component[b->edge[e].to] != c)
             continue;
         for (int32_t k = 0; k < w->K * w->K; k++)
-            longest = UTIL_MAX(longest, moirai_transfer_ns(b->p, b->edge[e].tensor, k / w->K, k % w->K));
+            longest = UTIL_MAX(longest, b->edge[e].ns[k]);
         sum += most_paid(longest, dearest);
     }
     return sum;
@@ -524,7 +526,7 @@ static int allocate(pricing *w)
     for (int32_t c = 0; c < w->b->n_components; c++)
         largest = UTIL_MAX(largest, (size_t)(w->b->component_off[c + 1] - w->b->component_off[c]));
     if (!is_modest(w, largest))
-        return moirai_error(MOIRAI_EVERIFY, "a leaf's grid of %d steps is too fine for its block", w->N);
+        return moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "a leaf's grid of %d steps is too fine for its block", w->N);
     w->rate = util_alloc(R * N, sizeof(int64_t));
     w->sum = util_alloc(R * N, sizeof(int64_t));
     w->op_cost = util_alloc((size_t)w->b->n_op_lines * K * N, sizeof(int64_t));
@@ -555,22 +557,24 @@ static void release(pricing *w)
     free(w->above_edge);
 }
 
-static void add_up(pricing *w, prove_cost *out)
+static int add_up(pricing *w, prove_cost *out)
 {
     out->never = direct_is_late(w);
     if (out->never)
-        return;
-    fill_costs(w);
+        return 0;
+    int rc = fill_costs(w);
     for (int32_t x = 0; w->leaf->fixed && x < w->leaf->n_receivers; x++) {
         int64_t send = cheapest_send(w, w->leaf->receiver[x]);
         out->never = out->never || send >= NEVER;
         out->sum += send;
     }
-    for (int32_t kind = 0; kind < w->b->n_kinds && !out->never; kind++) {
-        int64_t least = cheapest_component(w, kind);
+    for (int32_t kind = 0; kind < w->b->n_kinds && !out->never && !rc; kind++) {
+        int64_t least;
+        rc = cheapest_component(&least, w, kind);
         out->never = least >= NEVER;
         out->sum += (__int128)least * w->b->kind_count[kind];
     }
+    return rc;
 }
 
 int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
@@ -579,7 +583,7 @@ int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z
                  .leaf = leaf,
                  .a = a,
                  .z = z,
-                 .K = b->p->n_devices,
+                 .K = b->p->K,
                  .N = leaf->n_steps,
                  .step = leaf->step_ns,
                  .length = leaf->length_ns};
@@ -589,7 +593,7 @@ int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z
     int rc = allocate(&w);
     if (!rc) {
         set_arrivals(&w);
-        add_up(&w, out);
+        rc = add_up(&w, out);
     }
     release(&w);
     return rc;
@@ -599,6 +603,8 @@ int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const 
 {
     prove_cost cost;
     int rc = prove_least_cost(&cost, b, a, z, leaf);
-    *holds = !rc && cost.usable && (cost.never || cost.sum > capacity(b->p, leaf));
+    if (!rc && !cost.usable)
+        rc = moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "prices are too large");
+    *holds = !rc && (cost.never || cost.sum > capacity(b->p, leaf));
     return rc;
 }

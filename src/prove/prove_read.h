@@ -1,25 +1,41 @@
-/* Reading numbers and leaves of a certificate. Private to this folder. */
+/* Reading a certificate, whose shape is checked first, and the kinds of proof in it. Private to this folder. */
 #ifndef MOIRAI_PROVE_PROVE_READ_H
 #define MOIRAI_PROVE_PROVE_READ_H
 
 #include "prove/prove.h"
-#include "util/json.h"
-
-#define PROVE_MAX_LEAVES ((size_t)1 << 20) /* of one pair */
 
 int prove_wrong(const char *what); /* MOIRAI_EVERIFY */
-bool prove_int64(yyjson_val *value, int64_t least, int64_t most, int64_t *out);
-bool prove_int32(yyjson_val *value, int32_t least, int32_t most, int32_t *out);
-/* An array of whole numbers in a range; free() it. */
-int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t least, int64_t most, const char *what);
-int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t least, int32_t most, const char *what);
-int prove_read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *object);
-void prove_free_leaf(prove_leaf *leaf);
+/* The same of what may well be true, but is larger than what the verifier takes. */
+int prove_too_large(const char *what);
 
+/* ---- prove_shape.c ---- */
+/* Every object of the certificate has the keys that it needs, each of its type: MOIRAI_EVERIFY where not, MOIRAI_EINPUT
+ * where a key is there twice. What follows counts on it. *of_rate: of the time between requests. */
+int prove_shape(bool *of_rate, yyjson_val *root);
+
+/* ---- prove_read.c ---- */
+yyjson_val *prove_get(yyjson_val *object, const char *key); /* NULL where it is missing, or null */
+int64_t prove_number(yyjson_val *object, const char *key);  /* of a key that is there */
+/* A number below `n`, or PROVE_NONE where it is larger. */
+int32_t prove_index(yyjson_val *object, const char *key, int32_t n);
+static inline int32_t prove_device(const prove_problem *p, yyjson_val *object, const char *key)
+{
+    return prove_index(object, key, p->K);
+}
+/* A list of numbers; free() it. MOIRAI_EVERIFY where one is above `most`. */
+int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t most, const char *what);
+int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t most, const char *what);
+/* The leaves of a pair, which leave nothing out, images by equal devices aside if `equals`; free them also after a
+ * failure. None at all are fine. */
+int prove_read_leaves(prove_leaf **out, int32_t *n, const prove_block *b, int32_t a, int32_t z, yyjson_val *list,
+                      bool equals);
+void prove_free_leaves(prove_leaf *leaf, int32_t n);
+
+/* ---- kinds of proof ---- */
 /* A static proof: raises *ns, which is proven of the pair, to what the multipliers prove on top of it. */
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 
-/* What intervals say of the starts of all operators, in the numbers of the problem. */
+/* What intervals say of the starts of all operators. */
 typedef struct prove_view {
     int64_t *head, *tail; /* [operator * K + device] */
     size_t n_arcs;
@@ -34,23 +50,33 @@ int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_v
 /* A proof by a search tree: raises *ns to what it proves by itself; *nodes grows by those that were looked at. */
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 
-/* What the verifier knows by the time it comes to bytes. */
+/* A proof by prices on loads: *ns is what it proves by itself; *by_bytes: with prices on bytes, which devices that are equal in time need
+ * not share. */
+int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z,
+                yyjson_val *object);
+/* The same of the time between requests, of which many are under way; `whole`: all operators, without cuts. */
+int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object);
+
+/* ---- the whole ---- */
 typedef struct prove_chain {
-    const moirai_problem *p; /* without what floats */
-    moirai_problem *spine;   /* the same if anything floats, else NULL */
+    const prove_problem *p; /* without what floats */
+    prove_problem part;     /* the same if anything floats */
     moirai_proof *proof;
-    prove_cuts cuts;
-    int32_t *block_class;
-    int32_t n_classes;
+    int32_t n_cuts, *cut;
+    int32_t *block_off, *block_op; /* operators of block b, the cuts around it included */
+    int32_t *block_class, n_classes;
     prove_block *class_; /* the first block of each class */
     int64_t *bound;      /* [(class * K + a) * K + z] */
 } prove_chain;
 
-/* The bound of the certificate's part about bytes; 0 where there is none. */
-int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
-
+/* The shortest way along the cuts, in units of which `unit` make a nanosecond, where an operator's bytes on k cost
+ * price[k] each and block i between a and z costs value(i's class, a, z); price and value NULL: none, and the proven
+ * bounds. */
+__int128 prove_chain_cost(const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value);
 /* What is proven of a block between all pairs of devices, [a * K + z]: longest paths, and the pairs of `object`. */
 int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object);
+/* The bound of the certificate's part about bytes; 0 where there is none. */
+int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
 /* The bound of the certificate's part about windows; 0 where there is none. */
 int prove_windows(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
 

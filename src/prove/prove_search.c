@@ -31,26 +31,14 @@
 #define NEVER INT64_MAX
 #define MAX_ROUNDS 1000 /* of the rules in one node; what is not closed by then is open */
 
-static bool is_cut(const prove_search *x, int32_t i)
-{
-    return i == x->b->entry || i == x->b->exit;
-}
-
-uint64_t prove_search_allowed(const prove_search *x, int32_t i)
-{
-    if (i == x->b->entry)
-        return UINT64_C(1) << x->a;
-    return i == x->b->exit ? UINT64_C(1) << x->z : x->b->p->op_devices[x->b->op[i]];
-}
-
 static int64_t time_of(const prove_search *x, int32_t i, int32_t k)
 {
-    return is_cut(x, i) ? 0 : moirai_op_ns(x->b->p, x->b->op[i], k);
+    return prove_op_ns(x->b, i, k);
 }
 
 static int64_t sent_in(const prove_search *x, int32_t e, int32_t k, int32_t l)
 {
-    return k == l ? 0 : moirai_transfer_ns(x->b->p, x->b->edge[e].tensor, k, l);
+    return prove_edge_ns(x->b, e, k, l);
 }
 
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to)
@@ -223,23 +211,13 @@ static bool follow_arcs(const prove_search *x, prove_known *s)
 
 /* ---- (pair), (machine), (trial) ---- */
 
-/* Machines: devices, then send and receive ports, or channels. */
-static int32_t machines(const prove_search *x)
-{
-    switch (x->b->p->congestion) {
-    case MOIRAI_CONGESTION_PORT: return 3 * x->K;
-    case MOIRAI_CONGESTION_CHANNEL: return x->K + x->K * x->K;
-    default: return x->K;
-    }
-}
-
 /* Whether the transfer, which takes place, certainly holds the machine. */
 static bool holds(const prove_search *x, int32_t u, int32_t machine)
 {
     int32_t K = x->K;
     if (x->least[u] <= 0 || machine < K)
         return false;
-    if (x->b->p->congestion == MOIRAI_CONGESTION_CHANNEL)
+    if (x->b->p->congestion == PROVE_CHANNEL)
         return x->from[u] >= 0 && x->to[u] >= 0 && machine == K + x->from[u] * K + x->to[u];
     return machine < 2 * K ? x->from[u] == machine - K : x->to[u] == machine - 2 * K;
 }
@@ -314,7 +292,7 @@ static void try_on(const prove_search *x, prove_known *s, int32_t k, int32_t m, 
 
 static bool visit_machines(const prove_search *x, prove_known *s, bool *moved)
 {
-    int32_t n = machines(x);
+    int32_t n = prove_resources(x->b->p);
     for (int32_t machine = 0; machine < n; machine++) {
         int32_t m = list_jobs(x, s, machine);
         bool turned = false;
@@ -336,7 +314,7 @@ static bool visit_machines(const prove_search *x, prove_known *s, bool *moved)
 bool prove_search_closes(prove_search *x, prove_known *s)
 {
     bool moved = true;
-    for (int32_t round = 0; moved && round < MAX_ROUNDS; round++) {
+    for (int32_t round = 0; moved && round < MAX_ROUNDS && !prove_go_on(x->b->p); round++) {
         moved = follow_edges(x, s);
         if (!drop_late(x, s, &moved) || !find_transfers(x, s))
             return true;
@@ -357,7 +335,7 @@ static bool on_machine(const prove_search *x, const prove_known *s, int32_t numb
 
 bool prove_search_apart(const prove_search *x, const prove_known *s, int32_t u, int32_t v)
 {
-    for (int32_t machine = 0; machine < machines(x) && u != v; machine++)
+    for (int32_t machine = 0; machine < prove_resources(x->b->p) && u != v; machine++)
         if (on_machine(x, s, u, machine) && on_machine(x, s, v, machine))
             return true;
     return false;

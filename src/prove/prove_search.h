@@ -44,10 +44,9 @@ bool prove_known_new(prove_known *s, const prove_search *x);
 size_t prove_known_words(const prove_search *x); /* of its memory, which begins at `may` */
 
 /* ---- prove_search.c ---- */
-uint64_t prove_search_allowed(const prove_search *x, int32_t i);
 /* The transfer of edge e, to device `to` with flow tensor. */
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to);
-/* Whether the rules leave nothing of the node. */
+/* Whether the rules leave nothing of the node; false also where the time is up. */
 bool prove_search_closes(prove_search *x, prove_known *s);
 /* Whether two tasks of the node, put to prove_search_closes just before, certainly take place one after the other. */
 bool prove_search_apart(const prove_search *x, const prove_known *s, int32_t u, int32_t v);

@@ -39,7 +39,6 @@
 #include "util/util.h"
 
 #define UNIT ((__int128)1 << 22)
-#define MAX_DUAL INT64_C(1000000000000000)
 #define NEVER INT64_MAX
 #define MAX_ROWS (INT64_C(1) << 28) /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
 #define MAX_GROUPS 1024
@@ -52,14 +51,14 @@ typedef prove_judge judge;
 static int32_t times_read(const judge *x, int32_t i)
 {
     int32_t n = 0;
-    for (int32_t e = 0; e < x->b->n_edges && x->sent != MOIRAI_NONE; e++)
-        n += x->b->edge[e].to == i && prove_is_sent(x, e);
+    for (int32_t e = 0; e < x->b->n_edges && x->sent != PROVE_NONE; e++)
+        n += x->b->edge[e].to == i && prove_static_sent(x, e);
     return n;
 }
 
 static bool shares(const judge *x, int32_t e)
 {
-    return x->b->p->flow == MOIRAI_FLOW_TENSOR && x->b->edge[e].readers > 1;
+    return !x->b->p->by_edge && x->b->edge[e].readers > 1;
 }
 
 /* Sum of the multipliers of the load rows in which operator i on k counts. */
@@ -82,12 +81,12 @@ static __int128 line_price(const judge *x, const int64_t *price, int32_t first, 
     __int128 sum = 0;
     for (int32_t e = first; e <= last; e++)
         if (prove_may(x, x->b->edge[e].to, l))
-            after = UTIL_MIN(after, prove_op_time(x, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
+            after = UTIL_MIN(after, prove_op_ns(x->b, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
     for (int64_t r = 0; r < x->n_loads && k != l; r++) {
         const int64_t *row = x->load + 4 * r;
         bool here =
             (row[0] == 1 && row[1] == k) || (row[0] == 2 && row[1] == l) || (row[0] == 3 && row[1] == k * x->K + l);
-        if (here && prove_may(x, i, k) && x->head[i * x->K + k] + prove_op_time(x, i, k) >= row[2] && after >= row[3])
+        if (here && prove_may(x, i, k) && x->head[i * x->K + k] + prove_op_ns(x->b, i, k) >= row[2] && after >= row[3])
             sum += price[r];
     }
     return sum;
@@ -115,18 +114,18 @@ static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const 
     for (int32_t k = 0; k < x->K; k++) {
         if (!prove_may(x, i, k))
             continue;
-        __int128 cost = (behind + device_price(x, load, i, k)) * prove_op_time(x, i, k);
+        __int128 cost = (behind + device_price(x, load, i, k)) * prove_op_ns(x->b, i, k);
         for (int32_t e = 0; e < b->n_edges; e++) {
             cost += b->edge[e].from == i ? out[e * x->K + k] : 0;
             cost += b->edge[e].to == i ? in[e * x->K + k] : 0;
         }
-        if (x->n_groups && x->group_of[i] != MOIRAI_NONE)
+        if (x->n_groups && x->group_of[i] != PROVE_NONE)
             cost -= load[x->n_loads + x->group_of[i] * x->K + k];
-        if (x->sent != MOIRAI_NONE)
+        if (x->sent != PROVE_NONE)
             cost -= (__int128)times_read(x, i) * load[x->n_loads + x->n_groups * x->K + k];
         less(&least, &any, cost);
         first = UTIL_MIN(first, x->head[i * x->K + k]);
-        after = UTIL_MIN(after, prove_op_time(x, i, k) + x->tail[i * x->K + k]);
+        after = UTIL_MIN(after, prove_op_ns(x->b, i, k) + x->tail[i * x->K + k]);
     }
     __int128 slope = behind - before;
     return least + slope * (slope > 0 ? first : x->upper_ns - after);
@@ -148,14 +147,14 @@ static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, cons
                 bool once = shares(x, e) && k != l;
                 __int128 price = once ? path[e] : path[e] + line_price(x, load, e, shares(x, e) ? e : last, k, l);
                 less(&least, &any,
-                     price * prove_edge_time(x, e, k, l) - out[e * K + k] - in[e * K + l] +
+                     price * prove_edge_ns(x->b, e, k, l) - out[e * K + k] - in[e * K + l] +
                          (once ? share[(e * K + k) * K + l] : 0));
             }
         sum += least;
     }
     for (int32_t k = 0; k < K && shares(x, first); k++)
         for (int32_t l = 0; l < K; l++) {
-            __int128 cost = line_price(x, load, first, last, k, l) * prove_edge_time(x, first, k, l);
+            __int128 cost = line_price(x, load, first, last, k, l) * prove_edge_ns(x->b, first, k, l);
             for (int32_t e = first; e <= last && k != l; e++)
                 cost -= share[(e * K + k) * K + l];
             bool sends = false; /* else v = 0 */
@@ -186,13 +185,13 @@ static bool fits(const judge *x)
     for (int32_t i = 0; i < b->n; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
-            most = UTIL_MAX(most, prove_op_time(x, i, k));
+            most = UTIL_MAX(most, prove_op_ns(x->b, i, k));
         span += most;
     }
     for (int32_t e = 0; e < E; e++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K * K; k++)
-            most = UTIL_MAX(most, prove_edge_time(x, e, k / (int32_t)K, k % (int32_t)K));
+            most = UTIL_MAX(most, prove_edge_ns(x->b, e, k / (int32_t)K, k % (int32_t)K));
         span += most;
     }
     return alone < MAX_SUM && multiplied <= (MAX_SUM - alone) / span;
@@ -218,9 +217,7 @@ static int64_t verdict(const judge *x)
         sum += term_of_op(x, i, out, in, path, end, load);
     }
     for (int32_t first = 0, last; first < b->n_edges; first = last + 1) {
-        for (last = first;
-             last + 1 < b->n_edges && b->edge[last + 1].tensor == b->edge[first].tensor && shares(x, first);)
-            last++;
+        last = shares(x, first) ? first + b->edge[first].readers - 1 : first;
         sum += term_of_tensor(x, first, last, out, in, share, path, load);
     }
     sum += slope * (slope > 0 ? x->proven_ns : x->upper_ns);
@@ -236,17 +233,14 @@ static int read_loads(judge *x, yyjson_val *object)
 {
     size_t n;
     int64_t K = x->K;
-    moirai_congestion how = x->b->p->congestion;
+    prove_congestion how = x->b->p->congestion;
     free(x->load);
     x->load = NULL;
-    int rc = prove_list(&x->load, &n, yyjson_obj_get(object, "loads"), 0, INT64_MAX / 4, "loads");
-    if (!rc && n % 4)
-        rc = prove_wrong("loads are not four numbers each");
+    int rc = prove_list(&x->load, &n, prove_get(object, "loads"), INT64_MAX, "loads");
     x->n_loads = (int64_t)(n / 4);
     for (int64_t r = 0; !rc && r < x->n_loads; r++) {
         const int64_t *row = x->load + 4 * r;
-        bool exists = row[0] == 0 || (row[0] <= 2 && how == MOIRAI_CONGESTION_PORT) ||
-                      (row[0] == 3 && how == MOIRAI_CONGESTION_CHANNEL);
+        bool exists = row[0] == 0 || (row[0] <= 2 && how == PROVE_PORT) || (row[0] == 3 && how == PROVE_CHANNEL);
         if (!exists || row[1] >= (row[0] == 3 ? K * K : K))
             rc = prove_wrong("a load of no resource");
         else if (row[2] + row[3] > x->proven_ns)
@@ -263,13 +257,13 @@ static int read_duals(judge *x, yyjson_val *object)
             all = counts + x->n_counted * K, *pair;
     size_t n;
     if (all > MAX_ROWS)
-        return prove_wrong("a static proof of a block that is too large for one");
+        return prove_too_large("a static proof of a block that is too large for one");
     free(x->dual);
-    x->dual = util_alloc((size_t)all, sizeof *x->dual);
-    int rc = prove_list(&pair, &n, yyjson_obj_get(object, "duals"), -MAX_DUAL, MAX_DUAL, "duals");
+    x->dual = prove_alloc((size_t)all, sizeof *x->dual);
+    int rc = prove_list(&pair, &n, prove_get(object, "duals"), INT64_MAX, "duals");
     if (!rc && !x->dual)
         rc = MOIRAI_EFAIL;
-    for (size_t i = 0; !rc && i + 1 < n; i += 2) {
+    for (size_t i = 0; !rc && i < n; i += 2) {
         if (pair[i] < 0 || pair[i] >= all)
             rc = prove_wrong("a multiplier of no row");
         else if (pair[i] >= signs && pair[i] < counts && pair[i + 1] < 0)
@@ -286,7 +280,7 @@ static int read_groups(judge *x, yyjson_val *list)
 {
     size_t g, max, n = yyjson_arr_size(list), cells = (n + 1) * (size_t)x->K;
     yyjson_val *value;
-    int rc = n <= MAX_GROUPS ? 0 : prove_wrong("too many groups");
+    int rc = n <= MAX_GROUPS ? 0 : prove_too_large("too many groups");
     if (rc)
         return rc;
     x->group_of = util_alloc((size_t)x->b->n, sizeof *x->group_of);
@@ -299,15 +293,15 @@ static int read_groups(judge *x, yyjson_val *list)
     if (!x->group_of || !x->size || !x->least || !x->most || !x->low || !x->high || !x->told)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < x->b->n; i++) {
-        x->group_of[i] = MOIRAI_NONE;
+        x->group_of[i] = PROVE_NONE;
         x->told[i] = ~UINT64_C(0);
     }
     yyjson_arr_foreach(list, g, max, value) {
         int32_t *op = NULL;
         size_t m = 0;
-        rc = rc ? rc : prove_list32(&op, &m, value, 0, x->b->n - 1, "a group");
+        rc = rc ? rc : prove_list32(&op, &m, value, x->b->n - 1, "a group");
         for (size_t i = 0; i < m && !rc; i++) {
-            if (x->group_of[op[i]] != MOIRAI_NONE)
+            if (x->group_of[op[i]] != PROVE_NONE)
                 rc = prove_wrong("an operator is counted twice");
             x->group_of[op[i]] = (int32_t)g;
         }
@@ -323,17 +317,14 @@ static int read_groups(judge *x, yyjson_val *list)
 /* The tensor whose receivers are told apart, if there is one: its readers are one more group. */
 static int read_sent(judge *x, yyjson_val *object)
 {
-    yyjson_val *sent = yyjson_obj_get(object, "sent");
-    if (!sent)
+    if (!prove_get(object, "sent"))
         return 0;
-    int32_t output;
-    if (x->b->entry == MOIRAI_NONE || x->b->p->flow != MOIRAI_FLOW_TENSOR ||
-        x->b->p->congestion != MOIRAI_CONGESTION_PORT || !prove_int32(sent, 0, INT32_MAX, &output))
+    if (x->b->entry == PROVE_NONE || x->b->p->by_edge || x->b->p->congestion != PROVE_PORT)
         return prove_wrong("a tensor that is sent to one device after the other, where there is none");
-    x->sent = output;
+    x->sent = (int32_t)prove_number(object, "sent");
     int64_t n = 0;
     for (int32_t e = 0; e < x->b->n_edges; e++)
-        n += prove_is_sent(x, e);
+        n += prove_static_sent(x, e);
     x->size[x->n_groups] = n;
     for (int32_t k = 0; k < x->K; k++)
         x->most[x->n_groups * x->K + k] = n;
@@ -345,12 +336,16 @@ static int read_sent(judge *x, yyjson_val *object)
 static int judge_leaf(int64_t *bound, judge *x, yyjson_val *object)
 {
     *bound = x->upper_ns;
-    if (!prove_static_windows(x))
-        return 0;
-    int rc = read_loads(x, object);
+    bool plans = prove_static_windows(x);
+    int rc = prove_go_on(x->b->p);
+    if (rc || !plans)
+        return rc;
+    if (!prove_get(object, "duals"))
+        return prove_wrong("a case with plans has no multipliers");
+    rc = read_loads(x, object);
     rc = rc ? rc : read_duals(x, object);
     if (!rc && !fits(x))
-        rc = prove_wrong("multipliers are too large");
+        rc = prove_too_large("multipliers are too large");
     if (!rc)
         *bound = verdict(x);
     return rc;
@@ -361,18 +356,16 @@ static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t dept
 /* The two parts of a case: at most `most` operators of a group on a device, or more. */
 static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
 {
-    int32_t g, k;
-    int64_t most, low = 0, high = 0;
-    if (!prove_int32(yyjson_obj_get(object, "group"), 0, x->n_groups - 1, &g) ||
-        !prove_int32(yyjson_obj_get(object, "device"), 0, x->K - 1, &k) ||
-        !prove_int64(yyjson_obj_get(object, "most"), 0, x->b->n, &most))
-        return prove_wrong("group, device or most of a case is missing or out of range");
+    int32_t g = prove_index(object, "group", x->n_groups), k = prove_device(x->b->p, object, "device");
+    int64_t most = prove_number(object, "most"), low = 0, high = 0;
+    if (g < 0 || k < 0)
+        return prove_wrong("group or device of a case is out of range");
     int64_t *least = &x->least[g * x->K + k], *top = &x->most[g * x->K + k], old_least = *least, old_most = *top;
     *top = UTIL_MIN(old_most, most);
-    int rc = judge_case(&low, x, yyjson_obj_get(object, "low"), depth + 1);
+    int rc = judge_case(&low, x, prove_get(object, "low"), depth + 1);
     *top = old_most;
     *least = UTIL_MAX(old_least, most + 1);
-    rc = rc ? rc : judge_case(&high, x, yyjson_obj_get(object, "high"), depth + 1);
+    rc = rc ? rc : judge_case(&high, x, prove_get(object, "high"), depth + 1);
     *least = old_least;
     *bound = UTIL_MIN(low, high);
     return rc;
@@ -381,16 +374,15 @@ static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t dep
 /* An operator is on a device, or elsewhere. */
 static int judge_devices(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
 {
-    int32_t i, k;
+    int32_t i = prove_index(object, "op", x->b->n), k = prove_device(x->b->p, object, "device");
     int64_t there = 0, elsewhere = 0;
-    if (!prove_int32(yyjson_obj_get(object, "op"), 0, x->b->n - 1, &i) ||
-        !prove_int32(yyjson_obj_get(object, "device"), 0, x->K - 1, &k))
-        return prove_wrong("op or device of a case is missing or out of range");
+    if (i < 0 || k < 0)
+        return prove_wrong("op or device of a case is out of range");
     uint64_t old = x->told[i];
     x->told[i] = old & UINT64_C(1) << k;
-    int rc = judge_case(&there, x, yyjson_obj_get(object, "there"), depth + 1);
+    int rc = judge_case(&there, x, prove_get(object, "there"), depth + 1);
     x->told[i] = old & ~(UINT64_C(1) << k);
-    rc = rc ? rc : judge_case(&elsewhere, x, yyjson_obj_get(object, "elsewhere"), depth + 1);
+    rc = rc ? rc : judge_case(&elsewhere, x, prove_get(object, "elsewhere"), depth + 1);
     x->told[i] = old;
     *bound = UTIL_MIN(there, elsewhere);
     return rc;
@@ -418,7 +410,7 @@ static int judge_next(int64_t *bound, judge *x, prove_order *order, int32_t k, y
 
 static int judge_nobody(int64_t *bound, judge *x, prove_order *order, yyjson_val *object, int32_t depth)
 {
-    int64_t old[MOIRAI_MAX_DEVICES], *most = x->most + x->n_groups * x->K;
+    int64_t old[PROVE_MAX_DEVICES], *most = x->most + x->n_groups * x->K;
     bool readers = order == &x->to;
     for (int32_t k = 0; k < x->K && readers; k++) {
         old[k] = most[k];
@@ -439,8 +431,8 @@ static bool may_be_next(const judge *x, const prove_order *order, int32_t k)
     if (k == (to ? x->a : x->z) || is_named(order, k))
         return false;
     for (int32_t e = 0; e < x->b->n_edges && !may; e++)
-        may = to ? prove_is_sent(x, e) && prove_may_ever(x, x->b->edge[e].to, k)
-                 : prove_is_result(x, e) && prove_may_ever(x, x->b->edge[e].from, k);
+        may = to ? prove_static_sent(x, e) && (prove_allowed(x->b, x->b->edge[e].to, x->a, x->z) >> k & 1)
+                 : prove_static_result(x, e) && (prove_allowed(x->b, x->b->edge[e].from, x->a, x->z) >> k & 1);
     return may;
 }
 
@@ -460,12 +452,12 @@ static bool all_listed(const judge *x, const prove_order *order, const int32_t *
 static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val *list, yyjson_val *object,
                        int32_t depth)
 {
-    yyjson_val *next = yyjson_obj_get(object, "next");
+    yyjson_val *next = prove_get(object, "next");
     int32_t *device = NULL;
     size_t n = 0;
     int64_t part = 0;
-    bool known = order == &x->to ? x->sent != MOIRAI_NONE : x->return_ns > 0;
-    int rc = prove_list32(&device, &n, list, 0, x->K - 1, "devices of a case");
+    bool known = order == &x->to ? x->sent != PROVE_NONE : x->return_ns > 0;
+    int rc = prove_list32(&device, &n, list, x->K - 1, "devices of a case");
     if (!rc && (!known || order->closed || yyjson_arr_size(next) != n || !all_listed(x, order, device, n)))
         rc = prove_wrong("devices of a case leave some out");
     *bound = x->upper_ns;
@@ -475,7 +467,7 @@ static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val 
         rc = rc ? rc : judge_next(&part, x, order, device[i], yyjson_arr_get(next, i), depth);
         *bound = UTIL_MIN(*bound, part);
     }
-    rc = rc ? rc : judge_nobody(&part, x, order, yyjson_obj_get(object, "nobody"), depth);
+    rc = rc ? rc : judge_nobody(&part, x, order, prove_get(object, "nobody"), depth);
     *bound = UTIL_MIN(*bound, part);
     free(device);
     return rc;
@@ -483,49 +475,45 @@ static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val 
 
 static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
 {
-    if (!yyjson_is_obj(object) || depth > MAX_DEPTH)
-        return prove_wrong("a case is missing, or divided too often");
-    yyjson_val *receivers = yyjson_obj_get(object, "receivers"), *returns = yyjson_obj_get(object, "returns");
+    if (depth > MAX_DEPTH)
+        return prove_too_large("a case is divided too often");
+    yyjson_val *receivers = prove_get(object, "receivers"), *returns = prove_get(object, "returns");
     if (receivers || returns)
         return judge_order(bound, x, receivers ? &x->to : &x->back, receivers ? receivers : returns, object, depth);
-    if (yyjson_obj_get(object, "there"))
+    if (prove_get(object, "there"))
         return judge_devices(bound, x, object, depth);
-    return yyjson_obj_get(object, "low") ? judge_parts(bound, x, object, depth) : judge_leaf(bound, x, object);
+    return prove_get(object, "low") ? judge_parts(bound, x, object, depth) : judge_leaf(bound, x, object);
 }
 
 /* What counts as a result, if anything does. */
 static int read_returns(judge *x, yyjson_val *object)
 {
-    yyjson_val *returns = yyjson_obj_get(object, "return_ns");
-    if (!returns)
+    if (!prove_get(object, "return_ns"))
         return 0;
-    if (x->b->exit == MOIRAI_NONE || x->b->p->congestion != MOIRAI_CONGESTION_PORT ||
-        !prove_int64(returns, 1, INT64_MAX / 4, &x->return_ns))
+    if (x->b->exit == PROVE_NONE || x->b->p->congestion != PROVE_PORT)
         return prove_wrong("results that are sent to one device one after the other, where there are none");
+    x->return_ns = prove_number(object, "return_ns");
     return prove_find_results(x);
 }
 
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
-    judge x = {.b = b, .K = b->p->n_devices, .a = a, .z = z, .proven_ns = *ns, .sent = MOIRAI_NONE};
-    yyjson_val *groups = yyjson_obj_get(object, "groups");
+    judge x = {.b = b, .K = b->p->K, .a = a, .z = z, .proven_ns = *ns, .sent = PROVE_NONE};
     size_t cells = (size_t)b->n * (size_t)x.K;
     int64_t bound = 0;
-    int rc = prove_int64(yyjson_obj_get(object, "upper_ns"), 0, INT64_MAX / 4, &x.upper_ns)
-                 ? 0
-                 : prove_wrong("upper_ns of a static proof");
-    x.head = util_alloc(cells, sizeof *x.head);
-    x.tail = util_alloc(cells, sizeof *x.tail);
+    x.upper_ns = prove_number(object, "upper_ns");
+    x.head = prove_alloc(cells, sizeof *x.head);
+    x.tail = prove_alloc(cells, sizeof *x.tail);
     x.mask = util_alloc((size_t)b->n, sizeof *x.mask);
-    if (!rc && (!x.head || !x.tail || !x.mask))
-        rc = MOIRAI_EFAIL;
-    if (!rc && groups)
-        rc = read_groups(&x, groups);
-    if (!rc && groups)
-        rc = read_sent(&x, object);
-    if (!rc && groups)
-        rc = read_returns(&x, object);
-    rc = rc ? rc : judge_case(&bound, &x, groups ? yyjson_obj_get(object, "cases") : object, 0);
+    int rc = x.head && x.tail && x.mask ? 0 : MOIRAI_EFAIL;
+    rc = rc ? rc : read_groups(&x, prove_get(object, "groups"));
+    if (prove_get(object, "cases")) {
+        rc = rc ? rc : read_sent(&x, object);
+        rc = rc ? rc : read_returns(&x, object);
+        rc = rc ? rc : judge_case(&bound, &x, prove_get(object, "cases"), 0);
+    } else {
+        rc = rc ? rc : judge_leaf(&bound, &x, object);
+    }
     if (!rc)
         *ns = UTIL_MAX(*ns, bound);
     void *all[] = {x.head,  x.tail, x.mask, x.dual, x.load, x.group_of, x.size,

@@ -10,7 +10,7 @@
 /* Devices in an order: these first; nobody else if it is closed. */
 typedef struct prove_order {
     bool closed;
-    int32_t n, device[MOIRAI_MAX_DEVICES];
+    int32_t n, device[PROVE_MAX_DEVICES];
 } prove_order;
 
 typedef struct prove_judge {
@@ -19,13 +19,13 @@ typedef struct prove_judge {
     int64_t proven_ns, upper_ns;
     int64_t *dual;               /* out, in, share, path, end, load */
     int64_t n_loads, *load;      /* kind, which, head, tail */
-    int32_t n_groups, *group_of; /* per operator: the group in which it is counted, or MOIRAI_NONE */
+    int32_t n_groups, *group_of; /* per operator: the group in which it is counted, or PROVE_NONE */
     int32_t n_counted;           /* groups, and the readers of `sent` */
     int64_t *size;               /* per group */
-    int32_t sent;                /* output of the entry whose receivers are told apart; MOIRAI_NONE: none */
+    int32_t sent;                /* output of the entry whose receivers are told apart; PROVE_NONE: none */
     int64_t return_ns; /* what takes as long from everywhere to the exit's device is a result; 0: nothing is */
     bool *result;      /* per edge: its tensor is one; NULL: none is */
-    int64_t shortest[MOIRAI_MAX_DEVICES]; /* the shortest result's time from each device */
+    int64_t shortest[PROVE_MAX_DEVICES]; /* the shortest result's time from each device */
     /* the case at hand, as it is told */
     prove_order to, back;
     uint64_t *told;        /* per operator: devices */
@@ -36,20 +36,18 @@ typedef struct prove_judge {
     int64_t *head, *tail; /* [local * K + device] */
 } prove_judge;
 
-bool prove_is_sent(const prove_judge *x, int32_t e);
-int64_t prove_op_time(const prove_judge *x, int32_t i, int32_t k);
-int64_t prove_edge_time(const prove_judge *x, int32_t e, int32_t k, int32_t l);
-/* Whether an operator may be on k in any case. */
-bool prove_may_ever(const prove_judge *x, int32_t i, int32_t k);
+/* Whether edge e carries the tensor whose receivers are told apart. */
+bool prove_static_sent(const prove_judge *x, int32_t e);
 /* Whether edge e carries a result, if it goes to the exit's device from elsewhere. */
-static inline bool prove_is_result(const prove_judge *x, int32_t e)
+static inline bool prove_static_result(const prove_judge *x, int32_t e)
 {
     return x->result && x->result[e];
 }
 /* Which edges do, by return_ns. */
 int prove_find_results(prove_judge *x);
 
-/* Devices, heads, tails and numbers of the case at hand; false: it has no plans of at most upper_ns. */
+/* Devices, heads, tails and numbers of the case at hand; false: it has no plans of at most upper_ns. What it says counts
+ * only while there is time (prove_go_on). */
 bool prove_static_windows(prove_judge *x);
 static inline bool prove_may(const prove_judge *x, int32_t i, int32_t k)
 {

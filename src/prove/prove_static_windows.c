@@ -19,28 +19,9 @@
 
 #include "util/util.h"
 
-bool prove_is_sent(const prove_judge *x, int32_t e)
+bool prove_static_sent(const prove_judge *x, int32_t e)
 {
-    return x->sent != MOIRAI_NONE && x->b->edge[e].from == x->b->entry && x->b->edge[e].output == x->sent;
-}
-
-int64_t prove_op_time(const prove_judge *x, int32_t i, int32_t k)
-{
-    return i == x->b->entry || i == x->b->exit ? 0 : moirai_op_ns(x->b->p, x->b->op[i], k);
-}
-
-int64_t prove_edge_time(const prove_judge *x, int32_t e, int32_t k, int32_t l)
-{
-    return moirai_transfer_ns(x->b->p, x->b->edge[e].tensor, k, l);
-}
-
-bool prove_may_ever(const prove_judge *x, int32_t i, int32_t k)
-{
-    if (i == x->b->entry)
-        return k == x->a;
-    if (i == x->b->exit)
-        return k == x->z;
-    return x->b->p->op_devices[x->b->op[i]] >> k & 1;
+    return x->sent != PROVE_NONE && prove_is_sent(x->b, e, x->sent);
 }
 
 int prove_find_results(prove_judge *x)
@@ -53,9 +34,9 @@ int prove_find_results(prove_judge *x)
     for (int32_t e = 0; e < x->b->n_edges; e++) {
         x->result[e] = true;
         for (int32_t k = 0; k < x->K && x->result[e]; k++)
-            x->result[e] = k == x->z || prove_edge_time(x, e, k, x->z) >= x->return_ns;
+            x->result[e] = k == x->z || prove_edge_ns(x->b, e, k, x->z) >= x->return_ns;
         for (int32_t k = 0; k < x->K && x->result[e]; k++)
-            x->shortest[k] = UTIL_MIN(x->shortest[k], prove_edge_time(x, e, k, x->z));
+            x->shortest[k] = UTIL_MIN(x->shortest[k], prove_edge_ns(x->b, e, k, x->z));
     }
     return 0;
 }
@@ -74,9 +55,9 @@ static int32_t place_of(const prove_order *order, int32_t k)
 static int64_t received_ns(const prove_judge *x, int32_t e, int32_t k)
 {
     int32_t at = place_of(&x->to, k);
-    int64_t ns = k == x->a || at < x->to.n ? 0 : prove_edge_time(x, e, x->a, k);
+    int64_t ns = k == x->a || at < x->to.n ? 0 : prove_edge_ns(x->b, e, x->a, k);
     for (int32_t i = 0; i < x->to.n && i <= at && k != x->a; i++)
-        ns += prove_edge_time(x, e, x->a, x->to.device[i]);
+        ns += prove_edge_ns(x->b, e, x->a, x->to.device[i]);
     return ns;
 }
 
@@ -92,40 +73,38 @@ static int64_t returned_ns(const prove_judge *x, int32_t k)
 static bool may_go(const prove_judge *x, int32_t e, int32_t k, int32_t l)
 {
     bool returns = k != l && l == x->z && x->back.closed && place_of(&x->back, k) == x->back.n;
-    return !returns || !prove_is_result(x, e);
+    return !returns || !prove_static_result(x, e);
 }
 
 /* From the finish of the producer of e on k to the end, its reader being on l. */
 static int64_t after_ns(const prove_judge *x, int32_t e, int32_t k, int32_t l)
 {
     int32_t j = x->b->edge[e].to;
-    int64_t after = prove_op_time(x, j, l) + x->tail[j * x->K + l];
-    if (k != l && l == x->z && x->back.n > 0 && prove_is_result(x, e))
+    int64_t after = prove_op_ns(x->b, j, l) + x->tail[j * x->K + l];
+    if (k != l && l == x->z && x->back.n > 0 && prove_static_result(x, e))
         after = UTIL_MAX(after, returned_ns(x, k));
-    return after + prove_edge_time(x, e, k, l);
+    return after + prove_edge_ns(x->b, e, k, l);
 }
 
 /* ---- heads and tails ---- */
 
-/* Local numbers are topological: heads from the first operator on, tails from the last. */
+/* Edges come by producer, and producers before their readers: heads from the first edge on, tails from the last. */
 static void find_heads(prove_judge *x)
 {
     const prove_block *b = x->b;
     int32_t K = x->K;
     memset(x->head, 0, (size_t)b->n * (size_t)K * sizeof *x->head);
-    for (int32_t j = 0; j < b->n; j++)
-        for (int32_t e = 0; e < b->n_edges; e++)
-            for (int32_t l = 0; l < K && b->edge[e].to == j; l++) {
-                int32_t i = b->edge[e].from;
-                int64_t least = PROVE_NEVER;
-                for (int32_t k = 0; k < K; k++)
-                    if (prove_may(x, i, k) && may_go(x, e, k, l))
-                        least =
-                            UTIL_MIN(least, x->head[i * K + k] + prove_op_time(x, i, k) + prove_edge_time(x, e, k, l));
-                if (prove_is_sent(x, e))
-                    least = UTIL_MAX(least, received_ns(x, e, l));
-                x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);
-            }
+    for (int32_t e = 0; e < b->n_edges; e++)
+        for (int32_t l = 0; l < K; l++) {
+            int32_t i = b->edge[e].from, j = b->edge[e].to;
+            int64_t least = PROVE_NEVER;
+            for (int32_t k = 0; k < K; k++)
+                if (prove_may(x, i, k) && may_go(x, e, k, l))
+                    least = UTIL_MIN(least, x->head[i * K + k] + prove_op_ns(b, i, k) + prove_edge_ns(b, e, k, l));
+            if (prove_static_sent(x, e))
+                least = UTIL_MAX(least, received_ns(x, e, l));
+            x->head[j * K + l] = UTIL_MAX(x->head[j * K + l], least);
+        }
 }
 
 static void find_tails(prove_judge *x)
@@ -151,21 +130,17 @@ static void begin(prove_judge *x)
     for (int32_t i = 0; i < x->b->n; i++) {
         bool reads = false;
         for (int32_t e = 0; e < x->b->n_edges; e++)
-            reads |= x->b->edge[e].to == i && prove_is_sent(x, e);
-        x->mask[i] = x->told ? x->told[i] : ~UINT64_C(0);
+            reads |= x->b->edge[e].to == i && prove_static_sent(x, e);
+        x->mask[i] = x->told[i] & prove_allowed(x->b, i, x->a, x->z);
         for (int32_t k = 0; k < x->K; k++) {
             bool out = reads && x->to.closed && k != x->a && place_of(&x->to, k) == x->to.n;
-            if (out || !prove_may_ever(x, i, k))
+            if (out)
                 x->mask[i] &= ~(UINT64_C(1) << k);
         }
-        if (x->K < 64)
-            x->mask[i] &= (UINT64_C(1) << x->K) - 1;
     }
     size_t cells = (size_t)x->n_counted * (size_t)x->K * sizeof *x->low;
-    if (cells > 0) {
-        memcpy(x->low, x->least, cells);
-        memcpy(x->high, x->most, cells);
-    }
+    memcpy(x->low, x->least, cells);
+    memcpy(x->high, x->most, cells);
 }
 
 static bool drop_devices(prove_judge *x)
@@ -174,7 +149,7 @@ static bool drop_devices(prove_judge *x)
     for (int32_t i = 0; i < x->b->n; i++)
         for (int32_t k = 0; k < x->K; k++)
             if (prove_may(x, i, k) &&
-                x->head[i * x->K + k] + prove_op_time(x, i, k) + x->tail[i * x->K + k] > x->upper_ns) {
+                x->head[i * x->K + k] + prove_op_ns(x->b, i, k) + x->tail[i * x->K + k] > x->upper_ns) {
                 x->mask[i] &= ~(UINT64_C(1) << k);
                 any = true;
             }
@@ -255,7 +230,7 @@ static bool has_ways(const prove_judge *x)
 bool prove_static_windows(prove_judge *x)
 {
     begin(x);
-    for (bool again = true; again;) {
+    for (bool again = true; again && !prove_go_on(x->b->p);) {
         again = narrow(x);
         if (!has_devices(x) || !adds_up(x))
             return false;
@@ -270,5 +245,5 @@ bool prove_may_cross(const prove_judge *x, int32_t e, int32_t k, int32_t l)
 {
     int32_t i = x->b->edge[e].from;
     return prove_may(x, i, k) && prove_may(x, x->b->edge[e].to, l) && may_go(x, e, k, l) &&
-           x->head[i * x->K + k] + prove_op_time(x, i, k) + after_ns(x, e, k, l) <= x->upper_ns;
+           x->head[i * x->K + k] + prove_op_ns(x->b, i, k) + after_ns(x, e, k, l) <= x->upper_ns;
 }

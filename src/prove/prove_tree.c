@@ -51,13 +51,13 @@ static void list_edges(prove_search *x)
 int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z, int64_t length_ns)
 {
     size_t n = (size_t)b->n, E = (size_t)b->n_edges;
-    *x = (prove_search){.b = b, .n = b->n, .K = b->p->n_devices, .a = a, .z = z, .length = length_ns};
-    x->by_edge = b->p->flow == MOIRAI_FLOW_EDGE;
+    *x = (prove_search){.b = b, .n = b->n, .K = b->p->K, .a = a, .z = z, .length = length_ns};
+    x->by_edge = b->p->by_edge;
     if ((int64_t)b->n_edges * x->K > INT32_MAX / 4)
-        return prove_wrong("a search of a block with too many edges");
+        return prove_too_large("a search of a block with too many edges");
     x->n_transfers = b->n_edges * (x->by_edge ? 1 : x->K); /* tensors are no more than edges */
     size_t transfers = (size_t)x->n_transfers;
-#define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
+#define TAKE(to, count) ((to) = prove_alloc((count), sizeof *(to))) != NULL
     bool made = TAKE(x->in_off, n + 1) && TAKE(x->in_edge, E) && TAKE(x->out_off, n + 1) && TAKE(x->line, E) &&
                 TAKE(x->sure, transfers) && TAKE(x->least, transfers) && TAKE(x->from, transfers) &&
                 TAKE(x->to, transfers) && TAKE(x->job, n + transfers + 1) && TAKE(x->trial, n + transfers + 1) &&
@@ -88,7 +88,7 @@ bool prove_known_new(prove_known *s, const prove_search *x)
     s->out_head = s->tail + cells;
     s->out_tail = s->out_head + transfers;
     for (int32_t i = 0; i < x->n; i++)
-        s->may[i] = prove_search_allowed(x, i);
+        s->may[i] = prove_allowed(x->b, i, x->a, x->z);
     return true;
 }
 
@@ -123,11 +123,11 @@ static int walk(walker *w, size_t depth, bool dead);
 static int by_device(walker *w, size_t depth, bool dead, int32_t i)
 {
     int rc = 0;
-    for (uint64_t m = prove_search_allowed(&w->x, i); m != 0 && !rc; m &= m - 1) {
+    for (uint64_t m = prove_allowed(w->x.b, i, w->x.a, w->x.z); m != 0 && !rc; m &= m - 1) {
         bool skip = dead || !(w->node[depth].may[i] & m & -m);
         prove_known *s = skip ? NULL : push(w, depth + 1);
         if (!skip && !s)
-            return prove_wrong("a search is too deep");
+            return prove_too_large("a search is too deep");
         if (s)
             s->may[i] = m & -m;
         rc = walk(w, depth + 1, skip);
@@ -155,7 +155,7 @@ static int by_order(walker *w, size_t depth, bool dead, int32_t u, int32_t v)
     for (int32_t side = 0; side < 2 && !rc; side++) {
         prove_known *s = dead ? NULL : push(w, depth + 1);
         if (!dead && !s)
-            return prove_wrong("a search is too deep");
+            return prove_too_large("a search is too deep");
         if (s) {
             w->x.arc[s->n_arcs][0] = side ? v : u;
             w->x.arc[s->n_arcs++][1] = side ? u : v;
@@ -168,13 +168,18 @@ static int by_order(walker *w, size_t depth, bool dead, int32_t u, int32_t v)
 static int walk(walker *w, size_t depth, bool dead)
 {
     size_t need = w->at < w->n_tree && w->tree[w->at] == ORDER ? 3 : 1;
-    if (w->n_tree - w->at < need || depth > PROVE_SEARCH_DEPTH)
-        return prove_wrong("a search ends before its time, or is too deep");
+    if (depth > PROVE_SEARCH_DEPTH)
+        return prove_too_large("a search is too deep");
+    if (w->n_tree - w->at < need)
+        return prove_wrong("a search ends before its time");
     const int32_t *number = &w->tree[w->at];
     w->at += need;
     if (!dead) {
         w->visited++;
         dead = prove_search_closes(&w->x, &w->node[depth]);
+        int rc = prove_go_on(w->x.b->p);
+        if (rc)
+            return rc;
     }
     if (*number == CLOSED)
         return dead ? 0 : prove_wrong("a search leaves a case open");
@@ -198,10 +203,8 @@ static int judge(walker *w)
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
     walker w = {.n_nodes = 0};
-    int64_t length;
-    if (!prove_int64(yyjson_obj_get(object, "length_ns"), 0, INT64_MAX / 8, &length))
-        return prove_wrong("length_ns of a search is missing or out of range");
-    int rc = prove_list32(&w.tree, &w.n_tree, yyjson_obj_get(object, "tree"), ORDER, INT32_MAX, "the tree of a search");
+    int64_t length = prove_number(object, "length_ns");
+    int rc = prove_list32(&w.tree, &w.n_tree, prove_get(object, "tree"), INT32_MAX, "the tree of a search");
     rc = rc ? rc : prove_search_new(&w.x, b, a, z, length);
     rc = rc ? rc : judge(&w);
     *nodes += w.visited;

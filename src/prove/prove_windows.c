@@ -19,16 +19,15 @@
 #include "util/util.h"
 
 #define NEVER INT64_MAX
-#define MAX_TIME (INT64_C(1) << 61)
 #define MAX_INTERVALS 65536
 
 typedef struct interval {
-    int32_t entry, exit; /* MOIRAI_NONE: the beginning, the end */
+    int32_t entry, exit; /* PROVE_NONE: the beginning, the end */
     int64_t *ns;         /* [k * K + l] */
 } interval;
 
 typedef struct court {
-    const moirai_problem *p;
+    const prove_problem *p;
     moirai_proof *proof;
     int32_t K;
     interval *list;
@@ -38,27 +37,26 @@ typedef struct court {
 
 /* ---- one interval ---- */
 
-/* Operators that follow `entry`, and those of them that precede `exit`; the two themselves as well. False: `exit` does
- * not follow. */
-static bool find_between(const moirai_problem *p, int32_t entry, int32_t exit, bool *in, bool *before)
+/* How many operators follow `entry` and precede `exit`, the two included, and in[i]: i does. 0: `exit` does not follow.
+ */
+static int32_t find_between(const prove_problem *p, int32_t entry, int32_t exit, bool *in, bool *before)
 {
-    for (int32_t z = 0; z < p->n_ops; z++) {
-        int32_t i = p->topo[z];
-        in[i] = entry == MOIRAI_NONE || i == entry;
-        for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1] && !in[i]; j++)
-            in[i] = in[p->tensor_producer[p->op_in[j]]];
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->n; i++) {
+        in[i] = entry == PROVE_NONE || i == entry;
+        before[i] = exit == PROVE_NONE || i == exit;
     }
-    for (int32_t z = p->n_ops - 1; z >= 0; z--) {
-        int32_t i = p->topo[z];
-        before[i] = exit == MOIRAI_NONE || i == exit;
-        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1] && !before[i]; o++)
-            for (int32_t e = p->tensor_edge_off[p->op_out[o]]; e < p->tensor_edge_off[p->op_out[o] + 1]; e++)
-                before[i] |= before[p->edge_reader[e]];
-    }
-    bool follows = entry == MOIRAI_NONE || exit == MOIRAI_NONE || (entry != exit && in[exit]);
-    for (int32_t i = 0; i < p->n_ops; i++)
+    for (int32_t e = 0; e < p->n_edges; e++)
+        in[p->edge[e].to] |= in[p->edge[e].from];
+    for (int32_t e = p->n_edges - 1; e >= 0; e--)
+        before[p->edge[e].from] |= before[p->edge[e].to];
+    if (entry != PROVE_NONE && exit != PROVE_NONE && (entry == exit || !in[exit]))
+        return 0;
+    for (int32_t i = 0; i < p->n; i++) {
         in[i] = in[i] && before[i];
-    return follows;
+        n += in[i];
+    }
+    return n;
 }
 
 /* What is claimed of the interval counts, where it is proven: prices of a pool are prices of given windows. */
@@ -66,7 +64,7 @@ static int take_claims(court *x, interval *v, yyjson_val *list)
 {
     int64_t *claim;
     size_t n;
-    int rc = prove_list(&claim, &n, list, 0, INT64_MAX, "ns of an interval");
+    int rc = prove_list(&claim, &n, list, INT64_MAX, "ns of an interval");
     if (!rc && n != (size_t)x->K * (size_t)x->K)
         rc = prove_wrong("ns has not one number per pair of devices");
     for (size_t i = 0; i < n && !rc; i++) {
@@ -79,170 +77,149 @@ static int take_claims(court *x, interval *v, yyjson_val *list)
     return rc;
 }
 
-/* What is proven of the interval, in the problem of its operators alone. */
-static int judge_interval(court *x, interval *v, const moirai_problem *q, const int32_t *number, yyjson_val *object)
+static int read_end(const court *x, int32_t *out, yyjson_val *object, const char *key)
 {
-    prove_cuts cuts = {0};
-    prove_block b = {0};
-    int32_t cut[2], n = 0;
-    if (v->entry != MOIRAI_NONE)
-        cut[n++] = number[v->entry];
-    if (v->exit != MOIRAI_NONE)
-        cut[n++] = number[v->exit];
-    int rc = prove_cuts_new(&cuts, q, n, cut);
-    rc = rc ? rc : prove_block_new(&b, q, &cuts, v->entry != MOIRAI_NONE);
-    rc = rc ? rc : prove_class(v->ns, x->proof, &b, object);
-    rc = rc || !yyjson_obj_get(object, "ns") ? rc : take_claims(x, v, yyjson_obj_get(object, "ns"));
-    prove_block_free(&b);
-    prove_cuts_free(&cuts);
-    return rc;
+    *out = PROVE_NONE;
+    if (!prove_get(object, key))
+        return 0;
+    int32_t number = prove_index(object, key, x->p->n);
+    if (number < 0)
+        return prove_wrong("entry or exit is no operator");
+    *out = x->p->place[number];
+    return 0;
 }
 
-static int read_interval(court *x, interval *v, bool *in, int32_t *number, yyjson_val *object)
+/* What is proven of the interval, as a block of the operators between its ends. */
+static int read_interval(court *x, interval *v, bool *in, int32_t *op, yyjson_val *object)
 {
-    const moirai_problem *p = x->p;
-    yyjson_val *entry = yyjson_obj_get(object, "entry"), *exit = yyjson_obj_get(object, "exit");
-    *v = (interval){MOIRAI_NONE, MOIRAI_NONE, util_alloc((size_t)x->K * (size_t)x->K, sizeof *v->ns)};
-    if (!v->ns)
-        return MOIRAI_EFAIL;
-    if (!yyjson_is_obj(object) || (entry && !prove_int32(entry, 0, p->n_ops - 1, &v->entry)) ||
-        (exit && !prove_int32(exit, 0, p->n_ops - 1, &v->exit)))
-        return prove_wrong("entry or exit is no operator");
-    bool *gone = in + p->n_ops;
-    if (!find_between(p, v->entry, v->exit, in, gone))
+    const prove_problem *p = x->p;
+    prove_block b = {0};
+    int rc = read_end(x, &v->entry, object, "entry");
+    rc = rc ? rc : read_end(x, &v->exit, object, "exit");
+    v->ns = prove_alloc((size_t)x->K * (size_t)x->K, sizeof *v->ns);
+    if (rc || !v->ns)
+        return rc ? rc : MOIRAI_EFAIL;
+    int32_t n = find_between(p, v->entry, v->exit, in, in + p->n), used = 0;
+    if (!n)
         return prove_wrong("its exit does not follow its entry");
-    int32_t left = 0;
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        number[i] = left;
-        gone[i] = !in[i];
-        left += in[i];
-    }
-    if (left == p->n_ops)
-        return judge_interval(x, v, p, number, object);
-    moirai_problem *q;
-    int rc = moirai_problem_without(&q, p, gone);
-    if (rc)
-        return rc;
-    rc = judge_interval(x, v, q, number, object);
-    moirai_problem_free(q);
+    for (int32_t i = 0; i < p->n; i++)
+        if (in[i])
+            op[used++] = i;
+    rc = prove_block_new(&b, p, n, op, v->entry != PROVE_NONE, v->exit != PROVE_NONE);
+    rc = rc ? rc : prove_class(v->ns, x->proof, &b, object);
+    rc = rc || !prove_get(object, "ns") ? rc : take_claims(x, v, prove_get(object, "ns"));
+    prove_block_free(&b);
     return rc;
 }
 
 static int read_intervals(court *x, yyjson_val *list)
 {
-    size_t n = (size_t)x->p->n_ops, i, max;
+    size_t n = (size_t)x->p->n, i, max;
     bool *in = util_alloc(2 * n, sizeof *in);
-    int32_t *number = util_alloc(n, sizeof *number);
+    int32_t *op = util_alloc(n, sizeof *op);
     yyjson_val *value;
-    int rc = yyjson_arr_size(list) <= MAX_INTERVALS ? 0 : prove_wrong("windows have too many intervals");
+    int rc = yyjson_arr_size(list) <= MAX_INTERVALS ? 0 : prove_too_large("windows have too many intervals");
     x->list = rc ? NULL : util_alloc(yyjson_arr_size(list), sizeof *x->list);
-    if (!rc && (!in || !number || !x->list))
+    if (!rc && (!in || !op || !x->list))
         rc = MOIRAI_EFAIL;
     yyjson_arr_foreach(list, i, max, value) {
+        rc = rc ? rc : prove_go_on(x->p);
         if (rc)
             break;
-        rc = read_interval(x, &x->list[x->n++], in, number, value);
+        rc = read_interval(x, &x->list[x->n++], in, op, value);
         rc = rc ? moirai_error_prefix(rc, "interval %zu", i) : 0;
     }
     x->proof->intervals = (int64_t)x->n;
     free(in);
-    free(number);
+    free(op);
     return rc;
 }
 
 /* ---- heads, tails, arcs ---- */
 
-/* The start of the interval's exit on l. */
-static int64_t start_after(const court *x, const interval *v, int32_t l)
+static bool may(const court *x, int32_t i, int32_t k)
 {
-    int64_t least = NEVER;
-    if (v->entry == MOIRAI_NONE)
-        return v->ns[l];
-    for (int32_t k = 0; k < x->K; k++)
-        if (x->p->op_devices[v->entry] >> k & 1)
-            least = UTIL_MIN(least, x->view.head[(int64_t)v->entry * x->K + k] + moirai_op_ns(x->p, v->entry, k) +
-                                        v->ns[k * x->K + l]);
-    return least;
+    return x->p->may[i] >> k & 1;
 }
 
-/* What follows the finish of the interval's entry on k. */
-static int64_t rest_before(const court *x, const interval *v, int32_t k)
+static int64_t time_of(const court *x, int32_t i, int32_t k)
 {
-    int64_t least = NEVER;
-    if (v->exit == MOIRAI_NONE)
-        return v->ns[k * x->K];
-    for (int32_t l = 0; l < x->K; l++)
-        if (x->p->op_devices[v->exit] >> l & 1)
-            least = UTIL_MIN(least, v->ns[k * x->K + l] + moirai_op_ns(x->p, v->exit, l) +
-                                        x->view.tail[(int64_t)v->exit * x->K + l]);
-    return least;
+    return x->p->time[(int64_t)i * x->K + k];
 }
 
-static int64_t edge_head(const court *x, int32_t t, int32_t l)
+/* The start of a reader on l, or of an interval's exit, behind i: after[k * K + l] from its finish on k. */
+static int64_t start_after(const court *x, int32_t i, const int64_t *after, int32_t l)
 {
-    int32_t j = x->p->tensor_producer[t];
     int64_t least = NEVER;
     for (int32_t k = 0; k < x->K; k++)
-        if (x->p->op_devices[j] >> k & 1)
-            least = UTIL_MIN(least, x->view.head[(int64_t)j * x->K + k] + moirai_op_ns(x->p, j, k) +
-                                        moirai_transfer_ns(x->p, t, k, l));
+        if (may(x, i, k))
+            least = UTIL_MIN(least, x->view.head[(int64_t)i * x->K + k] + time_of(x, i, k) + after[k * x->K + l]);
     return least;
 }
 
-static int64_t edge_tail(const court *x, int32_t t, int32_t reader, int32_t k)
+/* What follows the finish of a producer on k, or of an interval's entry, before i and what follows that. */
+static int64_t rest_before(const court *x, int32_t i, const int64_t *before, int32_t k)
 {
     int64_t least = NEVER;
     for (int32_t l = 0; l < x->K; l++)
-        if (x->p->op_devices[reader] >> l & 1)
-            least = UTIL_MIN(least, moirai_transfer_ns(x->p, t, k, l) + moirai_op_ns(x->p, reader, l) +
-                                        x->view.tail[(int64_t)reader * x->K + l]);
+        if (may(x, i, l))
+            least = UTIL_MIN(least, before[k * x->K + l] + time_of(x, i, l) + x->view.tail[(int64_t)i * x->K + l]);
     return least;
 }
 
-static void find_head(court *x, int32_t i, int32_t l)
+static int64_t raise(int64_t *value, int64_t to)
 {
-    const moirai_problem *p = x->p;
-    int64_t *head = &x->view.head[(int64_t)i * x->K + l];
-    for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++)
-        *head = UTIL_MAX(*head, edge_head(x, p->op_in[j], l));
+    return *value = UTIL_MAX(*value, to);
+}
+
+/* Heads of i are known: what reads it, or is the exit of an interval that begins there, is later. */
+static void push_heads(court *x, int32_t i, int32_t l)
+{
+    const prove_problem *p = x->p;
+    for (int32_t e = p->off[i]; e < p->off[i + 1]; e++)
+        raise(&x->view.head[(int64_t)p->edge[e].to * x->K + l], start_after(x, i, p->edge[e].ns, l));
     for (size_t v = 0; v < x->n; v++)
-        if (x->list[v].exit == i)
-            *head = UTIL_MAX(*head, start_after(x, &x->list[v], l));
+        if (x->list[v].entry == i && x->list[v].exit != PROVE_NONE)
+            raise(&x->view.head[(int64_t)x->list[v].exit * x->K + l], start_after(x, i, x->list[v].ns, l));
 }
 
-static void find_tail(court *x, int32_t i, int32_t k)
+static void pull_tails(court *x, int32_t i, int32_t k)
 {
-    const moirai_problem *p = x->p;
+    const prove_problem *p = x->p;
     int64_t *tail = &x->view.tail[(int64_t)i * x->K + k];
-    for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++)
-        for (int32_t t = p->op_out[o], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-            *tail = UTIL_MAX(*tail, edge_tail(x, t, p->edge_reader[e], k));
+    for (int32_t e = p->off[i]; e < p->off[i + 1]; e++)
+        raise(tail, rest_before(x, p->edge[e].to, p->edge[e].ns, k));
     for (size_t v = 0; v < x->n; v++)
-        if (x->list[v].entry == i)
-            *tail = UTIL_MAX(*tail, rest_before(x, &x->list[v], k));
+        if (x->list[v].entry == i && x->list[v].exit != PROVE_NONE)
+            raise(tail, rest_before(x, x->list[v].exit, x->list[v].ns, k));
 }
 
-/* False: times grow beyond what can be added up. */
-static bool find_windows(court *x)
+static int find_windows(court *x)
 {
-    const moirai_problem *p = x->p;
-    for (int32_t z = 0; z < p->n_ops; z++)
-        for (int32_t i = p->topo[z], l = 0; l < x->K; l++) {
-            if (!(p->op_devices[i] >> l & 1))
-                continue;
-            find_head(x, i, l);
-            if (x->view.head[(int64_t)i * x->K + l] > MAX_TIME)
-                return false;
+    int rc = 0;
+    int64_t most = 0;
+    for (size_t v = 0; v < x->n; v++) /* those from the beginning and to the end */
+        for (int32_t k = 0; k < x->K; k++) {
+            if (x->list[v].entry == PROVE_NONE && x->list[v].exit != PROVE_NONE)
+                raise(&x->view.head[(int64_t)x->list[v].exit * x->K + k], x->list[v].ns[k]);
+            if (x->list[v].entry != PROVE_NONE && x->list[v].exit == PROVE_NONE)
+                raise(&x->view.tail[(int64_t)x->list[v].entry * x->K + k], x->list[v].ns[k * x->K]);
         }
-    for (int32_t z = p->n_ops - 1; z >= 0; z--)
-        for (int32_t i = p->topo[z], k = 0; k < x->K; k++) {
-            if (!(p->op_devices[i] >> k & 1))
-                continue;
-            find_tail(x, i, k);
-            if (x->view.tail[(int64_t)i * x->K + k] > MAX_TIME)
-                return false;
+    for (int32_t i = 0; i < x->p->n && !rc; i++) {
+        for (int32_t k = 0; k < x->K; k++)
+            most = may(x, i, k) ? UTIL_MAX(most, x->view.head[(int64_t)i * x->K + k]) : most;
+        rc = most > PROVE_MAX_TIME ? prove_too_large("windows end beyond all times") : prove_go_on(x->p);
+        for (int32_t l = 0; l < x->K && !rc; l++)
+            push_heads(x, i, l);
+    }
+    for (int32_t i = x->p->n - 1; i >= 0 && !rc; i--) {
+        for (int32_t k = 0; k < x->K; k++) {
+            pull_tails(x, i, k);
+            most = may(x, i, k) ? UTIL_MAX(most, x->view.tail[(int64_t)i * x->K + k]) : most;
         }
-    return true;
+        rc = most > PROVE_MAX_TIME ? prove_too_large("windows end beyond all times") : prove_go_on(x->p);
+    }
+    return rc;
 }
 
 static void find_arcs(court *x)
@@ -250,12 +227,12 @@ static void find_arcs(court *x)
     for (size_t i = 0; i < x->n; i++) {
         const interval *v = &x->list[i];
         int64_t least = NEVER;
-        if (v->entry == MOIRAI_NONE || v->exit == MOIRAI_NONE)
+        if (v->entry == PROVE_NONE || v->exit == PROVE_NONE)
             continue;
         for (int32_t k = 0; k < x->K; k++)
             for (int32_t l = 0; l < x->K; l++)
-                if (x->p->op_devices[v->entry] >> k & 1 && x->p->op_devices[v->exit] >> l & 1)
-                    least = UTIL_MIN(least, moirai_op_ns(x->p, v->entry, k) + v->ns[k * x->K + l]);
+                if (may(x, v->entry, k) && may(x, v->exit, l))
+                    least = UTIL_MIN(least, time_of(x, v->entry, k) + v->ns[k * x->K + l]);
         x->view.arc[x->view.n_arcs][0] = v->entry;
         x->view.arc[x->view.n_arcs][1] = v->exit;
         x->view.arc_ns[x->view.n_arcs++] = least;
@@ -266,30 +243,31 @@ static void find_arcs(court *x)
 static int64_t longest(const court *x)
 {
     int64_t most = 0;
-    for (int32_t i = 0; i < x->p->n_ops; i++) {
+    for (int32_t i = 0; i < x->p->n; i++) {
         int64_t least = NEVER;
         for (int32_t k = 0; k < x->K; k++) {
             int64_t at = (int64_t)i * x->K + k;
-            if (x->p->op_devices[i] >> k & 1)
-                least = UTIL_MIN(least, x->view.head[at] + moirai_op_ns(x->p, i, k) + x->view.tail[at]);
+            if (may(x, i, k))
+                least = UTIL_MIN(least, x->view.head[at] + time_of(x, i, k) + x->view.tail[at]);
         }
         most = UTIL_MAX(most, least);
     }
     for (size_t v = 0; v < x->n; v++)
-        if (x->list[v].entry == MOIRAI_NONE && x->list[v].exit == MOIRAI_NONE)
+        if (x->list[v].entry == PROVE_NONE && x->list[v].exit == PROVE_NONE)
             most = UTIL_MAX(most, x->list[v].ns[0]);
     return most;
 }
 
 static int judge_pool(int64_t *ns, court *x, yyjson_val *object)
 {
-    prove_cuts cuts = {0};
     prove_block b = {0};
-    int rc = prove_cuts_new(&cuts, x->p, 0, NULL);
-    rc = rc ? rc : prove_block_new(&b, x->p, &cuts, 0);
+    int32_t *op = util_alloc((size_t)x->p->n, sizeof *op);
+    for (int32_t i = 0; op && i < x->p->n; i++)
+        op[i] = i;
+    int rc = op ? prove_block_new(&b, x->p, x->p->n, op, false, false) : MOIRAI_EFAIL;
     rc = rc ? rc : prove_pool(ns, &b, 0, 0, object, &x->view);
     prove_block_free(&b);
-    prove_cuts_free(&cuts);
+    free(op);
     return rc;
 }
 
@@ -298,23 +276,22 @@ int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
     *bound_ns = 0;
     if (!object)
         return 0;
-    court x = {.p = chain->p, .proof = chain->proof, .K = chain->p->n_devices};
-    size_t cells = (size_t)x.p->n_ops * (size_t)x.K;
-    int rc = read_intervals(&x, yyjson_obj_get(object, "intervals"));
-    x.view.head = util_alloc(cells, sizeof *x.view.head);
-    x.view.tail = util_alloc(cells, sizeof *x.view.tail);
+    court x = {.p = chain->p, .proof = chain->proof, .K = chain->p->K};
+    size_t cells = (size_t)x.p->n * (size_t)x.K;
+    int rc = read_intervals(&x, prove_get(object, "intervals"));
+    x.view.head = prove_alloc(cells, sizeof *x.view.head);
+    x.view.tail = prove_alloc(cells, sizeof *x.view.tail);
     x.view.arc = util_alloc(x.n, sizeof *x.view.arc);
     x.view.arc_ns = util_alloc(x.n, sizeof *x.view.arc_ns);
     if (!rc && (!x.view.head || !x.view.tail || !x.view.arc || !x.view.arc_ns))
         rc = MOIRAI_EFAIL;
-    if (!rc && !find_windows(&x))
-        rc = prove_wrong("windows end beyond all times");
+    rc = rc ? rc : find_windows(&x);
     if (!rc) {
         find_arcs(&x);
         *bound_ns = longest(&x);
     }
-    if (!rc && yyjson_obj_get(object, "pool"))
-        rc = judge_pool(bound_ns, &x, yyjson_obj_get(object, "pool"));
+    if (!rc && prove_get(object, "pool"))
+        rc = judge_pool(bound_ns, &x, prove_get(object, "pool"));
     for (size_t i = 0; i < x.n; i++)
         free(x.list[i].ns);
     void *all[] = {x.list, x.view.head, x.view.tail, x.view.arc, x.view.arc_ns};

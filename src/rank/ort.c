@@ -16,6 +16,7 @@
 
 #include <moirai/cluster.h>
 #include "rank/ort_cuda.h"
+#include "rank/rank_confine.h"
 #include "util/util.h"
 
 static bool is_out_of_memory(const char *words)
@@ -207,7 +208,7 @@ int rank_ort_open(rank_ort **out, const rank_ort_device *device)
     if (!ort)
         return MOIRAI_EFAIL;
     ort->api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
-    ort->threads = device->threads > 0 ? device->threads : util_own_cores();
+    ort->threads = device->threads > 0 ? UTIL_MIN(device->threads, util_cores()) : util_own_cores();
     char threads[16];
     snprintf(threads, sizeof threads, "%d", ort->threads);
     setenv("OMP_NUM_THREADS", threads, 0); /* oneDNN's own threads */
@@ -254,41 +255,64 @@ static OrtStatus *create(OrtSession **out, const rank_ort *ort, const model *m, 
                     : ort->api->CreateSession(ort->env, m->path, options, out);
 }
 
+/* Loading in a thread that is confined (rank_confine.c): what goes in, what comes out. */
+typedef struct loading {
+    const rank_ort *ort;
+    model from;
+    const OrtSessionOptions *only; /* or NULL: the device's, and what helps where these fail */
+    OrtSession *session;
+    OrtStatus *status; /* why there is none */
+} loading;
+
 /* The last of ONNX Runtime's optimisations moves tensors to other layouts, on arm64 those in half precision also to one in
  * which it has no average pooling of opset 19. What fails with it is tried without; the first failure is the one to tell. */
-static int create_any(OrtSession **out, const rank_ort *ort, const model *m, const char *what)
+static void load_any(loading *l)
 {
-    OrtStatus *first = create(out, ort, m, ort->options), *next;
+    const rank_ort *ort = l->ort;
     OrtSessionOptions *options = NULL;
-    if (!first)
-        return 0;
-    next = ort->api->CloneSessionOptions(ort->options, &options);
+    l->status = create(&l->session, ort, &l->from, ort->options);
+    if (!l->status)
+        return;
+    OrtStatus *next = ort->api->CloneSessionOptions(ort->options, &options);
     next = next ? next : ort->api->SetSessionGraphOptimizationLevel(options, ORT_ENABLE_EXTENDED);
-    next = next ? next : create(out, ort, m, options);
+    next = next ? next : create(&l->session, ort, &l->from, options);
     if (options)
         ort->api->ReleaseSessionOptions(options);
-    if (next) {
-        ort->api->ReleaseStatus(next);
-        return rank_ort_check(ort, first, what);
-    }
-    ort->api->ReleaseStatus(first);
-    return 0;
+    ort->api->ReleaseStatus(next ? next : l->status);
+    l->status = next ? l->status : NULL;
 }
 
 /* What can't be recorded is run as it is; the second failure is the one to tell. */
-int rank_ort_session(OrtSession **out, const rank_ort *ort, const char *path)
+static void load(void *data)
 {
-    model m = {.path = path};
-    OrtStatus *status = ort->graphs ? create(out, ort, &m, ort->graphs) : NULL;
+    loading *l = data;
+    const rank_ort *ort = l->ort;
+    if (l->only) {
+        l->status = create(&l->session, ort, &l->from, l->only);
+        return;
+    }
+    OrtStatus *status = ort->graphs ? create(&l->session, ort, &l->from, ort->graphs) : NULL;
     if (status)
         ort->api->ReleaseStatus(status);
-    return ort->graphs && *out ? 0 : create_any(out, ort, &m, path);
+    if (!l->session)
+        load_any(l);
 }
 
-int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length, const char *what)
+int rank_ort_session(OrtSession **out, const rank_ort *ort, const char *path)
 {
-    model m = {.bytes = bytes, .length = length};
-    return create_any(out, ort, &m, what);
+    loading l = {.ort = ort, .from = {.path = path}};
+    rank_confined(load, &l, path);
+    *out = l.session;
+    return rank_ort_check(ort, l.status, path);
+}
+
+int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length,
+                        const OrtSessionOptions *options, const char *what)
+{
+    loading l = {.ort = ort, .from = {.bytes = bytes, .length = length}, .only = options};
+    rank_confined(load, &l, NULL);
+    *out = l.session;
+    return rank_ort_check(ort, l.status, what);
 }
 
 int rank_ort_providers(char *out, size_t size)

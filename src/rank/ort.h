@@ -15,7 +15,7 @@
 typedef struct rank_ort_device {
     const char *ep;    /* "cpu", "dnnl", "xnnpack", "cuda", "cuda:1"; NULL: cpu */
     const char *cores; /* "0-3,6"; NULL: all that the process has */
-    int threads;       /* 0: one per core that the process may use */
+    int threads;       /* at most one per core; 0: one per core that the process may use */
 } rank_ort_device;
 
 typedef struct rank_ort {
@@ -37,9 +37,11 @@ typedef struct rank_ort {
 int rank_ort_open(rank_ort **out, const rank_ort_device *device);
 void rank_ort_close(rank_ort *ort);
 
-/* A model's file, or its bytes (external data are looked for in the working folder). `what` names it in messages. */
+/* A model's file, which may read files of its folder; or its bytes, which may read none, with these options. Loaded in a
+ * confined thread (rank_confine.h). `what` names it in messages. */
 int rank_ort_session(OrtSession **out, const rank_ort *ort, const char *path);
-int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length, const char *what);
+int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes, size_t length,
+                        const OrtSessionOptions *options, const char *what);
 
 /* 0, or MOIRAI_EFAIL with "what: ONNX Runtime's words"; frees the status. */
 int rank_ort_check(const rank_ort *ort, OrtStatus *status, const char *what);

@@ -1,4 +1,4 @@
-/* moirai-rank about: which MPI and which ONNX Runtime, for `moirai version` and bug reports. */
+/* moirai-rank about: which MPI, ONNX Runtime and version of Landlock, for `moirai version` and bug reports. */
 #include "rank/rank.h"
 
 #include <mpi.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rank/ort.h"
+#include "rank/rank_confine.h"
 
 int rank_about(int argc, char **argv)
 {
@@ -19,7 +20,7 @@ int rank_about(int argc, char **argv)
         *c = *c == '\t' || *c == '\\' ? ' ' : *c;
     if (rank_ort_providers(providers, sizeof providers))
         providers[0] = '\0';
-    printf("{\"mpi\": \"%s\", \"onnxruntime\": \"%s\", \"providers\": \"%s\"}\n", mpi,
-           OrtGetApiBase()->GetVersionString(), providers);
+    printf("{\"mpi\": \"%s\", \"onnxruntime\": \"%s\", \"providers\": \"%s\", \"landlock\": %d}\n", mpi,
+           OrtGetApiBase()->GetVersionString(), providers, rank_confine_version());
     return 0;
 }

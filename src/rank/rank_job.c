@@ -27,6 +27,16 @@ void rank_job_free(rank_job *job)
     free(job);
 }
 
+int rank_job_owner(const rank_job *job, const char *output)
+{
+    for (int k = 0; k < job->n_devices; k++)
+        for (int s = 0; s < job->device[k].n_segments; s++)
+            for (int i = 0; i < job->device[k].segment[s].n_outputs; i++)
+                if (!strcmp(job->device[k].segment[s].output[i], output))
+                    return job->device[k].rank;
+    return 0; /* an input that is an output, too: rank 0 has all inputs */
+}
+
 static int read_settings(rank_job *job, const char *path, yyjson_val *root)
 {
     util_json_at at = {path, NULL, NULL, 0};
@@ -35,6 +45,10 @@ static int read_settings(rank_job *job, const char *path, yyjson_val *root)
     rc = rc ? rc : util_json_string(&job->outputs, NULL, &at, root, "outputs", true);
     rc = rc ? rc : util_json_string(&job->result, NULL, &at, root, "result", true);
     rc = rc ? rc : util_json_string(&job->data_set, NULL, &at, root, "data_set", false);
+    rc = rc ? rc : util_json_string(&job->rate, NULL, &at, root, "rate", false);
+    job->in_flight = 1;
+    rc = rc ? rc : util_json_int64(&job->in_flight, &at, root, "in_flight", false, 1);
+    rc = rc ? rc : util_json_real(&job->at_least_s, &at, root, "at_least_s", false);
     rc = rc ? rc : util_json_int64(&job->warmup, &at, root, "warmup", true, 0);
     rc = rc ? rc : util_json_int64(&job->runs, &at, root, "runs", true, 1);
     rc = rc ? rc : util_json_int64(&job->seed, &at, root, "seed", true, 0);
@@ -55,7 +69,7 @@ static int read_choice(rank_job *job, const char *path, yyjson_val *value, size_
     rc = rc ? rc : util_json_string(&d->cores, NULL, &at, value, "cores", false);
     rc = rc ? rc : util_json_int64(&threads, &at, value, "threads", false, 0);
     rc = rc ? rc : util_json_real(&job->device[k].share, &at, value, "share", false);
-    d->threads = (int)UTIL_MIN(threads, 4096);
+    d->threads = (int)UTIL_MIN(threads, INT32_MAX);
     return rc;
 }
 

@@ -44,8 +44,11 @@ typedef struct rank_job {
     const char *outputs, *result; /* where the outputs go (a folder, or NULL: nowhere) and the measured timeline */
     const char *other;            /* or NULL: as many runs once more, for a timeline of their own; see rank_play.c */
     const char *data_set;         /* ONNX test_data_set folder, or NULL */
+    const char *rate;             /* where the measured rate goes, if in_flight is above 1 */
     int64_t warmup, runs, seed, makespan_ns;
-    bool progress; /* rank 0 tells how many runs are done */
+    int64_t in_flight; /* requests at a time, beside runs one by one; 1: these alone */
+    double at_least_s; /* to measure their rate */
+    bool progress;     /* rank 0 tells how many runs are done */
     double stall_s;
     int n_devices, n_ranks; /* ranks: devices that run something */
     job_device *device;
@@ -58,6 +61,8 @@ typedef struct rank_job {
 
 int rank_job_read(rank_job **out, const char *path);
 void rank_job_free(rank_job *job);
+/* The rank that makes this output of the network. */
+int rank_job_owner(const rank_job *job, const char *output);
 
 /* ---- rank_input.c ---- */
 /* The value of a network input: from its file, the data set or random. `index`: in job->input. */

@@ -13,8 +13,8 @@ typedef struct job {
 } job;
 
 static const job jobs[] = {
-    {"about", rank_about}, {"probe", rank_probe}, {"profile", rank_profile}, {"run", rank_run},
-    {"fail", rank_fail},   {"whole", rank_whole}, {"mps", rank_mps},         {"turns", rank_turns},
+    {"about", rank_about}, {"probe", rank_probe}, {"profile", rank_profile}, {"run", rank_run},     {"fail", rank_fail},
+    {"whole", rank_whole}, {"mps", rank_mps},     {"turns", rank_turns},     {"serve", rank_serve},
 };
 
 /* MPI and ONNX Runtime keep memory until the process ends: leaks of others are none of ours. */
@@ -31,6 +31,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof jobs / sizeof *jobs; i++)
         if (!strcmp(jobs[i].name, argv[1]))
             return jobs[i].run(argc - 2, argv + 2);
-    fprintf(stderr, "moirai-rank: 'moirai run', 'moirai probe' and 'moirai profile' start this\n");
+    fprintf(stderr, "moirai-rank: 'moirai run', 'moirai serve', 'moirai probe' and 'moirai profile' start this\n");
     return 2;
 }

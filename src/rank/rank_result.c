@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rank/rank_confine.h"
 #include "rank/rank_exec.h"
 #include "util/json.h"
 #include "util/sort.h"
@@ -61,16 +62,6 @@ static int gather_times(result *r, int64_t *own, int64_t n_own)
 
 /* ---- outputs ---- */
 
-static int owner_of(const rank_job *job, const char *name)
-{
-    for (int k = 0; k < job->n_devices; k++)
-        for (int s = 0; s < job->device[k].n_segments; s++)
-            for (int i = 0; i < job->device[k].segment[s].n_outputs; i++)
-                if (!strcmp(job->device[k].segment[s].output[i], name))
-                    return job->device[k].rank;
-    return 0; /* an input that is an output, too: rank 0 has all inputs */
-}
-
 static int write_output(const rank_job *job, int index, const rank_shape *s, const void *data, size_t bytes)
 {
     char path[4096];
@@ -112,7 +103,7 @@ static int receive_output(const rank_exec *x, int index, int from)
 
 static int gather_output(const rank_exec *x, int index)
 {
-    int owner = owner_of(x->job, x->job->output[index].name);
+    int owner = rank_job_owner(x->job, x->job->output[index].name);
     rank_shape s;
     void *data, *copy = NULL;
     size_t bytes;
@@ -132,13 +123,6 @@ static int gather_output(const rank_exec *x, int index)
 }
 
 /* ---- numbers ---- */
-
-/* Nearest rank. */
-static int64_t percentile(const int64_t *sorted, int64_t n, int percent)
-{
-    int64_t at = (n * percent + 99) / 100 - 1;
-    return sorted[UTIL_MAX(0, UTIL_MIN(at, n - 1))];
-}
 
 static int measure(result *r)
 {
@@ -181,13 +165,15 @@ static void write_head(util_writer *w, const result *r)
     util_writer_pair_string(w, "model", slash ? slash + 1 : job->model);
     util_writer_pair_int(w, "warmup", job->warmup);
     util_writer_pair_int(w, "runs", runs);
+    util_writer_key(w, "confined");
+    util_writer_bool(w, rank_confine_version() > 0);
     util_writer_break(w);
     util_writer_pair_int(w, "planned_ns", job->makespan_ns);
     util_writer_pair_int(w, "least_ns", r->sorted_ns[0]);
     util_writer_pair_int(w, "median_ns", r->sorted_ns[(runs - 1) / 2]);
     util_writer_pair_int(w, "mean_ns", sum);
-    util_writer_pair_int(w, "p90_ns", percentile(r->sorted_ns, runs, 90));
-    util_writer_pair_int(w, "p99_ns", percentile(r->sorted_ns, runs, 99));
+    util_writer_pair_int(w, "p90_ns", util_percentile(r->sorted_ns, runs, 90));
+    util_writer_pair_int(w, "p99_ns", util_percentile(r->sorted_ns, runs, 99));
     util_writer_pair_int(w, "most_ns", r->sorted_ns[runs - 1]);
     util_writer_break(w);
     util_writer_pair_open(w, "latency_ns", '[');

@@ -165,8 +165,10 @@ static int refine(refiner *r, moirai_refine_report *report)
         return rc;
     if (r->g->n_ops && r->g->n_time_keys)
         memcpy(r->g->time_ns, r->time_ns, (size_t)r->g->n_ops * (size_t)r->g->n_time_keys * sizeof *r->time_ns);
-    if (r->c)
+    if (r->c) {
         refine_links_set(r->c, r->latency_ns, r->rate);
+        r->c->cuts_measured |= r->cuts_seen;
+    }
     return 0;
 }
 

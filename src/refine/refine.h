@@ -42,6 +42,7 @@ typedef struct refiner {
     int64_t *rate;       /* their new bandwidths, bytes per second */
     int32_t n_rates;     /* of which runs told so many */
     bool as_measured;
+    bool cuts_seen;      /* a run had transfers: latencies are those of cuts */
     int64_t *segment_ns; /* [key] what a segment takes beside its operators; -1: too few tell, or no cluster */
     int32_t *class_of;   /* [op] operators that are equal: of one type, with the same times everywhere */
     int32_t n_classes;

@@ -120,6 +120,7 @@ static void find_latencies(refiner *r, sample *s)
             r->latency_ns[i] = (int64_t)UTIL_MIN(ns, (double)CLUSTER_MAX_LATENCY_NS);
             gain[n_gains++] = (double)(r->latency_ns[i] - r->c->latency_ns[i]);
         }
+    r->cuts_seen = n_gains > 0;
     int64_t usual = (int64_t)refine_median(gain, n_gains);
     for (int32_t i = 0; i < n * n; i++)
         if (r->latency_ns[i] < 0)

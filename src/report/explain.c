@@ -113,6 +113,29 @@ static void say_start(words *w, const moirai_analysis *a, int32_t op)
     add(w, a->on_path[op] ? "; it is on the critical path. " : ". ");
 }
 
+/* Of a piece: of what, where the others are, and what they would take together on this device. */
+static void say_pieces(words *w, const moirai_analysis *a, int32_t op)
+{
+    const moirai_problem *p = a->problem;
+    report_piece mine, other;
+    int32_t here = a->plan->op_device[op];
+    int64_t together_ns = 0;
+    if (!report_piece_of(&mine, p, op))
+        return;
+    add(w, "It is piece %d of %d of '%.*s', %lld of %lld %s", mine.number, mine.n, (int)UTIL_MIN(mine.base_length, 80),
+        mine.base, (long long)mine.size, (long long)mine.units, mine.unit);
+    for (int32_t i = 0; i < a->n_ops; i++) {
+        if (!report_piece_of(&other, p, i) || !report_same_operator(&mine, &other))
+            continue;
+        if (i != op)
+            add(w, "; piece %d runs on %.60s", other.number, p->device_name[a->plan->op_device[i]]);
+        together_ns = together_ns < 0 || moirai_op_ns(p, i, here) < 0 ? -1 : together_ns + moirai_op_ns(p, i, here);
+    }
+    if (together_ns >= 0)
+        add(w, "; all of them here would take %s", util_human_ns(together_ns).s);
+    add(w, ". ");
+}
+
 static void say_reason(words *w, const moirai_analysis *a, int32_t op, const moirai_elsewhere *where)
 {
     const moirai_problem *p = a->problem;
@@ -154,5 +177,6 @@ void moirai_explain_op_text(char *text, size_t size, const moirai_analysis *a, i
     *text = '\0';
     add(&w, "'%.80s' (%.60s): ", a->problem->op_name[op], a->problem->op_type[op]);
     say_start(&w, a, op);
+    say_pieces(&w, a, op);
     say_reason(&w, a, op, where);
 }

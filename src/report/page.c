@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const scripts[] = {report_file_draw_js, report_file_timeline_js, report_file_graph_js,
-                                      report_file_charts_js, report_file_page_js};
+static const char *const scripts[] = {report_file_draw_js,   report_file_timeline_js, report_file_graph_js,
+                                      report_file_charts_js, report_file_rate_js,     report_file_page_js};
 
 static int put_part(report_text *t, const char *name, size_t length, const moirai_report_plan *plan, int32_t n_plans)
 {

@@ -36,11 +36,12 @@ function figure(list, id, what, value, more) {
 function fillFigures(data, plan) {
   const list = byId("figures");
   list.replaceChildren();
-  figure(list, "makespan", "makespan", textNs(plan.makespan), "one inference, by " + plan.placer);
+  const estimated = data.problem.launchNs.some((ns) => ns > 0);
+  figure(list, "makespan", "makespan", textNs(plan.makespan), (estimated ? "estimated, not measured; by " : "one inference, by ") + plan.placer);
   if (plan.bound >= 0 && data.problem.partial)
     figure(list, "bound", "claimed bound", textNs(plan.bound), "not checked: the problem was not given");
   else if (plan.bound >= 0)
-    figure(list, "bound", "no plan is faster than", textNs(plan.bound), plan.bound === plan.makespan ? "proven optimal" : "gap " + textGap(plan.makespan, plan.bound));
+    figure(list, "bound", "no plan is faster than", textNs(plan.bound), plan.bound === plan.makespan ? plan.state : "gap " + textGap(plan.makespan, plan.bound));
   if (plan.single >= 0)
     figure(list, "single", "best single device", textNs(plan.single), data.problem.devices[plan.singleDevice] + ", " + (plan.single / plan.makespan).toFixed(2) + " times the plan");
   if (plan.measured)
@@ -70,6 +71,8 @@ const WORDS = {
   waits: "time between its last input and its start",
   takes: "time in which it runs",
   share: "of the makespan",
+  "plan gained": "how much shorter the best plan was after its calls than before",
+  "bound gained": "how much higher the proven bound was after its calls than before",
 };
 
 function row(table, cells, tag) {
@@ -109,17 +112,49 @@ function fillShares(data, plan, zoom) {
 /* The parts of the critical path that take longest, waits included; a click shows one in the timeline. */
 function longestSteps(data, plan, zoom) {
   const table = element("table", "numbers steps"), nOps = plan.opDevice.length, devices = data.problem.devices;
-  const all = (t) => plan.lasts[t] + plan.busy[t] + plan.held[t];
+  const waits = new Map(plan.path.map((t, i) => [t, plan.start[t] - (i ? plan.finish[plan.path[i - 1]] : 0)]));
+  const all = (t) => plan.lasts[t] + waits.get(t);
   const longest = plan.path.slice().sort((a, b) => all(b) - all(a) || a - b).slice(0, 6);
   table.id = "steps";
   row(table, ["longest of " + textCount(plan.path.length) + " steps", "where", "waits", "takes"], "th");
   for (const t of longest) {
     const where = t < nOps ? devices[plan.opDevice[t]] : devices[plan.from[t - nOps]] + " to " + devices[plan.to[t - nOps]];
-    const r = row(table, [taskName(data, plan, t), where, textNs(plan.busy[t] + plan.held[t]), textNs(plan.lasts[t])]);
+    const r = row(table, [taskName(data, plan, t), where, textNs(waits.get(t)), textNs(plan.lasts[t])]);
     r.cells[0].title = taskName(data, plan, t);
-    r.addEventListener("click", () => zoom(plan.start[t] - plan.busy[t] - plan.held[t], plan.finish[t]));
+    r.addEventListener("click", () => zoom(plan.start[t] - waits.get(t), plan.finish[t]));
   }
   return table;
+}
+
+/* What a number of every device is: once where all have the same. */
+function range(list, text) {
+  const low = Math.min(...list), high = Math.max(...list);
+  return low === high ? text(low) : text(low) + " to " + text(high);
+}
+
+/* What the times rest on: launches, cuts, dimensions that were assumed, links. */
+function fillCosts(data) {
+  const p = data.problem, K = p.devices.length, lines = [], known = p.launchNs.filter((ns) => ns > 0);
+  if (known.length) lines.push("Times are estimates of a cost model. Starting an operator takes " + range(known, textNs) + " on average.");
+  if (p.segmentNs.some((ns) => ns > 0)) lines.push("A cut costs its receiver " + range(p.segmentNs, textNs) + " beside the message; latencies below have it in them.");
+  if (p.assumed.length) lines.push("Sizes that the model leaves open were assumed: " + p.assumed.join(", ") + ".");
+  byId("costs").replaceChildren(...lines.map((line) => element("p", "muted", line)));
+  const table = byId("links");
+  table.replaceChildren();
+  const linked = K > 1 && p.rates.length > 0;
+  byId("links-section").hidden = !linked && !lines.length;
+  if (!linked) return;
+  const text = (a, b) => a === b ? "" : textBytes(p.rates[a * K + b]) + "/s, " + textNs(p.latencies[a * K + b]);
+  if (K <= 8) {
+    row(table, ["from \\ to", ...p.devices], "th");
+    for (let a = 0; a < K; a++) row(table, [p.devices[a], ...p.devices.map((_, b) => text(a, b))]);
+    return;
+  }
+  const pairs = new Map(); /* many devices: what kinds of links there are */
+  for (let a = 0; a < K; a++)
+    for (let b = 0; b < K; b++) if (a !== b) pairs.set(text(a, b), (pairs.get(text(a, b)) || 0) + 1);
+  row(table, ["link", "pairs of devices"], "th");
+  for (const [what, n] of [...pairs].sort((x, y) => y[1] - x[1]).slice(0, 12)) row(table, [what, textCount(n)]);
 }
 
 function meter(share, colour) {
@@ -142,6 +177,22 @@ function fillDevices(data, plan) {
       ...(partial ? [] : [textBytes(plan.resident[k]), [meter(plan.peak[k] / Math.max(1, data.problem.deviceBytes[k]), colour), element("span", "number", textBytes(plan.peak[k]))], textBytes(data.problem.deviceBytes[k])])]);
     r.cells[0].title = name;
     r.dataset.device = k;
+  });
+}
+
+/* What every step of the search has taken and gained; processor times are only known where the search has just ended. */
+function fillSearch(plan) {
+  const table = byId("search-steps"), f = plan.stepFigures, timed = f.length > 0 && f[1] >= 0;
+  const gain = (ns) => ns > 0 ? textNs(ns) : "-";
+  byId("search").hidden = !plan.events.length;
+  byId("search-section").hidden = !plan.events.length && !plan.stepName.length;
+  table.replaceChildren();
+  if (!plan.stepName.length) return;
+  row(table, ["step", "calls", ...(timed ? ["processor time"] : []), "plan gained", "bound gained", "found"], "th");
+  plan.stepName.forEach((name, i) => {
+    const [calls, cpu, shorter, higher] = f.slice(4 * i, 4 * i + 4);
+    const found = [name === plan.planBy ? "the plan" : "", name === plan.boundBy ? "the bound" : ""].filter((x) => x).join(", ");
+    row(table, [name, textCount(calls), ...(timed ? [textNs(cpu)] : []), gain(shorter), gain(higher), found]);
   });
 }
 
@@ -201,11 +252,14 @@ function endOf(plan) {
   return Math.max(end, plan.measured.latency);
 }
 
+const MANY_PORTS = 8;
+
 function start() {
   const data = JSON.parse(byId("data").textContent);
   unpack(data);
   const state = { plan: data.plans[0], parts: {} }, p = data.problem;
-  const show = { path: true, ports: true, measured: true };
+  const show = { path: true, ports: p.devices.length <= MANY_PORTS, measured: true }; /* rows of ports crowd out the devices */
+  byId("show-ports").checked = show.ports;
   const whole = Math.max(1, ...data.plans.map(endOf));
 
   const drawTimes = frame(() => {
@@ -224,7 +278,10 @@ function start() {
       byId("timeline-section").scrollIntoView({ block: "nearest" });
     });
     fillDevices(data, state.plan);
+    fillCosts(data);
     fillCompare(data);
+    fillSearch(state.plan);
+    fillRate(data);
     fillLegends(data, state.plan);
     state.parts.timeline.draw();
     if (state.parts.memory) state.parts.memory.draw();
@@ -235,7 +292,6 @@ function start() {
   function choose(plan) {
     state.plan = plan;
     byId("memory-section").hidden = byId("graph-section").hidden = !!p.partial;
-    byId("search-section").hidden = !plan.events.length;
     byId("path-switch").hidden = !!p.partial;
     byId("measured-switch").hidden = !data.plans.some((x) => x.measured);
     state.parts = { timeline: makeTimeline(data, plan, byId("timeline"), view, show) };
@@ -259,7 +315,8 @@ function start() {
     }
   scheme.read();
   choose(state.plan);
-  view.set(0, 1.01 * endOf(state.plan)); /* all plans have one scale; the first one fills it */
+  /* All plans have one scale; the first one fills it. A run that took much longer would squeeze its plan: "all" shows it. */
+  view.set(0, 1.01 * (endOf(state.plan) > 1.5 * state.plan.makespan ? state.plan.makespan : endOf(state.plan)));
 
   const inside = (canvas, e) => { const box = canvas.getBoundingClientRect(); return [e.clientX - box.left, e.clientY - box.top]; };
   const hover = (canvas, lines) => (e) => {

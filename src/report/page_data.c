@@ -132,6 +132,11 @@ static int put_problem(report_text *t, const moirai_analysis *a)
     put_names(t, "devices", p->device_name, p->n_devices);
     put_names(t, "deviceTypes", p->device_type, p->n_devices);
     put_list64(t, "deviceBytes", p->device_memory_bytes, p->n_devices);
+    put_list64(t, "launchNs", p->device_launch_ns, p->n_devices);
+    put_list64(t, "segmentNs", p->device_segment_ns, p->n_devices);
+    put_list64(t, "rates", p->bytes_per_second, p->partial ? 0 : p->n_devices * p->n_devices);
+    put_list64(t, "latencies", p->latency_ns, p->partial ? 0 : p->n_devices * p->n_devices);
+    put_names(t, "assumed", p->assumed, p->n_assumed);
     open_list(t, "colours");
     for (int32_t k = 0; k < p->n_devices; k++)
         report_put(t, "%s\"%s\"", k ? "," : "", report_colour(k));
@@ -323,6 +328,28 @@ static void put_events(report_text *t, const moirai_report_plan *plan)
     report_put(t, "]");
 }
 
+/* Who found the plan and the bound; name, calls, processor time (-1: not known) and gains of every step. */
+static void put_origin(report_text *t, const moirai_plan_origin *origin)
+{
+    pair_string(t, "planBy", origin->plan_by ? origin->plan_by : "");
+    pair_string(t, "boundBy", origin->bound_by ? origin->bound_by : "");
+    open_list(t, "stepName");
+    for (int32_t i = 0; i < origin->n_steps; i++) {
+        report_put(t, i ? "," : "");
+        report_put_json(t, origin->step[i].name);
+    }
+    report_put(t, "]");
+    open_list(t, "stepFigures");
+    for (int32_t i = 0; i < origin->n_steps; i++) {
+        const moirai_search_step *step = &origin->step[i];
+        put_int(t, step->calls);
+        put_int(t, step->cpu_ns);
+        put_int(t, step->plan_gain_ns);
+        put_int(t, step->bound_gain_ns);
+    }
+    report_put(t, "]");
+}
+
 static int put_plan(report_text *t, const moirai_report_plan *plan)
 {
     const moirai_analysis *a = plan->analysis;
@@ -333,9 +360,11 @@ static int put_plan(report_text *t, const moirai_report_plan *plan)
     report_put(t, "\"%" PRIu64 "\"", a->plan->seed);
     pair(t, "makespan", a->plan->makespan_ns);
     pair(t, "bound", a->plan->lower_bound_ns);
+    pair_string(t, "state", moirai_plan_verdict(a->plan));
     pair(t, "generation", a->plan->generation_ns);
-    pair(t, "single", a->single_ns);
+    pair(t, "single", a->problem->n_uncosted ? MOIRAI_UNKNOWN : a->single_ns); /* the verdict says why */
     pair(t, "singleDevice", a->single_device);
+    report_put_rate(t, a->plan->rate);
     pair(t, "sentBytes", a->sent_bytes);
     pair(t, "cutEdges", a->n_cut_edges);
     open_list(t, "verdict");
@@ -350,6 +379,7 @@ static int put_plan(report_text *t, const moirai_report_plan *plan)
     if (!rc && a->timeline)
         rc = put_measured(t, a);
     put_events(t, plan);
+    put_origin(t, &a->plan->origin);
     report_put(t, "}");
     return rc;
 }

@@ -149,6 +149,32 @@ static int write_op(util_writer *w, const alone *x, yyjson_val *v, size_t index,
     return rc;
 }
 
+static void write_texts(util_writer *w, const char *key, yyjson_val *list)
+{
+    size_t i, n;
+    yyjson_val *v;
+    if (!yyjson_is_arr(list))
+        return;
+    util_writer_pair_open(w, key, '[');
+    yyjson_arr_foreach(list, i, n, v) {
+        if (yyjson_is_str(v))
+            util_writer_string(w, yyjson_get_str(v));
+    }
+    util_writer_close(w, ']');
+}
+
+/* What must stand beside the plan wherever it is shown. */
+static void write_said(util_writer *w, const alone *x)
+{
+    yyjson_val *assumed = yyjson_obj_get(yyjson_obj_get(x->root, "onnx"), "assumed");
+    if (yyjson_is_arr(assumed)) {
+        util_writer_pair_open(w, "onnx", '{');
+        write_texts(w, "assumed", assumed);
+        util_writer_close(w, '}');
+    }
+    write_texts(w, "uncosted", yyjson_obj_get(x->root, "uncosted"));
+}
+
 static int write_problem(util_writer *w, const alone *x, const char *name)
 {
     size_t i, n;
@@ -157,6 +183,7 @@ static int write_problem(util_writer *w, const alone *x, const char *name)
     int rc = 0;
     util_writer_begin(w, "moirai-problem");
     util_writer_pair_string(w, "name", name);
+    write_said(w, x);
     write_devices(w, x);
     util_writer_pair_open(w, "ops", '[');
     yyjson_arr_foreach(x->ops, i, n, v) {

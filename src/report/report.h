@@ -6,6 +6,9 @@
 
 #include "util/json.h"
 
+/* What a device does: it computes, sends, receives. */
+typedef enum report_track { REPORT_COMPUTE, REPORT_SEND, REPORT_RECEIVE, REPORT_TRACKS } report_track;
+
 /* ---- analysis*.c: parts of moirai_analysis_new, in this order ---- */
 int report_find_delays(moirai_analysis *a);
 int report_find_path(moirai_analysis *a);
@@ -13,6 +16,15 @@ int report_find_memory(moirai_analysis *a);
 int report_find_levels(moirai_analysis *a);
 void report_find_launches(moirai_analysis *a);
 void report_find_verdict(moirai_analysis *a);
+
+/* What is busy nearly all the time; device MOIRAI_NONE: nothing is. */
+typedef struct report_limit {
+    report_track track;
+    int32_t device;
+    int64_t busy_ns;
+} report_limit;
+report_limit report_find_limit(const moirai_analysis *a);
+int32_t report_largest(const int64_t *value, int32_t n); /* the first of equals */
 
 /* Tasks are operators, then transfers. */
 static inline bool report_is_transfer(const moirai_analysis *a, int32_t task)
@@ -38,7 +50,6 @@ typedef struct report_slice {
  * lanes. Slices that take no time share lane 0 with whatever ends or begins there. O(n log n + n * lanes). */
 int32_t report_lanes(report_slice *slice, int32_t n);
 
-typedef enum report_track { REPORT_COMPUTE, REPORT_SEND, REPORT_RECEIVE, REPORT_TRACKS } report_track;
 /* The slices of one track of a device; of the plan (items: tasks) or of the measured run (items: segments or
  * transfers of the timeline). *slice is allocated; the lanes are assigned. */
 int report_track_slices(report_slice **slice, int32_t *n, int32_t *n_lanes, const moirai_analysis *a, int32_t device,
@@ -68,11 +79,25 @@ const char *report_short_name(const char *name);
  * heaviest one's type behind the part before ("stem0/conv"). */
 const char *report_label(char *text, size_t size, const moirai_analysis *a, int32_t task);
 
+/* ---- pieces.c ---- */
+typedef struct report_piece {
+    const char *base; /* the name of the operator that was cut: its first base_length bytes */
+    size_t base_length;
+    int number, n; /* the second of three */
+    int64_t size, units;
+    char unit[24];
+} report_piece;
+/* Is the operator, or something fused into it, a piece of one that was cut? The name belongs to the problem. */
+bool report_piece_of(report_piece *out, const moirai_problem *p, int32_t op);
+bool report_same_operator(const report_piece *a, const report_piece *b);
+
 /* ---- colours.c: one palette for page, SVG and DOT ---- */
 /* Told apart by people with any colour vision (Okabe and Ito's, in another order); more devices than colours repeat. */
 const char *report_colour(int32_t device);
 
 /* ---- page_data.c: everything that the page shows, as JSON in few characters ---- */
+/* Nothing where r is NULL. */
+void report_put_rate(report_text *t, const moirai_rate *r);
 int report_put_data(report_text *t, const moirai_report_plan *plan, int32_t n_plans);
 
 /* ---- exporters, one file each ---- */
@@ -81,6 +106,6 @@ extern const moirai_exporter report_export_trace, report_export_dot, report_expo
 
 /* ---- files compiled in by the build (src/report/embed.cmake) ---- */
 extern const char report_file_page_html[], report_file_page_css[], report_file_draw_js[], report_file_timeline_js[],
-    report_file_graph_js[], report_file_charts_js[], report_file_page_js[];
+    report_file_graph_js[], report_file_charts_js[], report_file_rate_js[], report_file_page_js[];
 
 #endif

@@ -87,11 +87,13 @@ void report_put_dot(report_text *t, const char *text)
     }
 }
 
-/* RFC 4180: a field with a quote, a comma or a line break stands in quotes, quotes in it are doubled. */
+/* RFC 4180: a field with a quote, a comma or a line break stands in quotes, quotes in it are doubled. An apostrophe stands
+ * before what a spreadsheet would compute. */
 void report_put_csv(report_text *t, const char *text)
 {
     bool quoted = strpbrk(text, "\",\r\n") != NULL;
     report_put(t, quoted ? "\"" : "");
+    report_put(t, util_is_formula(text) ? "'" : "");
     while (*text) {
         if (*text == '"')
             report_put(t, "\"");

@@ -12,8 +12,8 @@
 #include "util/text.h"
 #include "util/util.h"
 
-#define BUSY_SHARE 0.9  /* of the makespan: from here on a device or a port is called the bottleneck */
 #define FULL_SHARE 0.95 /* of its memory: from here on a device is called full */
+#define MUCH_PERCENT 10 /* of the critical path: worth a word beside what is most of it */
 
 static void say(moirai_analysis *a, const char *format, ...) MOIRAI_PRINTF(2, 3);
 static void say(moirai_analysis *a, const char *format, ...)
@@ -54,15 +54,6 @@ static void percents(const moirai_analysis *a, int *out)
     }
 }
 
-static int32_t largest(const int64_t *value, int32_t n)
-{
-    int32_t best = 0;
-    for (int32_t k = 1; k < n; k++)
-        if (value[k] > value[best])
-            best = k;
-    return best;
-}
-
 /* Names of the devices in a mask, "A, B and C". */
 static void list_devices(char *text, size_t size, const moirai_problem *p, uint64_t mask)
 {
@@ -90,17 +81,16 @@ static void say_proof(moirai_analysis *a)
     else if (plan->lower_bound_ns < 0)
         say(a, "%s; nothing is proven of how much faster another plan could be", ns);
     else if (moirai_plan_is_optimal(plan))
-        say(a, "%s, and no plan of this problem is faster: proven", ns);
+        say(a, "%s, and no plan of this problem is faster: %s", ns, moirai_plan_verdict(plan));
     else
         say(a, "%s; proven: no plan is faster than %s, so at most %s is left to gain", ns,
             util_human_ns(plan->lower_bound_ns).s, util_human_gap(moirai_plan_gap(plan)).s);
 }
 
-static void say_port(moirai_analysis *a, const char *what, const int64_t *busy_ns)
+static void say_port(moirai_analysis *a, const report_limit *limit)
 {
-    int32_t k = largest(busy_ns, a->n_devices);
-    say(a, "limited by moving tensors: %.60s %s %d %% of the time", a->problem->device_name[k], what,
-        percent(a, busy_ns[k]));
+    say(a, "limited by moving tensors: %.60s %s %d %% of the time", a->problem->device_name[limit->device],
+        limit->track == REPORT_SEND ? "sends" : "receives", percent(a, limit->busy_ns));
 }
 
 /* The largest share of the path, by what it is. */
@@ -112,23 +102,27 @@ static void say_share(moirai_analysis *a)
     int part[MOIRAI_SHARES];
     percents(a, part);
     if (move >= compute && move >= queue) {
-        int32_t pair = largest(a->path_link_ns, a->n_devices * a->n_devices);
+        int32_t pair = report_largest(a->path_link_ns, a->n_devices * a->n_devices);
         say(a,
             "limited by moving tensors, which takes %d %% of the critical path, most of it (%d %%) from %.60s to %.60s",
             part[MOIRAI_SHARE_TRANSFER] + part[MOIRAI_SHARE_PORT], percent(a, a->path_link_ns[pair]),
             p->device_name[pair / a->n_devices], p->device_name[pair % a->n_devices]);
     } else if (queue >= compute) {
-        int32_t k = largest(a->path_wait_ns, a->n_devices);
+        int32_t k = report_largest(a->path_wait_ns, a->n_devices);
         say(a,
             "limited by a queue: operators of the critical path wait %d %% of the time for a device that runs others, "
             "mostly %.60s (%d %%)",
             part[MOIRAI_SHARE_DEVICE], p->device_name[k], percent(a, a->path_wait_ns[k]));
     } else {
-        int32_t k = largest(a->path_compute_ns, a->n_devices);
+        int32_t k = report_largest(a->path_compute_ns, a->n_devices);
+        char more[160] = "";
+        if (part[MOIRAI_SHARE_DEVICE] >= MUCH_PERCENT)
+            snprintf(more, sizeof more, "; %d %% of it waits for a device that runs others, mostly %.60s",
+                     part[MOIRAI_SHARE_DEVICE], p->device_name[report_largest(a->path_wait_ns, a->n_devices)]);
         say(a,
             "limited by a chain of operators, each waiting for the one before: computing is %d %% of the critical "
-            "path, most of it on %.60s (%d %%)",
-            part[MOIRAI_SHARE_COMPUTE], p->device_name[k], percent(a, a->path_compute_ns[k]));
+            "path, most of it on %.60s (%d %%)%s",
+            part[MOIRAI_SHARE_COMPUTE], p->device_name[k], percent(a, a->path_compute_ns[k]), more);
     }
 }
 
@@ -159,6 +153,9 @@ static void say_work(moirai_analysis *a, int32_t k)
     if (a->n_devices > 1 && is_alone(a)) {
         list_devices(names, sizeof names, a->problem, idle_devices(a));
         snprintf(more, sizeof more, ", while nothing runs on %s", names);
+    } else if (2 * a->path_compute_ns[k] < a->share_ns[MOIRAI_SHARE_COMPUTE]) {
+        snprintf(more, sizeof more, ", and by a chain of operators elsewhere: %d %% of the critical path is on %.60s",
+                 percent(a, a->path_compute_ns[k]), a->problem->device_name[k]);
     } else if (moving > 0) {
         snprintf(more, sizeof more, "; moving tensors is %d %% of the critical path", moving);
     }
@@ -168,34 +165,39 @@ static void say_work(moirai_analysis *a, int32_t k)
 
 static void say_limit(moirai_analysis *a)
 {
-    int32_t k = largest(a->busy_ns, a->n_devices);
-    if (share(a, a->busy_ns[k]) >= BUSY_SHARE)
-        say_work(a, k);
-    else if (share(a, a->send_busy_ns[largest(a->send_busy_ns, a->n_devices)]) >= BUSY_SHARE)
-        say_port(a, "sends", a->send_busy_ns);
-    else if (share(a, a->receive_busy_ns[largest(a->receive_busy_ns, a->n_devices)]) >= BUSY_SHARE)
-        say_port(a, "receives", a->receive_busy_ns);
-    else
+    report_limit limit = report_find_limit(a);
+    if (limit.device == MOIRAI_NONE)
         say_share(a);
+    else if (limit.track == REPORT_COMPUTE)
+        say_work(a, limit.device);
+    else
+        say_port(a, &limit);
 }
 
 /* "critical path: 61 % computing, 20 % transferring, ..." */
 static void say_path(moirai_analysis *a)
 {
-    char text[240] = "";
+    char text[300] = "";
     size_t used = 0;
     int part[MOIRAI_SHARES];
-    int32_t k = largest(a->busy_ns, a->n_devices);
+    int32_t k = report_largest(a->busy_ns, a->n_devices);
+    report_limit limit = report_find_limit(a);
     if (is_alone(a) && a->busy_ns[k] == a->plan->makespan_ns) {
         say(a, "critical path: all operators one after another on %.60s, which never waits",
             a->problem->device_name[k]);
         return;
     }
     percents(a, part);
-    for (int s = 0; s < MOIRAI_SHARES; s++)
+    for (int s = 0; s < MOIRAI_SHARES; s++) {
         if (part[s] > 0 && used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%d %% %s", used ? ", " : "", part[s],
                                      moirai_share_name(s));
+        if (s == MOIRAI_SHARE_COMPUTE && part[s] > 0 && limit.device != MOIRAI_NONE && limit.track == REPORT_COMPUTE &&
+            a->path_compute_ns[limit.device] < a->share_ns[s])
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, " (%d %% on %.60s)",
+                                 percent(a, a->path_compute_ns[limit.device]), a->problem->device_name[limit.device]);
+    }
     if (used)
         say(a, "critical path: %s", text);
 }
@@ -218,17 +220,54 @@ static void say_launches(moirai_analysis *a)
 
 static void say_single(moirai_analysis *a)
 {
+    uint64_t all = a->n_devices < 64 ? ((uint64_t)1 << a->n_devices) - 1 : UINT64_MAX;
+    bool pinned = false;
+    for (int32_t i = 0; i < a->n_ops && !pinned; i++)
+        pinned = a->problem->op_devices[i] != all;
+    const char *which = pinned ? "single device that may take every operator" : "single device";
     if (a->single_ns < 0) {
-        say(a, "no single device can take the whole network");
+        say(a, "no single device %s take the whole network", pinned ? "can, or may," : "can");
         return;
     }
+    if (a->problem->n_uncosted) /* say_uncosted has the rest */
+        return;
     double speed_up = a->plan->makespan_ns > 0 ? (double)a->single_ns / (double)a->plan->makespan_ns : 1;
     const char *name = a->single_device == MOIRAI_NONE ? "" : a->problem->device_name[a->single_device];
     if (speed_up >= 1.005)
-        say(a, "%.2f times as fast as the best single device, %.60s, with %s", speed_up, name,
+        say(a, "%.2f times as fast as the best %s, %.60s, with %s", speed_up, which, name,
             util_human_ns(a->single_ns).s);
     else
-        say(a, "splitting gains nothing: the best single device, %.60s, takes %s", name, util_human_ns(a->single_ns).s);
+        say(a, "splitting gains nothing: the best %s, %.60s, takes %s", which, name, util_human_ns(a->single_ns).s);
+}
+
+/* "4 Loop, 1 If" */
+static void list_texts(char *out, size_t size, int32_t n, const char *const *text)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (int32_t i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", text[i]);
+}
+
+static void say_uncosted(moirai_analysis *a)
+{
+    char names[200];
+    if (!a->problem->n_uncosted)
+        return;
+    list_texts(names, sizeof names, a->problem->n_uncosted, a->problem->uncosted);
+    say(a,
+        "no speed-up is claimed: nobody knows what %s take; they have the time of a launch and their traffic here: "
+        "'moirai profile' measures them",
+        names);
+}
+
+static void say_assumed(moirai_analysis *a)
+{
+    char names[200];
+    if (!a->problem->n_assumed)
+        return;
+    list_texts(names, sizeof names, a->problem->n_assumed, a->problem->assumed);
+    say(a, "sizes that the model leaves open were assumed: %s; --dim changes them", names);
 }
 
 static void say_measured(moirai_analysis *a)
@@ -283,6 +322,7 @@ void report_find_verdict(moirai_analysis *a)
     if (a->problem->partial) {
         say(a, "the plan alone does not say what depends on what: give its problem to see what limits it");
         say_measured(a);
+        say_assumed(a);
         return;
     }
     say_over(a);
@@ -290,6 +330,8 @@ void report_find_verdict(moirai_analysis *a)
     say_path(a);
     say_launches(a);
     say_single(a);
+    say_uncosted(a);
     say_measured(a);
     say_devices(a);
+    say_assumed(a);
 }

@@ -13,11 +13,13 @@
  *
  * Runs are independent: threads take them from a list, one thread each. A search of a few hundred operators that gets a
  * fraction of a second shows nothing, so a time limit is shared among as many runs as can have a useful search
- * (USEFUL_S an operator), the most promising first, and the others say that they were not tried. A run that the clock
+ * (USEFUL_S an operator), the most promising first. Where these end before their time, the others have what is left, as
+ * long as it is enough for one more useful search; what remains says that it was not tried. A run that the clock
  * or the user ended while its gap was open is marked. Without a time limit the runs give what moirai_place gives on the
  * problem of moirai_problem_change, whatever the number of threads. */
 #include "report/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +34,10 @@ typedef struct runner {
     const moirai_analysis *a;
     const moirai_what_if_options *o;
     moirai_what_if *list;
-    int32_t n, tried; /* the first `tried` of n are searched */
+    int32_t n, sure; /* the first `sure` of n have a useful search, however long each takes */
     int threads;
     double deadline_s; /* 0: none */
+    double useful_s;   /* what a search should have */
 } runner;
 
 void moirai_what_if_options_init(moirai_what_if_options *o)
@@ -199,12 +202,15 @@ static int64_t replay(moirai_plan **start, const runner *r, const moirai_problem
     return makespan;
 }
 
-/* An even share of the time that is left, for the runs that are left. */
+/* An even share of the time that is left, for the runs that are left; of those that are not sure of their turn each one
+ * a useful search. */
 static double share_of_time(const runner *r, int32_t index)
 {
-    int32_t rounds = (r->tried - index + r->threads - 1) / r->threads;
-    double left = r->deadline_s - util_seconds();
-    return r->deadline_s == 0 ? 0 : UTIL_MAX(left / rounds, 0.02);
+    int32_t runs = (index < r->sure ? r->sure : r->n) - index, rounds = (runs + r->threads - 1) / r->threads;
+    double left = r->deadline_s - util_seconds(), share = left / rounds;
+    if (index >= r->sure)
+        share = UTIL_MIN(UTIL_MAX(share, r->useful_s), left);
+    return r->deadline_s == 0 ? 0 : UTIL_MAX(share, 0.02);
 }
 
 /* Why a change is not searched at all, or NULL. The unchanged problem always is: all others are compared with it. */
@@ -214,8 +220,9 @@ static const char *passed_over(const runner *r, int32_t index)
         return NULL;
     if (moirai_interrupt_raised(r->o->budget.interrupt))
         return "not tried: interrupted";
-    bool late = index > 1 && r->deadline_s > 0 && util_seconds() > r->deadline_s; /* one change always has its turn */
-    return index >= r->tried || late ? "not tried: too little time" : NULL;
+    double left = r->deadline_s > 0 ? r->deadline_s - util_seconds() : INFINITY;
+    bool late = index > 1 && left < (index < r->sure ? 0 : r->useful_s); /* one change always has its turn */
+    return late ? "not tried: too little time" : NULL;
 }
 
 /* Did the clock or the user end this search, with something left to find? */
@@ -318,9 +325,10 @@ static int by_makespan(const void *x, const void *y)
 /* As many runs as can have a useful search in the time, but always one change. */
 static void share_out(runner *r)
 {
-    double limit = r->o->budget.time_limit_s, useful = USEFUL_S * (double)r->a->n_ops;
-    double runs = limit > 0 ? limit * r->threads / UTIL_MAX(useful, 1e-9) : (double)r->n;
-    r->tried = (int32_t)UTIL_MIN(UTIL_MAX(runs, 2), (double)r->n);
+    double limit = r->o->budget.time_limit_s;
+    r->useful_s = USEFUL_S * (double)r->a->n_ops;
+    double runs = limit > 0 ? limit * r->threads / UTIL_MAX(r->useful_s, 1e-9) : (double)r->n;
+    r->sure = (int32_t)UTIL_MIN(UTIL_MAX(runs, 2), (double)r->n);
     r->deadline_s = limit > 0 ? util_seconds() + limit : 0;
 }
 

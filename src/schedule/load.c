@@ -6,14 +6,16 @@
  * the work; "work / sum of speeds" would be wrong, since each device may be best at something else. The weights are
  * found by a fixed number of multiplicative steps in plain arithmetic, and each candidate is then judged in whole
  * numbers, so that a rounding error can only cost quality, never validity. Units of equal times are counted once: a
- * network of 50,000 operators has a few dozen kinds. O(V K + rounds * kinds * K). */
-#include <moirai/schedule.h>
+ * network of 50,000 operators has a few dozen kinds. Where there are more, weights are found on every n-th of them in the order of their times:
+ * near the best weights the bound hardly changes with them. O(V K + rounds * min(kinds, SAMPLE) * K). */
+#include "schedule/load.h"
 #include "util/util.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define ROUNDS 300
+#define SAMPLE 8192    /* kinds on which weights are found */
 #define WEIGHT_BITS 24 /* weights are whole numbers below 2^24 */
 
 typedef struct kinds {
@@ -111,30 +113,50 @@ static void loads(const kinds *q, const double *weight, double *load)
     }
 }
 
+static void make_whole(int64_t *whole, const double *weight, int32_t K)
+{
+    for (int32_t k = 0; k < K; k++)
+        whole[k] = (int64_t)(weight[k] * (double)((int64_t)1 << WEIGHT_BITS));
+}
+
 static int64_t judge_real(const kinds *q, const double *weight)
 {
     int64_t whole[MOIRAI_MAX_DEVICES];
-    for (int32_t k = 0; k < q->K; k++)
-        whole[k] = (int64_t)(weight[k] * (double)((int64_t)1 << WEIGHT_BITS));
+    make_whole(whole, weight, q->K);
     return judge(q, whole);
 }
 
-static int64_t best_weights(const kinds *q)
+/* Every n-th kind; q itself where there are few. */
+static int sample_of(kinds *sample, const kinds *q)
+{
+    int32_t stride = (q->n + SAMPLE - 1) / SAMPLE;
+    *sample = (kinds){.K = q->K};
+    sample->time_ns = util_alloc((size_t)SAMPLE * (size_t)q->K, sizeof *sample->time_ns);
+    sample->count = util_alloc(SAMPLE, sizeof *sample->count);
+    if (!sample->time_ns || !sample->count)
+        return MOIRAI_EFAIL;
+    for (int32_t j = 0; j < q->n; j += stride, sample->n++) {
+        memcpy(sample->time_ns + (int64_t)sample->n * q->K, q->time_ns + (int64_t)j * q->K,
+               sizeof *q->time_ns * (size_t)q->K);
+        sample->count[sample->n] = q->count[j];
+    }
+    return 0;
+}
+
+/* The weights that prove most of `q`, by multiplicative steps. */
+static void find_weights(double *best_weight, const kinds *q)
 {
     double weight[MOIRAI_MAX_DEVICES], load[MOIRAI_MAX_DEVICES];
     int32_t K = q->K;
-    int64_t best = 0;
-    for (int32_t k = 0; k < K; k++) /* one device's own load, whatever else happens */
-        weight[k] = 0;
-    for (int32_t k = 0; k < K; k++) {
-        weight[k] = 1;
-        best = UTIL_MAX(best, judge_real(q, weight));
-        weight[k] = 0;
-    }
+    int64_t best = -1;
     for (int32_t k = 0; k < K; k++)
         weight[k] = 1.0 / K;
     for (int round = 0; round < ROUNDS; round++) {
-        best = UTIL_MAX(best, judge_real(q, weight));
+        int64_t bound = judge_real(q, weight);
+        if (bound > best) {
+            best = bound;
+            memcpy(best_weight, weight, sizeof *weight * (size_t)K);
+        }
         loads(q, weight, load);
         double most = 0, sum = 0, step = 1.0 / (1.0 + 0.25 * round);
         for (int32_t k = 0; k < K; k++)
@@ -148,11 +170,39 @@ static int64_t best_weights(const kinds *q)
         for (int32_t k = 0; k < K; k++)
             weight[k] /= sum;
     }
+}
+
+static void take(int64_t *best, int64_t *whole, const kinds *q, const double *weight)
+{
+    int64_t bound = judge_real(q, weight);
+    if (bound <= *best)
+        return;
+    *best = bound;
+    make_whole(whole, weight, q->K);
+}
+
+static int64_t best_weights(int64_t *whole, const kinds *q)
+{
+    double weight[MOIRAI_MAX_DEVICES] = {0};
+    int64_t best = 0;
+    kinds sample;
+    for (int32_t k = 0; k < q->K; k++) { /* one device's own load, whatever else happens */
+        weight[k] = 1;
+        take(&best, whole, q, weight);
+        weight[k] = 0;
+    }
+    if (!sample_of(&sample, q)) {
+        find_weights(weight, &sample);
+        take(&best, whole, q, weight);
+    }
+    free(sample.time_ns);
+    free(sample.count);
     return best;
 }
 
-int64_t moirai_bound_load(const moirai_problem *p)
+int64_t schedule_bound_load(int64_t *weight, const moirai_problem *p)
 {
+    int64_t whole[MOIRAI_MAX_DEVICES] = {0};
     size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
     kinds q = {.K = p->n_devices};
     int32_t *unit_of_group = util_alloc((size_t)p->n_groups, sizeof *unit_of_group);
@@ -163,11 +213,18 @@ int64_t moirai_bound_load(const moirai_problem *p)
         int32_t n_units = collect_units(q.time_ns, p, unit_of_group);
         if (n_units > 0) {
             count_kinds(&q, n_units);
-            best = best_weights(&q);
+            best = best_weights(whole, &q);
         }
     }
+    if (weight)
+        memcpy(weight, whole, sizeof *weight * K);
     free(unit_of_group);
     free(q.time_ns);
     free(q.count);
     return best;
+}
+
+int64_t moirai_bound_load(const moirai_problem *p)
+{
+    return schedule_bound_load(NULL, p);
 }

@@ -13,7 +13,7 @@ int schedule_plan_new(moirai_plan **out, const char *problem, int32_t n_ops, int
         return MOIRAI_EFAIL;
     size_t V = (size_t)n_ops, K = (size_t)n_devices;
     plan->seed = 1;
-    plan->lower_bound_ns = plan->certified_bound_ns = MOIRAI_UNKNOWN;
+    plan->lower_bound_ns = plan->certified_bound_ns = plan->solver_bound_ns = MOIRAI_UNKNOWN;
     plan->n_ops = n_ops;
     plan->n_transfers = n_transfers;
     plan->n_devices = n_devices;
@@ -52,19 +52,25 @@ void moirai_plan_free(moirai_plan *plan)
     free(plan->device_busy_ns);
     free(plan->device_memory_bytes);
     free(plan->device_peak_bytes);
+    schedule_origin_clear(&plan->origin);
+    schedule_rate_free(plan->rate);
     free(plan);
 }
 
 int schedule_plan_keep_origin(moirai_plan *plan, const moirai_plan *from)
 {
     char *placer = util_strdup(from->placer ? from->placer : "");
-    if (!placer)
+    if (!placer || schedule_origin_copy(&plan->origin, &from->origin)) {
+        free(placer);
         return MOIRAI_EFAIL;
+    }
     free(plan->placer);
     plan->placer = placer;
     plan->seed = from->seed;
     plan->lower_bound_ns = from->lower_bound_ns;
     plan->certified_bound_ns = from->certified_bound_ns;
+    plan->uncertified = from->uncertified;
+    plan->solver_bound_ns = from->solver_bound_ns;
     plan->generation_ns = from->generation_ns;
     return 0;
 }
@@ -76,7 +82,9 @@ int moirai_plan_copy(moirai_plan **out, const moirai_plan *plan)
     *out = NULL;
     if (rc)
         return rc;
-    if (schedule_plan_keep_origin(copy, plan)) {
+    if (plan->rate)
+        copy->rate = schedule_rate_copy(plan->rate, plan->n_ops);
+    if ((plan->rate && !copy->rate) || schedule_plan_keep_origin(copy, plan)) {
         moirai_plan_free(copy);
         return MOIRAI_EFAIL;
     }
@@ -105,6 +113,27 @@ double moirai_plan_gap(const moirai_plan *plan)
 bool moirai_plan_is_optimal(const moirai_plan *plan)
 {
     return plan->lower_bound_ns == plan->makespan_ns;
+}
+
+const char *moirai_plan_verdict(const moirai_plan *plan)
+{
+    if (!moirai_plan_is_optimal(plan))
+        return plan->solver_bound_ns >= plan->makespan_ns ? "feasible (optimal by its solver's word)" : "feasible";
+    return plan->certified_bound_ns >= plan->makespan_ns ? "optimal (certified)" : "optimal (searched)";
+}
+
+const char *moirai_uncertified_text(uint32_t bit)
+{
+    switch (bit) {
+    case MOIRAI_UNCERTIFIED_SEARCH: return "search";
+    case MOIRAI_UNCERTIFIED_GROUPS: return "groups";
+    case MOIRAI_UNCERTIFIED_MEMORY: return "memory";
+    case MOIRAI_UNCERTIFIED_WEIGHTS: return "shared weights";
+    case MOIRAI_UNCERTIFIED_PEAK: return "lives of tensors";
+    case MOIRAI_UNCERTIFIED_LIMIT: return "time limit of the verifier";
+    case MOIRAI_UNCERTIFIED_REJECTED: return "rejected by the verifier";
+    default: return NULL;
+    }
 }
 
 static int by_start(const void *left, const void *right)

@@ -184,7 +184,9 @@ static int expand(moirai_plan **out, expander *x, const moirai_graph *g)
         *out = NULL;
         return MOIRAI_EFAIL;
     }
-    (*out)->lower_bound_ns = (*out)->certified_bound_ns = MOIRAI_UNKNOWN;
+    (*out)->lower_bound_ns = (*out)->certified_bound_ns = (*out)->solver_bound_ns = MOIRAI_UNKNOWN;
+    (*out)->uncertified = 0;
+    schedule_origin_clear(&(*out)->origin);
     return 0;
 }
 

@@ -109,8 +109,31 @@ static int read_digest(moirai_plan *plan, const moirai_problem *p, const util_js
         return util_json_fail(at, "problem_digest is \"%.40s\", expected 16 hexadecimal digits", text);
     if (p->partial || plan->problem_digest == moirai_problem_digest(p))
         return 0;
-    plan->lower_bound_ns = MOIRAI_UNKNOWN;
+    plan->lower_bound_ns = plan->certified_bound_ns = plan->solver_bound_ns = MOIRAI_UNKNOWN;
+    plan->uncertified = 0;
+    schedule_origin_clear(&plan->origin);
+    if (plan->rate)
+        plan->rate->period_bound_ns = plan->rate->period_certified_ns = MOIRAI_UNKNOWN;
     return n_ops == (size_t)p->n_ops ? 0 : another_problem(p, at, n_ops);
+}
+
+/* Reasons that this version does not know are passed over. */
+static int read_uncertified(moirai_plan *plan, const util_json_at *at, yyjson_val *root)
+{
+    yyjson_val *list = NULL, *item;
+    size_t index, n;
+    int rc = util_json_array(&list, at, root, "uncertified_because", false);
+    if (rc || !list)
+        return rc;
+    yyjson_arr_foreach(list, index, n, item) {
+        const char *text;
+        if ((rc = util_json_value_string(&text, NULL, at, item, "an item of uncertified_because")))
+            return rc;
+        for (int i = 0; i < MOIRAI_UNCERTIFIED_BITS; i++)
+            if (!strcmp(text, moirai_uncertified_text(1u << i)))
+                plan->uncertified |= 1u << i;
+    }
+    return 0;
 }
 
 static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root)
@@ -125,6 +148,9 @@ static int read_head(moirai_plan *plan, const util_json_at *at, yyjson_val *root
     rc = rc ? rc : util_json_int64(&plan->makespan_ns, at, root, "makespan_ns", true, 0);
     rc = rc ? rc : util_json_int64(&plan->lower_bound_ns, at, root, "lower_bound_ns", false, 0);
     rc = rc ? rc : util_json_int64(&plan->certified_bound_ns, at, root, "certified_bound_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&plan->solver_bound_ns, at, root, "solver_bound_ns", false, 0);
+    rc = rc ? rc : read_uncertified(plan, at, root);
+    rc = rc ? rc : schedule_origin_read(&plan->origin, at, root);
     rc = rc ? rc : util_json_int64(&plan->generation_ns, at, root, "generation_ns", false, 0);
     if (rc)
         return rc;
@@ -171,8 +197,10 @@ static int read_root(moirai_plan **out, const moirai_problem *p, yyjson_val *roo
         rc = util_json_fail(&at, "%zu transfers, more than 2^31", yyjson_arr_size(transfers));
     rc = rc ? rc : schedule_plan_new(out, p->name, p->n_ops, (int32_t)yyjson_arr_size(transfers), p->n_devices);
     rc = rc ? rc : read_head(*out, &at, root);
+    rc = rc ? rc : schedule_rate_read(*out, p, &at, root);
     rc = rc ? rc : read_digest(*out, p, &at, root);
     rc = rc ? rc : read_lists(*out, p, label, ops, transfers, devices);
+    rc = rc ? rc : schedule_rate_finish(*out, p, &at);
     if (!rc)
         schedule_plan_sort_transfers(*out);
     return rc;

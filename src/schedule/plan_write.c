@@ -16,6 +16,7 @@ static void write_head(util_writer *w, const moirai_plan *plan, const moirai_pro
     util_writer_uint(w, plan->seed);
     util_writer_break(w);
     util_writer_pair_string(w, "status", moirai_plan_is_optimal(plan) ? "optimal" : "feasible");
+    util_writer_pair_string(w, "verdict", moirai_plan_verdict(plan));
     util_writer_pair_int(w, "makespan_ns", plan->makespan_ns);
     util_writer_key(w, "lower_bound_ns");
     if (plan->lower_bound_ns == MOIRAI_UNKNOWN)
@@ -29,6 +30,16 @@ static void write_head(util_writer *w, const moirai_plan *plan, const moirai_pro
         util_writer_real(w, moirai_plan_gap(plan));
     if (plan->certified_bound_ns != MOIRAI_UNKNOWN)
         util_writer_pair_int(w, "certified_bound_ns", plan->certified_bound_ns);
+    if (plan->uncertified) {
+        util_writer_pair_open(w, "uncertified_because", '[');
+        for (int i = 0; i < MOIRAI_UNCERTIFIED_BITS; i++)
+            if (plan->uncertified >> i & 1)
+                util_writer_string(w, moirai_uncertified_text(1u << i));
+        util_writer_close(w, ']');
+    }
+    if (plan->solver_bound_ns != MOIRAI_UNKNOWN)
+        util_writer_pair_int(w, "solver_bound_ns", plan->solver_bound_ns);
+    schedule_origin_write(w, &plan->origin);
     util_writer_pair_int(w, "generation_ns", plan->generation_ns);
 }
 
@@ -101,7 +112,11 @@ int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const ch
     util_writer w;
     util_writer_begin(&w, "moirai-plan");
     write_head(&w, plan, p);
-    graph_write_settings(&w, p->n_dims, p->dim, p->n_shapes, p->shape);
+    if (plan->rate)
+        schedule_rate_write(&w, plan, p);
+    graph_write_settings(&w, &(graph_settings){p->n_dims, p->n_shapes, p->n_assumed, p->dim, p->shape, p->assumed});
+    if (p->n_uncosted)
+        graph_write_texts(&w, "uncosted", p->n_uncosted, p->uncosted);
     write_ops(&w, plan, p);
     write_transfers(&w, plan, p);
     write_devices(&w, plan, p);

@@ -111,6 +111,10 @@ int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, cons
 /* Replay that trades time for memory: see sim_replay.c. `op_order` holds all operators in an order of precedence. */
 int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window);
 
+/* The last simulation, of this length (negative: none), takes the place of *plan (or NULL) if it is shorter and fits the
+ * memory. */
+int schedule_sim_take_better(moirai_plan **plan, moirai_sim *sim, int64_t length_ns);
+
 /* Bytes that each device needs in the last simulation: resident, plus (with_tensors) the most alive at once. */
 void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors);
 

@@ -137,3 +137,16 @@ int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai
     free(order);
     return rc;
 }
+
+int schedule_sim_take_better(moirai_plan **plan, moirai_sim *sim, int64_t length_ns)
+{
+    if (length_ns < 0 || (*plan && (*plan)->makespan_ns <= length_ns) || moirai_sim_memory_excess(sim, NULL) > 0)
+        return 0;
+    moirai_plan *better;
+    int rc = moirai_sim_plan(&better, sim);
+    if (rc)
+        return rc;
+    moirai_plan_free(*plan);
+    *plan = better;
+    return 0;
+}

@@ -8,12 +8,14 @@ static int split_network(onnx_network *net, yyjson_val *root, const char *plan_p
                          const moirai_split_options *o, moirai_split_report *report)
 {
     split_plan *plan = NULL;
+    util_stage stage = {0};
     int rc = split_plan_take(&plan, root, plan_path, net->graph, o->rules);
     rc = rc ? rc : split_segments(plan);
     rc = rc ? rc : split_merge(plan, o->segment_ns);
-    rc = rc ? rc : util_folder_make(folder);
-    rc = rc ? rc : split_models(plan, net, folder, report);
-    rc = rc ? rc : split_manifest(plan, net, folder);
+    rc = rc ? rc : util_stage_open(&stage, folder);
+    rc = rc ? rc : split_models(plan, net, stage.inside, report);
+    rc = rc ? rc : split_manifest(plan, net, stage.inside);
+    rc = util_stage_close(&stage, rc, "manifest.json");
     split_plan_free(plan);
     return rc;
 }

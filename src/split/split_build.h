@@ -1,5 +1,6 @@
-/* Inside `split`: putting one sub-model together. Private to split_mark.c, split_constant.c and split_model.c, which go
- * forward in this order: what belongs where, the constants of a sub-model, the sub-model. */
+/* Inside `split`: putting one sub-model together. Private to split_mark.c, split_constant.c, split_external.c and
+ * split_model.c, which go forward in this order: what belongs where, the constants of a sub-model, their files, the
+ * sub-model. */
 #ifndef MOIRAI_SPLIT_SPLIT_BUILD_H
 #define MOIRAI_SPLIT_SPLIT_BUILD_H
 
@@ -12,6 +13,13 @@ typedef struct split_list {
     void **item;
     size_t n, capacity;
 } split_list;
+
+/* What a tensor of the model said of its file before split_move_external. */
+typedef struct split_moved {
+    Onnx__TensorProto *tensor;
+    Onnx__StringStringEntryProto **external_data;
+    size_t n_external_data;
+} split_moved;
 
 typedef struct split_builder {
     split_plan *p;
@@ -35,6 +43,8 @@ typedef struct split_builder {
     onnx_value **stack;
     size_t n_stack, stack_capacity;
     split_weights weights; /* of the device at hand */
+    split_moved *moved;    /* tensors of the sub-model at hand that name the device's file */
+    size_t n_moved, moved_capacity;
 } split_builder;
 
 static inline int split_list_add(split_list *l, void *item)
@@ -51,5 +61,11 @@ int split_mark(split_builder *b);
 /* ---- split_constant.c ---- */
 /* Takes a constant, and all that it is computed from, into the sub-model at hand. */
 int split_take_constant(split_builder *b, onnx_value *v);
+
+/* ---- split_external.c ---- */
+/* Every tensor of this sub-model that is in a file of the model's folder is copied to the device's own, and says so.
+ * Tensors belong to the model: split_restore_external, in every case, once the sub-model is written. */
+int split_move_external(split_builder *b, const Onnx__ModelProto *part);
+void split_restore_external(split_builder *b);
 
 #endif

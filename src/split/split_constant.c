@@ -5,47 +5,12 @@
  * that may live on another device, only to ask for its shape, which is known here: they become numbers. Where the shape
  * was guessed they can't, and the model can't be split.
  *
- * Inline weights stay where they are in the model's file (see onnx_model.h); external ones are copied, each once per
- * device (split_weight.c). */
+ * Where their numbers are is no question here: split_external.c moves those that are in files. */
 #include "split/split_build.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "onnx/onnx_message.h"
-
-static int open_weights(split_builder *b)
-{
-    char name[320];
-    const char *file = b->p->segment[b->segment].file;
-    if (b->weights.stream)
-        return 0;
-    snprintf(name, sizeof name, "%.*s.data", (int)(strrchr(file, '-') - file), file); /* one for all of a device */
-    return split_weights_open(&b->weights, b->folder, name);
-}
-
-static int take_external(split_builder *b, const Onnx__TensorProto *t, const onnx_data *d)
-{
-    onnx_arena *arena = &b->net->im.arena;
-    int64_t elements, bytes, offset = 0;
-    int rc = onnx_tensor_size(b->net->model, t, &elements, &bytes);
-    rc = rc ? rc : open_weights(b);
-    int64_t length = d->external_length >= 0 ? d->external_length : bytes;
-    rc = rc ? rc : split_weights_put(&b->weights, b->net->label, d, length, &offset);
-    if (rc)
-        return rc;
-    Onnx__TensorProto *copy = onnx_take(arena, 1, sizeof *copy);
-    Onnx__StringStringEntryProto **e = onnx_take(arena, 3, sizeof *e);
-    if (!copy || !e)
-        return MOIRAI_EFAIL;
-    *copy = *t;
-    e[0] = onnx_entry(arena, "location", onnx_text(arena, "%s", b->weights.name));
-    e[1] = onnx_entry(arena, "offset", onnx_text(arena, "%lld", (long long)offset));
-    e[2] = onnx_entry(arena, "length", onnx_text(arena, "%lld", (long long)bytes));
-    copy->external_data = e;
-    copy->n_external_data = 3;
-    return e[0] && e[1] && e[2] ? split_list_add(&b->initializers, copy) : MOIRAI_EFAIL;
-}
 
 static int take_sparse(split_builder *b, const onnx_value *v)
 {
@@ -60,15 +25,7 @@ static int take_sparse(split_builder *b, const onnx_value *v)
 
 static int take_initializer(split_builder *b, const onnx_value *v)
 {
-    onnx_data d;
-    if (!v->tensor)
-        return take_sparse(b, v);
-    int rc = onnx_tensor_data(&d, b->net->model, v->tensor);
-    if (!rc && d.kind == ONNX_DATA_EXTERNAL)
-        rc = take_external(b, v->tensor, &d);
-    else if (!rc)
-        rc = split_list_add(&b->initializers, (void *)v->tensor);
-    return rc ? moirai_error_prefix(rc, "%s: initializer '%s'", b->net->label, v->name) : 0;
+    return v->tensor ? split_list_add(&b->initializers, (void *)v->tensor) : take_sparse(b, v);
 }
 
 static int take_shape(split_builder *b, const onnx_node *n, const onnx_value *v)

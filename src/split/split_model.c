@@ -194,7 +194,9 @@ static int write_file(split_builder *b, const split_segment *s)
     graph.n_input = b->inputs.n;
     graph.output = (Onnx__ValueInfoProto **)b->outputs.item;
     graph.n_output = b->outputs.n;
-    int rc = onnx_model_write(b->net->model, &model, path);
+    int rc = split_move_external(b, &model);
+    rc = rc ? rc : onnx_model_write(b->net->model, &model, path);
+    split_restore_external(b);
     if (!rc && !stat(path, &info))
         b->report->file_bytes += info.st_size;
     return rc;
@@ -300,5 +302,6 @@ int split_models(split_plan *p, onnx_network *net, const char *folder, moirai_sp
     free(b.outputs.item);
     free(b.folded);
     free(b.stack);
+    free(b.moved);
     return rc;
 }

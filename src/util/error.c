@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define MESSAGE_SIZE 1024
 
 static _Thread_local char message[MESSAGE_SIZE];
 
 static void one_line(char *text)
 {
-    for (; *text; text++)
-        if (*text == '\n' || *text == '\r')
-            *text = ' ';
-        else if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?'; /* names in files may hold what steers a terminal */
+    for (char *c = text; (c = strpbrk(c, "\n\r"));)
+        *c = ' ';
+    util_clean(text); /* names in files may hold what steers a terminal */
 }
 
 const char *moirai_error_message(void)
@@ -47,4 +47,9 @@ int moirai_error_prefix(int rc, const char *format, ...)
     memcpy(message, text, sizeof message - 1);
     message[sizeof message - 1] = '\0';
     return rc;
+}
+
+const char *moirai_version(void)
+{
+    return MOIRAI_VERSION;
 }

@@ -118,6 +118,8 @@ static int write_replace(const char *target, const char *path, int mode, const c
         rc = io_error(path, "can't replace");
     if (rc)
         unlink(temporary);
+    else
+        rc = util_folder_sync(target); /* or a crash could take the new name back */
     free(temporary);
     return rc;
 }
@@ -139,27 +141,5 @@ int util_file_write(const char *path, const char *data, size_t length)
         return io_error(path, "can't resolve");
     int rc = write_replace(target, path, (int)(info.st_mode & 07777), data, length);
     free(target);
-    return rc;
-}
-
-int util_folder_make(const char *path)
-{
-    struct stat info;
-    if (mkdir(path, 0777) && errno != EEXIST)
-        return moirai_error(MOIRAI_EFAIL, "%s: can't make this folder: %s", path, strerror(errno));
-    if (stat(path, &info) || !S_ISDIR(info.st_mode))
-        return moirai_error(MOIRAI_EFAIL, "%s: not a folder", path);
-    return 0;
-}
-
-int util_folder_temporary(char *out, size_t size, const char *name)
-{
-    const char *base = getenv("TMPDIR");
-    int n = snprintf(out, size, "%s/%s-XXXXXX", base && *base ? base : "/tmp", name);
-    if (n > 0 && (size_t)n < size && mkdtemp(out))
-        return 0;
-    int rc = moirai_error(MOIRAI_EFAIL, "%s: can't make a folder: %s", out,
-                          (size_t)n < size ? strerror(errno) : "its path is too long");
-    *out = '\0';
     return rc;
 }

@@ -93,6 +93,65 @@ static int no_json(const char *label, const char *text)
     return moirai_error(MOIRAI_EINPUT, "%s: neither ONNX nor JSON", label);
 }
 
+/* ---- keys ---- a reader takes the first of two equal keys, another reader the last: such a file says two things. */
+
+static int compare_keys(const void *a, const void *b)
+{
+    yyjson_val *x = *(yyjson_val *const *)a, *y = *(yyjson_val *const *)b;
+    size_t m = yyjson_get_len(x), n = yyjson_get_len(y);
+    int order = memcmp(yyjson_get_str(x), yyjson_get_str(y), UTIL_MIN(m, n));
+    return order ? order : (m > n) - (m < n);
+}
+
+/* The second of two equal keys, or NULL. `key` has room for all of them. */
+static yyjson_val *repeated_key(yyjson_val *object, yyjson_val **key)
+{
+    enum { FEW = 16 };
+    size_t n = 0, index, max;
+    yyjson_val *name, *value;
+    yyjson_obj_foreach(object, index, max, name, value) {
+        for (size_t i = 0; i < n && max <= FEW; i++)
+            if (!compare_keys(&key[i], &name))
+                return name;
+        key[n++] = name;
+    }
+    if (max > FEW)
+        qsort(key, n, sizeof *key, compare_keys);
+    for (size_t i = 1; i < n && max > FEW; i++)
+        if (!compare_keys(&key[i - 1], &key[i]))
+            return key[i];
+    return NULL;
+}
+
+/* Named by the innermost object around it that has a name. */
+static int refuse_twice(yyjson_val *root, yyjson_val *object, yyjson_val *key, const char *label)
+{
+    const char *name = NULL;
+    for (yyjson_val *around = object; !name && around > root; around--)
+        if (yyjson_is_obj(around) && unsafe_yyjson_get_next(around) > object)
+            name = yyjson_get_str(yyjson_obj_get(around, "name"));
+    return moirai_error(MOIRAI_EINPUT, "%s: %s%.200s%skey '%.60s' is there twice", label, name ? "in '" : "",
+                        name ? name : "", name ? "': " : "", yyjson_get_str(key));
+}
+
+/* A document's values lie one after the other, each before what is in it: no recursion, however deep it is. */
+static int check_keys(yyjson_doc *doc, const char *label)
+{
+    yyjson_val *root = yyjson_doc_get_root(doc), **key = NULL;
+    size_t capacity = 0;
+    int rc = 0;
+    for (size_t i = 0; i < yyjson_doc_get_val_count(doc) && !rc; i++) {
+        yyjson_val *twice;
+        if (!yyjson_is_obj(root + i))
+            continue;
+        rc = util_grow(&key, &capacity, yyjson_obj_size(root + i), sizeof *key);
+        if (!rc && (twice = repeated_key(root + i, key)))
+            rc = refuse_twice(root, root + i, twice, label);
+    }
+    free(key);
+    return rc;
+}
+
 int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label)
 {
     *out = NULL;
@@ -106,7 +165,12 @@ int util_json_parse(yyjson_doc **out, const char *json, size_t length, const cha
     yyjson_read_err error;
     /* The cast only drops const: without YYJSON_READ_INSITU the text is not written to. */
     *out = yyjson_read_opts((char *)json, length, YYJSON_READ_BIGNUM_AS_RAW, NULL, &error);
-    return *out ? 0 : syntax_error(label, json, length, &error);
+    int rc = *out ? check_keys(*out, label) : syntax_error(label, json, length, &error);
+    if (rc) {
+        yyjson_doc_free(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 /* What takes the file that was given. */
@@ -156,56 +220,10 @@ int util_json_open(yyjson_doc **out, const char *json, size_t length, const char
 
 /* ---- objects ---- */
 
-static int compare_keys(const void *a, const void *b)
-{
-    yyjson_val *x = *(yyjson_val *const *)a, *y = *(yyjson_val *const *)b;
-    size_t m = yyjson_get_len(x), n = yyjson_get_len(y);
-    int order = memcmp(yyjson_get_str(x), yyjson_get_str(y), UTIL_MIN(m, n));
-    return order ? order : (m > n) - (m < n);
-}
-
-static int repeated_key(const util_json_at *at, yyjson_val *key)
-{
-    return util_json_fail(at, "key '%.60s' is there twice", yyjson_get_str(key));
-}
-
-static int check_many_keys(const util_json_at *at, yyjson_val *object)
-{
-    size_t n = 0, index, max;
-    yyjson_val *key, *value, **keys = util_alloc(yyjson_obj_size(object), sizeof(yyjson_val *));
-    if (!keys)
-        return MOIRAI_EFAIL;
-    yyjson_obj_foreach(object, index, max, key, value) {
-        keys[n++] = key;
-    }
-    qsort(keys, n, sizeof *keys, compare_keys);
-    int rc = 0;
-    for (size_t i = 1; i < n && !rc; i++)
-        if (compare_keys(&keys[i - 1], &keys[i]) == 0)
-            rc = repeated_key(at, keys[i]);
-    free(keys);
-    return rc;
-}
-
 int util_json_object(const util_json_at *at, yyjson_val *value)
 {
-    enum { FEW = 16 };
-    if (!yyjson_is_obj(value)) {
-        char shown[80];
-        return util_json_fail(at, "is %s, expected an object", util_json_show(shown, value));
-    }
-    if (yyjson_obj_size(value) > FEW)
-        return check_many_keys(at, value);
-    size_t n = 0, index, max;
-    yyjson_val *key, *item, *keys[FEW];
-    yyjson_obj_foreach(value, index, max, key, item) {
-        size_t length = yyjson_get_len(key);
-        for (size_t i = 0; i < n; i++)
-            if (yyjson_get_len(keys[i]) == length && !memcmp(yyjson_get_str(keys[i]), yyjson_get_str(key), length))
-                return repeated_key(at, key);
-        keys[n++] = key;
-    }
-    return 0;
+    char shown[80];
+    return yyjson_is_obj(value) ? 0 : util_json_fail(at, "is %s, expected an object", util_json_show(shown, value));
 }
 
 /* The value of a key; NULL, with *result set, where there is nothing to read or nothing was asked for. */

@@ -9,6 +9,8 @@
 #include <yyjson.h>
 #include <moirai/error.h>
 
+#include "util/text.h"
+
 /* ---- reading ---- */
 
 /* Where we are in a file, for messages: "cluster.json: device 'B': ...". */
@@ -20,7 +22,7 @@ typedef struct util_json_at {
 } util_json_at;
 
 /* Parse and check "format" and "version" 1. Numbers that int64 or double can't hold stay text, so nothing is
- * rounded silently. Syntax errors say line and column. Free *out with yyjson_doc_free. */
+ * rounded silently. Syntax errors say line and column. A key twice in an object, anywhere, is an error. Free *out with yyjson_doc_free. */
 int util_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format);
 /* Any JSON file, without that check. */
 int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label);
@@ -33,7 +35,7 @@ int util_json_label(int rc, const char *label);
 /* A value in a few characters for a message: numbers and strings as written (long ones cut), "an array", ... */
 const char *util_json_show(char buffer[80], yyjson_val *value);
 
-/* Fails unless `value` is an object without repeated keys. */
+/* Fails unless `value` is an object. */
 int util_json_object(const util_json_at *at, yyjson_val *value);
 
 /* Getters by key. A key that is missing, or null, is an error if `required`; otherwise *out keeps what it had. */
@@ -50,9 +52,6 @@ int util_json_bool(bool *out, const util_json_at *at, yyjson_val *object, const 
 int util_json_value_int64(int64_t *out, const util_json_at *at, yyjson_val *value, const char *key, int64_t least);
 int util_json_value_string(const char **out, size_t *length, const util_json_at *at, yyjson_val *value,
                            const char *key);
-
-/* Length of the valid UTF-8 sequence at `s`, 0 if there is none. A NUL ends strings, so no read passes it. */
-size_t util_utf8_length(const unsigned char *s);
 
 /* ---- writing ----
  * Commas come by themselves; an error (out of memory) is remembered and reported by save or take. The same calls
@@ -74,7 +73,8 @@ void util_writer_free(util_writer *w);
 void util_writer_open(util_writer *w, char bracket);  /* '{' or '[' */
 void util_writer_close(util_writer *w, char bracket); /* '}' or ']' */
 void util_writer_key(util_writer *w, const char *key);
-void util_writer_string(util_writer *w, const char *text); /* NULL: null. Invalid UTF-8 becomes U+FFFD */
+/* NULL: null. Invalid UTF-8 becomes U+FFFD; what steers terminals is escaped. */
+void util_writer_string(util_writer *w, const char *text);
 void util_writer_int(util_writer *w, int64_t value);
 void util_writer_uint(util_writer *w, uint64_t value);
 void util_writer_real(util_writer *w, double value); /* shortest text that reads back equal; null if not finite */

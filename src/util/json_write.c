@@ -76,23 +76,7 @@ void util_writer_close(util_writer *w, char bracket)
     w->first = false;
 }
 
-size_t util_utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
-    bool too_large = s[0] == 0xf4 && s[1] >= 0x90;
-    return overlong || surrogate || too_large ? 0 : n;
-}
-
-static void escape(util_writer *w, unsigned char c)
+static void escape(util_writer *w, uint32_t c)
 {
     static const char letters[] = "\b"
                                   "b"
@@ -107,14 +91,14 @@ static void escape(util_writer *w, unsigned char c)
                                   "\"\""
                                   "\\\\";
     for (const char *l = letters; *l; l += 2) {
-        if ((unsigned char)l[0] == c) {
+        if ((unsigned char)*l == c) {
             char pair[2] = {'\\', l[1]};
             append(w, pair, 2);
             return;
         }
     }
     char code[8];
-    append(w, code, (size_t)snprintf(code, sizeof code, "\\u%04x", c));
+    append(w, code, (size_t)snprintf(code, sizeof code, "\\u%04x", (unsigned)c & 0xffff));
 }
 
 static void append_quoted(util_writer *w, const char *text)
@@ -123,16 +107,17 @@ static void append_quoted(util_writer *w, const char *text)
     const unsigned char *start = (const unsigned char *)text, *s = start;
     while (*s) {
         size_t n = util_utf8_length(s);
-        if (n && *s >= 0x20 && *s != '"' && *s != '\\') {
+        uint32_t code = util_utf8_code(s, n);
+        if (n && *s != '"' && *s != '\\' && !util_steers(code)) {
             s += n;
             continue;
         }
         append(w, (const char *)start, (size_t)(s - start));
         if (n)
-            escape(w, *s);
+            escape(w, code);
         else
             append(w, "\xef\xbf\xbd", 3);
-        start = ++s;
+        start = s += n ? n : 1;
     }
     append(w, (const char *)start, (size_t)(s - start));
     append(w, "\"", 1);

@@ -19,6 +19,12 @@ int util_by_real(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+int64_t util_percentile(const int64_t *sorted, int64_t n, int percent)
+{
+    int64_t at = (n * percent + 99) / 100 - 1;
+    return sorted[at < 0 ? 0 : at < n ? at : n - 1];
+}
+
 static void scatter(const uint64_t *from_key, const int32_t *from_item, uint64_t *to_key, int32_t *to_item, int32_t n,
                     int shift)
 {

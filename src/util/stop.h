@@ -1,14 +1,16 @@
-/* When to stop: the user's interrupt or the time limit, as one value that searches carry down. */
+/* When to stop, the user's interrupt or the time limit, and what to leave out: one value that searches carry down. */
 #ifndef MOIRAI_UTIL_STOP_H
 #define MOIRAI_UTIL_STOP_H
 
 #include <moirai/budget.h>
 
+#include "util/methods.h"
 #include "util/util.h"
 
 typedef struct util_stop {
     const moirai_interrupt *interrupt; /* or NULL */
     double deadline;                   /* of util_seconds; 0: none */
+    util_method_set off;               /* methods that are switched off */
 } util_stop;
 
 /* Of a budget whose time runs from now on. */
@@ -24,6 +26,12 @@ moirai_budget util_stop_rest(const util_stop *stop, const moirai_budget *budget)
 static inline bool util_stopped(const util_stop *stop)
 {
     return moirai_interrupt_raised(stop->interrupt) || (stop->deadline > 0 && util_seconds() > stop->deadline);
+}
+
+/* Whether a method is switched off. */
+static inline bool util_off(const util_stop *stop, util_method m)
+{
+    return stop->off >> m & 1;
 }
 
 #endif

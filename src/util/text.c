@@ -1,8 +1,9 @@
-/* Numbers for people: units that keep three or four digits before the eye. */
+/* Numbers for people: units that keep three or four digits before the eye. And text of others, made harmless. */
 #include "util/text.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 util_human util_human_ns(int64_t ns)
 {
@@ -71,4 +72,57 @@ util_human util_human_gap(double gap)
     else /* never show a gap as smaller than it is */
         snprintf(t.s, sizeof t.s, "%.2f %%", ceil(gap * 1e4 * (1 - 1e-12)) / 100);
     return t;
+}
+
+/* ---- text from files ---- */
+
+size_t util_utf8_length(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xed && s[1] >= 0xa0;
+    bool too_large = s[0] == 0xf4 && s[1] >= 0x90;
+    return overlong || surrogate || too_large ? 0 : n;
+}
+
+uint32_t util_utf8_code(const unsigned char *s, size_t length)
+{
+    uint32_t code = length > 1 ? s[0] & (0x7fu >> length) : s[0];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (s[i] & 0x3fu);
+    return code;
+}
+
+bool util_steers(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e || code == 0x200f ||
+           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+void util_clean(char *text)
+{
+    char *to = text;
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t n = util_utf8_length(s);
+        if (!n || util_steers(util_utf8_code(s, n))) {
+            *to++ = '?';
+        } else {
+            memmove(to, s, n);
+            to += n;
+        }
+        s += n ? n : 1;
+    }
+    *to = '\0';
+}
+
+bool util_is_formula(const char *cell)
+{
+    return *cell && strchr("=+-@\t\r", *cell);
 }

@@ -43,12 +43,28 @@ bool util_cpuinfo(char *out, size_t size, const char *key);
 
 /* Whole files. "-" is stdin or stdout. Messages start with the path. */
 int util_file_read(char **data, size_t *length, const char *path);
-/* Write to a temporary beside `path`, flush, rename: the old content or the new, never half of one. */
+/* Write to a temporary beside `path`, flush, rename, flush the folder: the old content or the new, never half of one. */
 int util_file_write(const char *path, const char *data, size_t length);
 /* Makes this folder, in one that exists. One that is there already is fine. */
 int util_folder_make(const char *path);
 /* A folder of its own under $TMPDIR (else /tmp): `out` has its path, NAME-XXXXXX; "" on failure. */
 int util_folder_temporary(char *out, size_t size, const char *name);
+/* Removes a folder, the files in it, and folders in it that are at most `depth` levels below. */
+void util_folder_remove(const char *folder, int depth);
+/* Has the folder of a file on disk: after a rename. */
+int util_folder_sync(const char *file);
+
+/* Several files that appear in a folder together, or not at all. */
+typedef struct util_stage {
+    char *folder; /* where they are to be */
+    char *inside; /* where to write them */
+    bool made;    /* the folder was not there before */
+} util_stage;
+/* Makes the folder where it is missing. On failure there is nothing to close. */
+int util_stage_open(util_stage *s, const char *folder);
+/* rc 0: the files move to the folder, the one named `last` (or NULL) after all others; what has their names is replaced.
+ * Otherwise they go, and the folder as well if it was made here. Returns rc, or why they could not move. */
+int util_stage_close(util_stage *s, int rc, const char *last);
 
 /* xoshiro256**: the same numbers on every machine. */
 typedef struct util_rng {
@@ -59,7 +75,8 @@ uint64_t util_rng_next(util_rng *r);
 uint32_t util_rng_below(util_rng *r, uint32_t n); /* uniform in [0, n), n > 0 */
 double util_rng_real(util_rng *r);                /* uniform in [0, 1) */
 
-double util_seconds(void); /* monotonic clock */
+double util_seconds(void);     /* monotonic clock */
+double util_cpu_seconds(void); /* processor time of all threads of this process */
 
 /* The mean of n numbers, which get sorted, without the lowest and the highest tenth, and without one at each end or, of
  * less than four, a quarter; 0 if there are none. Outliers do not move it, and unlike a median it does not jump where

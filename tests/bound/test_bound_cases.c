@@ -8,10 +8,11 @@
 
 #include "bound/certificate.h"
 #include "pair/pair_refine.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
+#include "support/proving.h"
 
 /* Three operators of 10 ns side by side on two equal devices: the linear programme puts 1.5 of them on each and says
  * 15; no plan is shorter than 20. */
@@ -57,7 +58,7 @@ static void assert_rejected(const moirai_problem *p, const char *json, const cha
     moirai_proof proof;
     for (size_t i = 0; i < n; i++) {
         char *changed = replace(json, bad[i][0], bad[i][1]);
-        if (moirai_prove_text(&proof, p, changed, strlen(changed), "changed") == 0)
+        if (proving_text(&proof, p, changed, strlen(changed), "changed") == 0)
             fail_msg("accepted: %s for %s", bad[i][1], bad[i][0]);
         free(changed);
     }
@@ -73,7 +74,7 @@ static void test_the_proof_is_accepted_and_tampered_ones_are_not(void **state)
     size_t length;
     char *json = certificate_of(c, &length);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, p, json, length, "certificate"));
+    assert_ok(proving_text(&proof, p, json, length, "certificate"));
     assert_int_equal(proof.proven_ns, 20);
     static const char *const bad[][2] = {
         {"\"most\":", "\"mist\":"},         {"\"low\":", "\"lower\":"},       {"\"high\":", "\"higher\":"},
@@ -155,7 +156,7 @@ static void test_receivers_get_a_tensor_one_after_the_other(void **state)
     size_t length;
     char *json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = 400}, &length);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, p, json, length, "certificate"));
+    assert_ok(proving_text(&proof, p, json, length, "certificate"));
     assert_int_equal(proof.proven_ns, 400);
     static const char *const bad[][2] = {
         {"\"receivers\": [1, 2]", "\"receivers\": [1]"},

@@ -1,12 +1,14 @@
 /* Every registered bound on problems worked out on paper, and the certificates that carry them, leaf by leaf. */
 #include <moirai/bound.h>
 #include <moirai/prove.h>
+#include <moirai/zoo.h>
 
 #include "bound/certificate.h"
 #include "pair/pair_refine.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
+#include "support/proving.h"
 
 static int64_t value_of(const moirai_problem *p, const char *name)
 {
@@ -24,9 +26,9 @@ static int64_t value_of(const moirai_problem *p, const char *name)
 static void test_bound_registry(void **state)
 {
     (void)state;
-    static const char *const names[] = {"critical-path", "load",   "transfers", "getf",     "blocks",
-                                        "prices-1",      "spine",  "prices-2",  "prices-3", "prices-4",
-                                        "bytes",         "static", "intervals", "search"};
+    static const char *const names[] = {"critical-path", "load",      "transfers", "blocks",   "prices-1",
+                                        "spine",         "prices-2",  "prices-3",  "prices-4", "bytes",
+                                        "static",        "intervals", "search"};
     size_t known = 0;
     for (int i = 0; i < moirai_bound_count(); i++) {
         const moirai_bound *b = moirai_bound_at(i);
@@ -65,7 +67,6 @@ static void test_bound_of_two_operators(void **state)
                                       {"prices-3", 18},
                                       {"prices-4", 18},
                                       {"search", 18},
-                                      {"spine", 0},
                                       {NULL, 0}});
 }
 
@@ -150,6 +151,26 @@ static void test_bound_of_a_spine(void **state)
     int64_t spine = value_of(p, "spine"), path = value_of(p, "critical-path");
     assert_int_equal(path, 2 * LAYERS * 10 + 2);
     assert_true(spine >= path && spine <= 2 * LAYERS * 10 + 2 * LAYERS);
+    moirai_problem_free(p);
+    p = tiny_problem(TINY_TWO); /* has cuts: no spine is needed, and 0 would look like an answer */
+    assert_int_equal(value_of(p, "spine"), MOIRAI_UNKNOWN);
+    moirai_problem_free(p);
+}
+
+/* More resources than the master of prices on loads takes: no bound of that kind, and no failure either. */
+static void test_bound_of_too_many_channels(void **state)
+{
+    (void)state;
+    moirai_graph *g;
+    moirai_cluster *c;
+    moirai_problem *p;
+    assert_ok(moirai_zoo_graph(&g, "inception-tiny", 4));
+    assert_ok(moirai_cluster_open(&c, "32x v100, 8Gbps 5us"));
+    assert_ok(moirai_problem_new(
+        &p, g, c, &(moirai_problem_options){.congestion = MOIRAI_CONGESTION_CHANNEL, .cost_model = "roofline"}));
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    assert_int_equal(value_of(p, "loads"), MOIRAI_UNKNOWN);
     moirai_problem_free(p);
 }
 
@@ -291,7 +312,7 @@ static void test_bound_certificate_of_three_operators(void **state)
     }
     assert_true(nobody == 1 && low == 1 && high == 1);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, x.p, x.text, strlen(x.text), "c.json"));
+    assert_ok(proving_text(&proof, x.p, x.text, strlen(x.text), "c.json"));
     assert_int_equal(proof.proven_ns, 220);
     assert_int_equal(proof.leaves, 3);
     forget(&x);
@@ -328,7 +349,7 @@ static void test_bound_certificate_writes_trees(void **state)
     assert_int_equal(yyjson_get_sint(yyjson_arr_get(tree, 1)), 0);
     assert_int_equal(yyjson_get_sint(yyjson_arr_get(tree, 2)), 1);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, x.p, x.text, strlen(x.text), "c.json"));
+    assert_ok(proving_text(&proof, x.p, x.text, strlen(x.text), "c.json"));
     assert_true(proof.proven_ns >= 36 && proof.proven_ns <= 38);
     forget(&x);
 }
@@ -359,7 +380,7 @@ static void test_bound_certificate_of_memory(void **state)
     assert_int_equal(yyjson_arr_size(yyjson_obj_get(memory, "pairs")), 0);
     assert_int_equal(number(root, "certified_bound_ns"), 40);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, p, text, length, "c.json"));
+    assert_ok(proving_text(&proof, p, text, length, "c.json"));
     assert_int_equal(proof.proven_ns, 40);
     yyjson_doc_free(doc);
     free(text);
@@ -376,7 +397,7 @@ static void test_bound_certificate_as_a_file(void **state)
     char *path = temporary_path("c.json");
     moirai_proof proof;
     assert_ok(bound_certificate_write(&(bound_certificate){.c = x.c, .lower_bound_ns = 18}, path));
-    assert_ok(moirai_prove(&proof, x.p, path));
+    assert_ok(proving_file(&proof, x.p, path));
     assert_int_equal(proof.proven_ns, 18);
     remove(path);
     assert_int_equal(
@@ -396,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_bound_of_a_chain),
         cmocka_unit_test(test_bound_search_knows_its_limits),
         cmocka_unit_test(test_bound_of_a_spine),
+        cmocka_unit_test(test_bound_of_too_many_channels),
         cmocka_unit_test(test_bound_stops_when_asked),
         cmocka_unit_test(test_bound_certificate_of_two_operators),
         cmocka_unit_test(test_bound_certificate_of_three_operators),

@@ -4,8 +4,8 @@
 #include "bound/certificate.h"
 #include "bound/intervals/interval_parts.h"
 #include "exact/exact.h"
-#include "pair/static_lp.h"
-#include "pricing/lp.h"
+#include "pair/static/static_lp.h"
+#include "lp/lp.h"
 #include "schedule/paths.h"
 #include "support/check.h"
 #include "support/false_bound.h"
@@ -55,8 +55,8 @@ static void test_intervals_hold_what_lies_between_neighbours_of_the_chain(void *
             continue;
         assert_ok(decompose_intervals_new(&x, p, 12));
         for (int32_t most = 0; most <= 12; most += 4) {
-            decompose_interval_taste taste = {most, 0.3, 0.5, 0.5, seed};
-            assert_ok(decompose_intervals_choose(x, &taste, on_chain, floating));
+            decompose_interval_rule rule = {most, 0.3, 0.5, 0.5, seed};
+            assert_ok(decompose_intervals_choose(x, &rule, on_chain, floating));
             check_chain(p, on_chain, floating);
         }
         decompose_intervals_free(x);
@@ -176,7 +176,7 @@ static void test_windows_know_what_paths_and_the_chain_know(void **state)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         random_spec spec = random_spec_draw(seed * 31, 24);
         moirai_problem *p = random_problem(&spec);
-        decompose_interval_taste taste = {(int32_t)(seed % 8), 0.3, 0.5, 0.5, seed};
+        decompose_interval_rule rule = {(int32_t)(seed % 8), 0.3, 0.5, 0.5, seed};
         bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 1, .effort = 0.05, .threads = 1, .seed = seed};
         decompose_intervals *all;
         bound_interval_chain *x;
@@ -187,7 +187,7 @@ static void test_windows_know_what_paths_and_the_chain_know(void **state)
             continue;
         assert_true(p->n_ops <= 24);
         assert_ok(decompose_intervals_new(&all, p, 8));
-        assert_ok(bound_interval_chain_new(&x, p, all, &taste));
+        assert_ok(bound_interval_chain_new(&x, p, all, &rule));
         assert_ok(bound_interval_chain_raise(&lower, x, &job));
         assert_ok(bound_interval_chain_share(x, &known));
         assert_ok(bound_windows_find(&w, p, &known));
@@ -207,18 +207,18 @@ static void test_windows_know_what_paths_and_the_chain_know(void **state)
     assert_true(later > 100);
 }
 
-/* Rounds of a contest go on where the last one has ended: what is proven never falls, never passes the optimum, and is the
+/* Rounds of a portfolio go on where the last one has ended: what is proven never falls, never passes the optimum, and is the
  * same on any number of threads. */
-static void test_rounds_of_a_contest_rise_up_to_the_optimum(void **state)
+static void test_rounds_of_a_portfolio_rise_up_to_the_optimum(void **state)
 {
     (void)state;
     int32_t rises = 0;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         moirai_problem *p = random_layers(seed * 3, 10);
         int64_t optimum = p ? false_bound_optimum(p) : -1, last = 0;
-        bound_contest *c[2];
+        bound_portfolio *c[2];
         for (int i = 0; i < 2 && optimum >= 0; i++)
-            assert_ok(bound_contest_new(&c[i], p));
+            assert_ok(bound_portfolio_new(&c[i], p));
         for (int32_t round = 0; round < 3 && optimum >= 0; round++) {
             int64_t lower[2];
             for (int i = 0; i < 2; i++) {
@@ -228,7 +228,7 @@ static void test_rounds_of_a_contest_rise_up_to_the_optimum(void **state)
                                            .effort = 1e-9 + 0.02 * round,
                                            .threads = 1 + 2 * i,
                                            .seed = seed};
-                assert_ok(bound_contest_raise(&lower[i], c[i], &job));
+                assert_ok(bound_portfolio_raise(&lower[i], c[i], &job));
             }
             assert_int_equal(lower[0], lower[1]);
             assert_true(lower[0] >= last && lower[0] <= optimum);
@@ -236,7 +236,7 @@ static void test_rounds_of_a_contest_rise_up_to_the_optimum(void **state)
             last = lower[0];
         }
         for (int i = 0; i < 2 && optimum >= 0; i++)
-            bound_contest_free(c[i]);
+            bound_portfolio_free(c[i]);
         moirai_problem_free(p);
     }
     assert_true(rises > 0);
@@ -438,7 +438,7 @@ int main(void)
         cmocka_unit_test(test_static_programme_sees_parallel_work_of_one_component),
         cmocka_unit_test(test_static_programme_keeps_between_floor_and_ceiling),
         cmocka_unit_test(test_windows_know_what_paths_and_the_chain_know),
-        cmocka_unit_test(test_rounds_of_a_contest_rise_up_to_the_optimum),
+        cmocka_unit_test(test_rounds_of_a_portfolio_rise_up_to_the_optimum),
         cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),
         cmocka_unit_test(test_the_search_believes_links_from_both_ends),
         cmocka_unit_test(test_long_intervals_begin_where_their_parts_have_ended),

@@ -12,6 +12,7 @@
 #include "support/false_bound.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
+#include "support/proving.h"
 #include "util/util.h"
 
 /* One operator, four side by side, one that joins them, 10 ns each, two equal devices, links that take no time. Paths
@@ -81,7 +82,7 @@ static void test_the_proof_is_accepted_and_proves_the_bound(void **state)
     size_t length;
     char *json = certificate_of(c, &length);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, p, json, length, "certificate"));
+    assert_ok(proving_text(&proof, p, json, length, "certificate"));
     assert_int_equal(proof.proven_ns, 40);
     free(json);
     pair_chain_free(c);
@@ -113,7 +114,7 @@ static void test_flows_that_do_not_exist_or_hide_the_proof_are_rejected(void **s
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *changed = add_flow(json, bad[i]);
         moirai_proof proof;
-        if (moirai_prove_text(&proof, p, changed, strlen(changed), "changed") == 0)
+        if (proving_text(&proof, p, changed, strlen(changed), "changed") == 0)
             fail_msg("accepted: %s", bad[i]);
         free(changed);
     }
@@ -140,7 +141,7 @@ static void test_tampered_pools_are_rejected(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *changed = change(json, bad[i].key, bad[i].to);
         moirai_proof proof;
-        if (moirai_prove_text(&proof, p, changed, strlen(changed), "changed") == 0)
+        if (proving_text(&proof, p, changed, strlen(changed), "changed") == 0)
             fail_msg("accepted: %s %lld", bad[i].key, (long long)bad[i].to);
         free(changed);
     }

@@ -9,10 +9,11 @@
 #include "bound/certificate.h"
 #include "exact/exact.h"
 #include "pair/pair_refine.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
+#include "support/proving.h"
 #include "util/util.h"
 
 #ifndef FORKS
@@ -58,7 +59,7 @@ static void test_results_return_one_after_the_other(void **state)
     size_t length;
     char *json = prove_two_returns(p, &c, &length);
     moirai_proof proof;
-    assert_ok(moirai_prove_text(&proof, p, json, length, "certificate"));
+    assert_ok(proving_text(&proof, p, json, length, "certificate"));
     assert_int_equal(proof.proven_ns, 380);
     free(json);
     pair_chain_free(c);
@@ -92,7 +93,7 @@ static void test_tampered_returns_are_rejected(void **state)
         assert_non_null(changed);
         sprintf(changed, "%.*s%s%s", (int)(at - json), json, bad[i][1], at + strlen(bad[i][0]));
         moirai_proof proof;
-        if (moirai_prove_text(&proof, p, changed, strlen(changed), "changed") == 0)
+        if (proving_text(&proof, p, changed, strlen(changed), "changed") == 0)
             fail_msg("accepted: %s for %s", bad[i][1], bad[i][0]);
         free(changed);
     }
@@ -183,7 +184,7 @@ static void check_fork(uint64_t seed, seen *counts)
     moirai_proof proof = {0};
     int64_t claim = pair_certified_ns(x);
     char *json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = whole ? claim : 0}, &length);
-    if (moirai_prove_text(&proof, p, json, length, "certificate") && whole)
+    if (proving_text(&proof, p, json, length, "certificate") && whole)
         fail_msg("seed %llu: proven %lld of %lld: %s", (unsigned long long)seed, (long long)proof.proven_ns,
                  (long long)claim, moirai_error_message());
     free(json);

@@ -6,7 +6,7 @@
 
 #include "bytes/bytes_state.h"
 #include "pair/pair_refine.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
@@ -69,9 +69,9 @@ static void test_bytes_block_plans_are_searched_at_prices(void **state)
     assert_true(pick >= 0);
     const int64_t *bytes = bytes_block_plan_at(f.m, pair, pick, &length);
     assert_true(length == 26 && bytes[0] == 0 && bytes[1] == 20);
-    int32_t before = f.m->view[pair].n_plans;
+    int32_t before = f.m->pair[pair].n_plans;
     assert_ok(bytes_block_plan_add(f.m, (int32_t)pair, &job));
-    assert_int_equal(f.m->view[pair].n_plans, before); /* the same again is not kept */
+    assert_int_equal(f.m->pair[pair].n_plans, before); /* the same again is not kept */
     close_prices(&f);
 }
 
@@ -245,12 +245,12 @@ static void test_bytes_plans_are_tried_between_the_class_s_other_devices(void **
     assert_ok(bytes_block_plan_add(f.m, (int32_t)from, &job));
     assert_ok(bytes_share_plans(f.m, &job));
     assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 20));
-    assert_int_equal(f.m->view[to].n_plans, 1);
+    assert_int_equal(f.m->pair[to].n_plans, 1);
     const int64_t *bytes = bytes_block_plan_at(f.m, to, pick, &length);
     assert_true(length == 20 && bytes[0] == 0 && bytes[1] == 20);
-    assert_int_equal(f.m->view[to].plans[pick].plan.device[f.c->block[class_]->entry], 1);
+    assert_int_equal(f.m->pair[to].plans[pick].plan.device[f.c->block[class_]->entry], 1);
     assert_ok(bytes_share_plans(f.m, &job)); /* nothing is new */
-    assert_true(f.m->view[to].n_plans == 1 && f.m->view[from].n_plans == 1);
+    assert_true(f.m->pair[to].n_plans == 1 && f.m->pair[from].n_plans == 1);
     close_prices(&f);
 }
 
@@ -276,9 +276,9 @@ static void test_bytes_plans_at_hand_are_gone_on_with(void **state)
     assert_ok(bytes_deepen(f.m, &job));
     assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(pick >= 0 && f.m->depth == 1);
-    int32_t before = f.m->view[pair].n_plans;
+    int32_t before = f.m->pair[pair].n_plans;
     assert_ok(bytes_deepen(f.m, &job));
-    assert_true(f.m->view[pair].n_plans == before && f.m->depth == 0.25);
+    assert_true(f.m->pair[pair].n_plans == before && f.m->depth == 0.25);
     close_prices(&f);
 }
 

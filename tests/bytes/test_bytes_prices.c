@@ -3,7 +3,7 @@
 
 #include "bytes/bytes_state.h"
 #include "pair/pair_refine.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
@@ -240,7 +240,7 @@ static void test_bytes_values_at_other_prices(void **state)
         return;
     }
     int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0), stamp = f.m->stamp;
-    pair_priced *v = &f.m->view[pair].priced;
+    pair_priced *v = &f.m->pair[pair].priced;
     int64_t value = v->value;
     assert_true(v->n_cases > 0);
     assert_int_equal(pair_priced_value_at(v, v->byte_price, use), value);

@@ -73,13 +73,18 @@ source=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$build/CMakeCache.txt")
 grep -q -- '--target moirai_install$' "$source/scripts/demo"
 if [ -f "$build/build.ninja" ]; then
     ninja -C "$build" -t inputs moirai_install >built
-    for file in $(find "$prefix" -type f \( -name 'libmoirai.*' -o -name 'moirai*' \) ! -name '*.cmake' ! -name '*.pc' ! -name '*.h' -printf '%f\n'); do
+    for file in $(find "$prefix" -type f \( -name 'libmoirai*' -o -name 'moirai*' \) ! -name '*.cmake' ! -name '*.pc' ! -name '*.h' -printf '%f\n'); do
         [ "$file" = moirai ] || grep -q "/$file\$\|^$file\$" built || { echo "FAILED: $file is installed, but not built by the demo"; exit 1; }
     done
 fi
 echo "ok: the demo builds what is installed"
 
+# A build without a preset is what is installed.
+cmake -G Ninja -S "$source" -B plain >plain.log 2>&1 || { cat plain.log; echo "FAILED: a plain build"; exit 1; }
+! ninja -C plain -t targets all | grep -E '^(tests|bench|examples)/.*\.o:' || { echo "FAILED: a plain build has tests or benchmarks"; exit 1; }
+echo "ok: a plain build is small"
+
 # Without cmocka a user's build goes on without tests.
-cmake -G Ninja -S "$source" -B c -DCMOCKA_LIBRARY=OFF >cmocka.log 2>&1 || { cat cmocka.log; echo "FAILED: no cmocka, no build"; exit 1; }
+cmake -G Ninja -S "$source" -B c -DMOIRAI_TESTS=ON -DCMOCKA_LIBRARY=OFF >cmocka.log 2>&1 || { cat cmocka.log; echo "FAILED: no cmocka, no build"; exit 1; }
 grep -q 'the tests are left out' cmocka.log
 echo "ok: without cmocka"

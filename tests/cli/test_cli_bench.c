@@ -66,7 +66,7 @@ static void test_cli_bench_agrees_with_place(void **state)
         "$M bench paper --models gpt3-tiny --testbeds inter-server --placers heft --parts latency -o out -q --json");
     yyjson_val *row = yyjson_arr_get_first(yyjson_obj_get(yyjson_obj_get(shell_json(), "study"), "rows"));
     int64_t makespan = whole(row, "makespan_ns");
-    assert_runs("$M problem gpt3-tiny -c inter-server --flow edge -q -o p.json");
+    assert_runs("$M problem gpt3-tiny -c inter-server --flow edge --segment-us 0 -q -o p.json");
     assert_runs("$M place p.json --placer heft --json -q");
     assert_int_equal(whole(shell_json(), "makespan_ns"), makespan);
 }

@@ -2,6 +2,8 @@
 #include "support/check.h"
 #include "support/command.h"
 
+#include <moirai/moirai.h>
+
 static const char *const commands[] = {"plan",  "zoo",      "cluster", "problem", "place",
                                        "check", "simulate", "placers", "version", "help"};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -108,6 +110,34 @@ static void test_cli_fixed_forms_work(void **state)
     assert_int_equal(files_here(), 3);
 }
 
+/* The first verdict knows what `run` will pay for every cut. */
+static void test_cli_cuts_are_not_free(void **state)
+{
+    (void)state;
+    assert_runs("$M zoo inception-tiny --onnx net.onnx -q");
+    assert_runs("$M problem net.onnx -c 'v100, cpu-8-avx2, 100Gbps 5us' -q -o p.json --json");
+    yyjson_val *segment = yyjson_obj_get(shell_json(), "segment_ns");
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(segment, "A")), 17000);
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(segment, "B")), 8000);
+    assert_runs("grep -q '\"from\": \"A\", \"to\": \"B\".*\"latency_ns\": 13000' p.json");
+    assert_runs("$M plan net.onnx -c inter-server --effort 0.1 -q --json");
+    int64_t usual = yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns"));
+    assert_runs("$M plan net.onnx -c inter-server --effort 0.1 --segment-us 17 -q --json");
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns")), usual);
+    assert_runs("$M plan net.onnx -c inter-server --effort 0.1 --segment-us 0 -q --json");
+    assert_true(yyjson_get_sint(yyjson_obj_get(shell_json(), "makespan_ns")) < usual);
+}
+
+static void test_cli_settings_name_those_that_there_are(void **state)
+{
+    (void)state;
+    assert_true(*moirai_version() >= '0' && *moirai_version() <= '9');
+    assert_runs("$M version");
+    assert_contains(shell_out, moirai_version());
+    assert_runs("$M problem gpt3-tiny -c inter-server -q -o p.json");
+    assert_fails(2, "has no setting 'bogus': it has ", "$M place p.json --set bogus=1 -q");
+}
+
 static void test_cli_modes_reach_the_problem_file(void **state)
 {
     (void)state;
@@ -145,25 +175,6 @@ static void test_cli_every_placer_gives_a_plan_that_checks(void **state)
             fail_msg("%s: %d: %s", names[i], code, shell_err);
         assert_runs("$M check problem.json plan.json");
     }
-}
-
-static void test_cli_policies_are_saved_and_loaded(void **state)
-{
-    (void)state;
-    assert_runs("$M version --json");
-    if (!yyjson_get_bool(yyjson_obj_get(yyjson_obj_get(shell_json(), "features"), "openblas"))) {
-        assert_fails(1, "built without OpenBLAS",
-                     "$M plan gpt3-tiny --cluster inter-server --placer placeto -o plan.json");
-        return;
-    }
-    make_problem();
-    assert_runs("$M place problem.json --placer hrl --set episodes=1 --set save=policy.json -q -o a.json");
-    assert_true(file_exists("policy.json"));
-    assert_runs("$M place problem.json --placer hrl --load policy.json --set train=false -q -o b.json");
-    assert_fails(3, "policy.json: a policy of placer 'hrl', not of 'placeto'",
-                 "$M place problem.json --placer placeto --set load=policy.json -o c.json");
-    assert_fails(2, "must not be empty", "$M place problem.json --placer placeto --set load= -o c.json");
-    assert_false(file_exists("c.json"));
 }
 
 static void test_cli_json_is_json_everywhere(void **state)
@@ -228,6 +239,19 @@ static void test_cli_check_lists_violations_and_ends_with_1(void **state)
     assert_true(yyjson_arr_size(yyjson_obj_get(o, "violations")) >= 1);
 }
 
+static void test_cli_check_names_a_plan_of_another_problem(void **state)
+{
+    (void)state;
+    assert_runs("$M problem gpt3-tiny -c inter-server -q -o inter.json");
+    assert_runs("$M problem gpt3-tiny -c intra-server -q -o intra.json");
+    assert_runs("$M place inter.json --placer heft -q -o plan.json");
+    assert_fails(1, "plan.json: a plan of another problem: it was made for 'gpt3-tiny-inter-server'",
+                 "$M check intra.json plan.json");
+    assert_string_equal(shell_out, ""); /* not a line for each broken rule */
+    assert_int_equal(shell("$M check intra.json plan.json --json -q"), 1);
+    assert_true(yyjson_arr_size(yyjson_obj_get(shell_json(), "violations")) > 10);
+}
+
 static void test_cli_wishes_hold(void **state)
 {
     (void)state;
@@ -242,6 +266,24 @@ static void test_cli_wishes_hold(void **state)
     assert_int_equal(int_of(shell_json(), "transfers"), 0);
     assert_fails(3, "no-such", "$M problem gpt3-tiny --cluster inter-server -q --pin 'no-such*=A'");
     assert_fails(3, "'Z'", "$M problem gpt3-tiny --cluster inter-server -q --pin '*=Z'");
+}
+
+/* What a device alone would do does not depend on what the user pins. */
+static void test_cli_baseline_knows_no_pins(void **state)
+{
+    (void)state;
+    assert_runs("$M plan inception-tiny -c inter-server --placer heft -q --json");
+    int64_t single = yyjson_get_sint(yyjson_obj_get(shell_json(), "single_makespan_ns"));
+    assert_runs("$M plan inception-tiny -c inter-server --placer heft --pin '*=C' -q --json");
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(shell_json(), "single_makespan_ns")), single);
+    assert_true(yyjson_get_real(yyjson_obj_get(shell_json(), "speed_up")) < 0.99);
+    assert_runs("$M plan inception-tiny -c inter-server --placer heft --pin '*=C' -q");
+    assert_contains(shell_out, ", if nothing were pinned: splitting gains nothing: the plan is ");
+    assert_contains(shell_out, " % slower\n");
+    assert_runs("$M plan inception-tiny -c inter-server --placer heft --pin 'stem*=A' --forbid '*=D' -o plan.json "
+                "--problem-out problem.json -q");
+    assert_runs("$M explain plan.json --problem problem.json --what-if 0 -q");
+    assert_null(strstr(shell_out, "the best single device,"));
 }
 
 static void test_cli_quiet_says_nothing(void **state)
@@ -332,14 +374,17 @@ int main(void)
         IN_FOLDER(test_cli_usage_errors_end_with_2),
         IN_FOLDER(test_cli_options_stand_anywhere),
         IN_FOLDER(test_cli_fixed_forms_work),
+        IN_FOLDER(test_cli_cuts_are_not_free),
+        IN_FOLDER(test_cli_settings_name_those_that_there_are),
         IN_FOLDER(test_cli_modes_reach_the_problem_file),
         IN_FOLDER(test_cli_every_placer_gives_a_plan_that_checks),
-        IN_FOLDER(test_cli_policies_are_saved_and_loaded),
         IN_FOLDER(test_cli_json_is_json_everywhere),
         IN_FOLDER(test_cli_failures_are_json_too),
         IN_FOLDER(test_cli_place_and_simulate_agree),
         IN_FOLDER(test_cli_check_lists_violations_and_ends_with_1),
+        IN_FOLDER(test_cli_check_names_a_plan_of_another_problem),
         IN_FOLDER(test_cli_wishes_hold),
+        IN_FOLDER(test_cli_baseline_knows_no_pins),
         IN_FOLDER(test_cli_quiet_says_nothing),
         IN_FOLDER(test_cli_plan_writes_a_plan_that_checks),
         IN_FOLDER(test_cli_man_page_names_everything),

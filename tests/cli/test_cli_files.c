@@ -109,15 +109,47 @@ static void test_cli_files_log_json_is_an_object_a_line(void **state)
     free(text);
 }
 
+/* Gains of the steps lead from what is known without them to the bound; times are shown and not in the file. */
+static void test_cli_files_say_which_steps_found_them(void **state)
+{
+    (void)state;
+    assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o problem.json --json");
+    int64_t path = yyjson_get_sint(yyjson_obj_get(shell_json(), "critical_path_bound_ns")),
+            load = yyjson_get_sint(yyjson_obj_get(shell_json(), "load_bound_ns")), sum = path > load ? path : load;
+    assert_runs("$M place problem.json --effort 0.01 --threads 1 --json --log -q -o one.json");
+    assert_contains(shell_err, "processor time");
+    assert_contains(shell_err, "the plan is by ");
+    yyjson_val *steps = yyjson_obj_get(shell_json(), "steps"), *step;
+    size_t i, n;
+    bool named = false;
+    assert_true(sum > 0 && yyjson_arr_size(steps) > 3);
+    yyjson_arr_foreach(steps, i, n, step) {
+        assert_true(yyjson_get_sint(yyjson_obj_get(step, "calls")) > 0);
+        assert_true(yyjson_get_sint(yyjson_obj_get(step, "cpu_ns")) >= 0);
+        sum += yyjson_get_sint(yyjson_obj_get(step, "bound_gain_ns"));
+        named |= !strcmp(yyjson_get_str(yyjson_obj_get(step, "name")),
+                         yyjson_get_str(yyjson_obj_get(shell_json(), "plan_by")));
+    }
+    assert_true(named);
+    assert_int_equal(sum, yyjson_get_sint(yyjson_obj_get(shell_json(), "lower_bound_ns")));
+    assert_runs("$M place problem.json --effort 0.01 --threads 2 --log-timeless -q -o two.json");
+    assert_null(strstr(shell_err, "processor time"));
+    assert_runs("grep -q bound_by one.json && ! grep -q cpu_ns one.json");
+    assert_runs(
+        "sed 's/\"generation_ns\": *[0-9]*//' one.json >a && sed 's/\"generation_ns\": *[0-9]*//' two.json >b && "
+        "cmp a b");
+}
+
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_cli_files_are_never_overwritten),    IN_FOLDER(test_cli_files_are_checked_before_the_work),
-        IN_FOLDER(test_cli_files_full_disk_is_a_failure),   IN_FOLDER(test_cli_files_over_the_limit_leave_nothing),
-        IN_FOLDER(test_cli_files_dash_is_stdin_and_stdout), IN_FOLDER(test_cli_files_stdout_holds_the_file_alone),
-        IN_FOLDER(test_cli_files_start_plan_is_taken),      IN_FOLDER(test_cli_files_log_json_is_an_object_a_line),
+        IN_FOLDER(test_cli_files_are_never_overwritten),      IN_FOLDER(test_cli_files_are_checked_before_the_work),
+        IN_FOLDER(test_cli_files_full_disk_is_a_failure),     IN_FOLDER(test_cli_files_over_the_limit_leave_nothing),
+        IN_FOLDER(test_cli_files_dash_is_stdin_and_stdout),   IN_FOLDER(test_cli_files_stdout_holds_the_file_alone),
+        IN_FOLDER(test_cli_files_start_plan_is_taken),        IN_FOLDER(test_cli_files_log_json_is_an_object_a_line),
+        IN_FOLDER(test_cli_files_say_which_steps_found_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,7 +211,8 @@ static int find_nothing(int64_t *lower_ns, const moirai_problem *p, const moirai
 static void test_cli_bound_that_fails_is_one_line(void **state)
 {
     (void)state;
-    static const moirai_bound good = {"good", "a bound", find_seven}, bad = {"bad", "another", find_nothing};
+    static const moirai_bound good = {.name = "good", .summary = "a bound", .find = find_seven};
+    static const moirai_bound bad = {.name = "bad", .summary = "another", .find = find_nothing};
     cli_bound_found f[2];
     cli_context cli;
     moirai_budget o;

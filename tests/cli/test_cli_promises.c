@@ -109,7 +109,7 @@ static void test_cli_promises_no_memory_is_explained(void **state)
         "$M problem gpt3-tiny -c '2x v100 16GB, 100Gbps 5us' -q -o p.json && sed -i 's/16000000000/100000/g' p.json");
     assert_fails(4, "the operators need", "$M place p.json --placer heft");
     assert_fails(4, "the operators need", "$M place p.json");
-    assert_contains(shell_err, " bytes, all devices together have 200000");
+    assert_contains(shell_err, ", all devices together have 200 kB: ");
     /* Where only a search can know, it says what came nearest. */
     write_text("q.json",
                "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"q\",\"flow\":\"tensor\",\"congestion\":"

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,53 @@ static void test_cli_prove_accepts_and_rejects(void **state)
     assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o q.json");
     assert_fails(6, "c.json: belongs to another problem, 'pair', not to 'gpt3-tiny-inter-server'",
                  "$M prove q.json c.json");
+    char *other = read_text("p.json"); /* the same name, other times */
+    memcpy(strstr(other, "[10,null]"), "[20,null]", 9);
+    write_text("r.json", other);
+    free(other);
+    write_text("claims.json", json = read_text("c.json"));
+    memcpy(strstr(json, "\"operators\": 5"), "\"operators\": 6", 14);
+    write_text("e.json", json);
+    assert_fails(6, "e.json: belongs to another problem: its digest is ", "$M prove r.json e.json");
+    free(json);
+}
+
+/* A file with the first number of this key raised by one. */
+static void bump(const char *from, const char *key, const char *to)
+{
+    char *text = read_text(from), *at = strstr(text, key), out[16384];
+    assert_non_null(at);
+    at += strlen(key);
+    char *end;
+    long long number = strtoll(at, &end, 10);
+    snprintf(out, sizeof out, "%.*s%lld%s", (int)(at - text), text, number + 1, end);
+    write_text(to, out);
+    free(text);
+}
+
+/* What share of a plan's bound is certified is the verifier's word on that plan, not the certificate's. */
+static void test_cli_prove_of_a_plan(void **state)
+{
+    (void)state;
+    write_text("p.json", pair);
+    assert_runs("$M place p.json --certificate c.json -o plan.json");
+    assert_contains(shell_out, "optimal (certified)");
+    assert_runs("$M prove p.json c.json plan.json");
+    assert_contains(shell_out, "certified: all of the plan's bound of 220 ns (220 ns)");
+    assert_contains(shell_out, "optimal (certified)");
+    bump("c.json", "\"lower_bound_ns\": ", "c2.json");
+    assert_runs("$M prove p.json c2.json");
+    assert_null(strstr(shell_out, "certified: all"));
+    bump("plan.json", "\"lower_bound_ns\": ", "plan2.json");
+    assert_fails(6, "plan2.json: is no plan of this problem", "$M prove p.json c.json plan2.json");
+    char *other = read_text("p.json");
+    memcpy(strstr(other, "[10,null]"), "[11,null]", 9);
+    write_text("q.json", other);
+    free(other);
+    assert_runs("$M place q.json -o plan3.json -q");
+    assert_fails(6, "plan3.json: is a plan of another problem: its digest is ", "$M prove p.json c.json plan3.json");
+    assert_runs("$M place p.json -o plan4.json");
+    assert_contains(shell_out, "optimal (searched)");
 }
 
 static void test_cli_bound_shows_every_bound(void **state)
@@ -72,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cli_prove_accepts_and_rejects, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_prove_of_a_plan, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_bound_shows_every_bound, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,9 @@ static void test_export_writes_plans_and_problems(void **state)
     make_plan();
     assert_runs("$M export plan.json --problem problem.json --to svg >plan.svg");
     assert_contains(shell("head -c 4 plan.svg") ? "" : shell_out, "<svg");
+    assert_runs("$M plan inception-tiny --cluster v100 -o one.json --problem-out one.problem.json -q");
+    assert_runs("$M export one.json --problem one.problem.json --to svg | grep -o 's, optimal.*</tspan>'");
+    assert_contains(shell_out, "s, optimal (searched)</tspan>");
     assert_runs("$M export plan.json --problem problem.json --to trace -o trace.json --json -q");
     assert_string_equal(yyjson_get_str(yyjson_obj_get(shell_json(), "format")), "trace");
     assert_runs("$M export plan.json --to csv | head -1");
@@ -105,6 +108,24 @@ static void test_export_writes_plans_and_problems(void **state)
     assert_fails(3, "is split over devices", "$M export plan.json --problem problem.json --to device-map --depth 1");
 }
 
+/* Devices that wait for each other in turns: dot ranks clusters one by one unless it is told not to, and fails. */
+static void test_export_dot_is_what_graphviz_draws(void **state)
+{
+    (void)state;
+    static const char *const nets[] = {"inception-tiny", "gpt3-mini", "t5-tiny", "resnet18"};
+    if (shell("command -v dot"))
+        skip();
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        assert_runs(
+            "$M plan %s -c intra-server --segment-us 0 --placer heft -o plan.json --problem-out problem.json -q "
+            "--force",
+            nets[i]);
+        assert_runs("$M export plan.json --problem problem.json --to dot -q -o plan.dot --force");
+        assert_runs("dot -Tplain plan.dot >drawn 2>complaints && ! grep . complaints && test $(grep -c ^node drawn) = "
+                    "$(grep -c '^    n[0-9]' plan.dot)");
+    }
+}
+
 static void test_fused_operators_are_named_after_the_heaviest(void **state)
 {
     (void)state;
@@ -118,7 +139,7 @@ static void test_fused_operators_are_named_after_the_heaviest(void **state)
 static void test_tensors_that_do_not_fit_are_warned_of(void **state)
 {
     (void)state;
-    static const char warning[] = "warning: A needs 286 kB at its peak and has 200 kB: memory static counts weights";
+    static const char warning[] = "warning: A needs 296 kB at its peak and has 200 kB: memory static counts weights";
     assert_runs("$M plan inception-tiny --cluster '2x t4 200kB, 100Gbps 5us' --placer heft -o plan.json --problem-out "
                 "problem.json -q");
     assert_contains(shell_out, warning);
@@ -152,8 +173,23 @@ static void test_verdict_claims_no_more_than_is_shown(void **state)
     assert_contains(shell_out, "busy 100 % of the time, while nothing runs on B and C\n");
     assert_runs("$M plan inception-tiny --cluster '2x t4 200kB, 100Gbps 5us' --placer heft -q");
     assert_contains(shell_out, "limited by the work on A");
-    assert_contains(shell_out, "; moving tensors is 3 % of the critical path\n");
+    assert_contains(shell_out, "; moving tensors is 6 % of the critical path\n");
+    assert_contains(shell_out, "critical path: 94 % computing (");
     assert_null(strstr(shell_out, "only"));
+}
+
+/* What --pin finds, --op finds: names that were fused away, and patterns. */
+static void test_explain_knows_the_names_that_pins_know(void **state)
+{
+    (void)state;
+    assert_runs("$M plan inception-tiny -c inter-server --placer heft --pin 'stem0/conv=A' -o plan.json --problem-out "
+                "problem.json -q");
+    assert_runs("$M explain plan.json --problem problem.json --op stem0/conv -q");
+    assert_contains(shell_out, "stem0/relu");
+    assert_runs("$M explain plan.json --problem problem.json --op 'stem*' -q --json");
+    assert_true(yyjson_arr_size(yyjson_obj_get(shell_json(), "ops")) > 1);
+    assert_fails(2, "has no operator 'stem9*', nor one that fits it as a pattern",
+                 "$M explain plan.json --problem problem.json --op 'stem9*' -q");
 }
 
 static void test_plan_alone_shows_the_bound_that_it_claims(void **state)
@@ -188,9 +224,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_report_refuses_what_makes_no_sense, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_explain_says_why, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_export_writes_plans_and_problems, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_export_dot_is_what_graphviz_draws, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_fused_operators_are_named_after_the_heaviest, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_tensors_that_do_not_fit_are_warned_of, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_verdict_claims_no_more_than_is_shown, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_explain_knows_the_names_that_pins_know, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_plan_alone_shows_the_bound_that_it_claims, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_plan_of_another_problem_says_so, enter_folder, leave_folder),
     };

@@ -1,8 +1,8 @@
 /* What `run`, `probe` and `profile` share: the ranks' arguments and hosts, and how measured runs are shown. */
 #include <unistd.h>
 
-#include "cli/steps/run_steps.h"
-#include "cli/steps/step_ranks.h"
+#include "cli/run/run_steps.h"
+#include "cli/run/step_ranks.h"
 #include "support/capture.h"
 #include "support/check.h"
 #include "support/command.h"

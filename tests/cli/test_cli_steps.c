@@ -164,9 +164,10 @@ static void test_cli_steps_show_a_plan_in_text_and_json(void **state)
     capture c = capture_begin();
     cli_show_plan(&cli, p, plan);
     char *out = capture_end(c, &err);
-    assert_contains(out,
-                    "plan         tiny by exact, optimal\nmakespan     2.500 us\nbound        2.500 us, gap 0.00 %\n"
-                    "transfers    1, 500 B\nmade in      1.234 us\n");
+    assert_contains(
+        out,
+        "plan         tiny by exact, optimal (searched)\nmakespan     2.500 us\nbound        2.500 us, gap 0.00 %\n"
+        "transfers    1, 500 B\nmade in      1.234 us\n");
     assert_contains(out, "A               1     1.000 us   40 %         10 B        100 B\n");
     assert_contains(out, "B               1     1.000 us   40 %         20 B         50 B\n");
     assert_string_equal(err, "");

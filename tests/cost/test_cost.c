@@ -124,9 +124,9 @@ static void test_cost_wave_is_exact_at_the_ends(void **state)
     (void)state;
     const moirai_device_type *t4 = moirai_device_type_find("t4"), *v100 = moirai_device_type_find("v100");
     assert_true(fabs(cost_wave_ns(1000, 0, 1e6, t4, v100) - 1000 * 320.0 / 900) < 1e-6);
-    assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, v100) - 1000 * (1590.0 * 40) / (1370 * 80)) < 1e-6);
+    assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, v100) - 1000 * (1590.0 * 40) / (1530 * 80)) < 1e-6);
     double ridge = v100->gflops_fp32 / v100->bandwidth_gb_s;
-    assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1370 * 80))) <
+    assert_true(fabs(cost_wave_ns(1000, ridge, 1, t4, v100) - 1000 * sqrt(320.0 / 900 * 1590 * 40 / (1530 * 80))) <
                 1e-6);
     assert_true(fabs(cost_wave_ns(1000, 1e9, 1e6, v100, v100) - 1000) < 1e-9);
     /* 40 SMs of 64 cores are as many as 20 of 128. */
@@ -134,30 +134,31 @@ static void test_cost_wave_is_exact_at_the_ends(void **state)
     assert_true(fabs(cost_wave_ns(1000, 1e12, 0, t4, p4) - 1000 * 1590.0 / 1113) < 1e-6);
 }
 
-/* Fitted, as the judge has it; but beside a measured time on another device of the plan what that time says. */
-static void test_cost_auto_asks_fitted_and_scaled_beside_measured(void **state)
+/* What was measured anywhere is scaled from there, on a device alone as beside others; else the fit says it, of
+ * processors, too. */
+static void test_cost_auto_asks_scaled_where_measured_and_fitted_elsewhere(void **state)
 {
     (void)state;
     one o = {"Relu", 1 << 24, 1 << 24, 0, -1, -1};
     moirai_cost_report report;
     moirai_graph *g = graph_of(&o, "t4", 1000000); /* ten times as slow as it should be */
     int64_t ns = time_of(g, "1x v100", "auto", &report), fitted = time_of(g, "1x v100", "fitted", NULL), both[4];
-    assert_int_equal(report.n_by_model[3], 2);
-    assert_int_equal(ns, fitted);
+    assert_int_equal(report.n_by_model[4], 2);
+    assert_string_equal(moirai_cost_model_at(4)->name, "scaled");
+    assert_true(ns > 2 * fitted);
     moirai_cluster *c = cluster_of("1x v100, 1x t4, 1Gbps");
     assert_ok(moirai_cost_times(both, g, c, "auto", &report));
     moirai_cluster_free(c);
     assert_int_equal(report.n_by_model[4], 2);
-    assert_string_equal(moirai_cost_model_at(4)->name, "scaled");
     assert_int_equal(both[moirai_graph_find(g, "op") * 2 + 1], 1000000);
-    assert_true(both[moirai_graph_find(g, "op") * 2] > 2 * fitted);
+    assert_int_equal(both[moirai_graph_find(g, "op") * 2], ns);
     assert_int_equal(time_of(g, "1x v100", "wave", NULL), 355556);
     moirai_graph_free(g);
     g = graph_of(&o, NULL, 0);
     time_of(g, "1x v100", "auto", &report);
     assert_int_equal(report.n_by_model[3], 2);
-    time_of(g, "1x cpu", "auto", &report); /* the fit speaks of GPUs only */
-    assert_int_equal(report.n_by_model[1], 2);
+    time_of(g, "1x cpu", "auto", &report);
+    assert_int_equal(report.n_by_model[3], 2);
     moirai_graph_free(g);
 }
 
@@ -258,7 +259,7 @@ static void test_cost_shape_recovers_dimensions(void **state)
         cost_shape_of(&s, x, moirai_graph_find(g, "op"));
         assert_true(fabs(s.m - want[i][0]) < 1e-6 && fabs(s.n - want[i][1]) < 1e-6 &&
                     fabs(s.depth - want[i][2]) < 1e-6);
-        assert_int_equal(s.k, i == 3 ? COST_CLASS_CONV : COST_CLASS_LINEAR);
+        assert_int_equal(s.k, i == 3 ? COST_CLASS_CONV : i == 4 ? COST_CLASS_DIRECT : COST_CLASS_LINEAR);
         cost_context_free(x);
         moirai_graph_free(g);
     }
@@ -344,9 +345,14 @@ static const one EVERY_CLASS[] = {
 };
 #define N_CLASSES_TRIED ((int)(sizeof EVERY_CLASS / sizeof *EVERY_CLASS))
 
+/* At least as good in every figure that the formulas read, and of one kind: a small operator is done on a processor
+ * before a GPU has started. */
 static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
 {
-    return a->gflops_fp32 >= b->gflops_fp32 && a->bandwidth_gb_s >= b->bandwidth_gb_s &&
+    double power_a = a->watt > 0 ? a->watt / (a->process_nm * a->gflops_fp32) : INFINITY,
+           power_b = b->watt > 0 ? b->watt / (b->process_nm * b->gflops_fp32) : INFINITY;
+    return a->processor == b->processor && a->l2_mb >= b->l2_mb && power_a >= power_b &&
+           a->gflops_fp32 >= b->gflops_fp32 && a->bandwidth_gb_s >= b->bandwidth_gb_s &&
            UTIL_MAX(a->gflops_fp32, a->gflops_tf32) >= UTIL_MAX(b->gflops_fp32, b->gflops_tf32) &&
            UTIL_MAX(a->gflops_fp32, a->gflops_fp16) >= UTIL_MAX(b->gflops_fp32, b->gflops_fp16);
 }
@@ -390,7 +396,7 @@ static void test_cost_better_device_is_never_slower(void **state)
             snprintf(text, sizeof text, "1x %s, 1x %s, 100Gbps", better->name, worse->name);
             try_pair(g, text, n_pairs++, TEST_SHARE(TEST_SHARE(2 * N_CLASSES_TRIED)));
         }
-    assert_true(n_pairs > 2000);
+    assert_true(n_pairs > 1000);
     for (int i = 0; i < N_CLASSES_TRIED; i++)
         moirai_graph_free(g[i]);
 }
@@ -408,7 +414,7 @@ static moirai_cluster *cluster_of_devices(const char *devices)
     return c;
 }
 
-/* A card given by two figures next to one with all: the roofline for both, and the large one wins. */
+/* A card given by two figures next to one with all: one model for both, and the large one wins. */
 static void test_cost_devices_of_a_plan_share_one_model(void **state)
 {
     (void)state;
@@ -420,7 +426,7 @@ static void test_cost_devices_of_a_plan_share_one_model(void **state)
         cluster_of_devices("{\"name\": \"A\", \"type\": \"h100\"}, {\"name\": \"B\", \"memory\": \"2GB\", "
                            "\"type\": \"mine\", \"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
     assert_ok(moirai_cost_times(t, g, c, NULL, &report));
-    assert_int_equal(report.n_by_model[1], 4);
+    assert_int_equal(report.n_by_model[3], 4);
     assert_int_equal(report.n_mixed, 0);
     assert_int_equal(report.launch_ns[0], report.launch_ns[1]);
     int32_t op = moirai_graph_find(g, "op");
@@ -437,13 +443,143 @@ static void test_cost_devices_of_a_plan_share_one_model(void **state)
     moirai_cluster_free(c);
     moirai_graph_free(g);
     g = graph_of(&product, "A", 777);
-    c = cluster_of_devices(
-        "{\"name\": \"A\", \"type\": \"cpu\"}, {\"name\": \"B\", \"memory\": \"2GB\", \"type\": \"mine\", "
-        "\"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
+    c = cluster_of_devices("{\"name\": \"A\", \"type\": \"nobody's\", \"memory\": \"2GB\"}, {\"name\": \"B\", "
+                           "\"memory\": \"2GB\", \"type\": \"mine\", "
+                           "\"memory_bandwidth\": \"112GB/s\", \"gflops\": 1862}");
     assert_ok(moirai_cost_times(t, g, c, NULL, &report));
     assert_int_equal(report.n_two_scales, 2);
     moirai_cluster_free(c);
     moirai_graph_free(g);
+}
+
+/* Alone, or beside any other device: the same time, of every class. */
+static void test_cost_a_device_has_one_time(void **state)
+{
+    (void)state;
+    static const char *const device[] = {"h100", "v100", "t4", "a100", "gtx1050", "cpu", "cpu-64-avx512", "cpu-64-amx"};
+    for (int i = 0; i < N_CLASSES_TRIED; i++) {
+        moirai_graph *g = graph_of(&EVERY_CLASS[i], NULL, 0);
+        for (int a = 0; a < 8; a++)
+            for (int b = 0; b < 8; b++) {
+                char alone[40], beside[80];
+                snprintf(alone, sizeof alone, "1x %s", device[a]);
+                snprintf(beside, sizeof beside, "1x %s, 1x %s, 100Gbps", device[a], device[b]);
+                assert_int_equal(time_of(g, alone, "auto", NULL), time_of(g, beside, "auto", NULL));
+            }
+        moirai_graph_free(g);
+    }
+}
+
+/* Wide vectors make no GPU: more of them are never slower, and the GPU beside them stays as it is. */
+static void test_cost_wide_vectors_make_no_gpu(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_CLASSES_TRIED; i++) {
+        moirai_graph *g = graph_of(&EVERY_CLASS[i], NULL, 0);
+        moirai_cluster *c = cluster_of("1x cpu-64-avx2, 1x cpu-64-avx512, 1x cpu-64-amx, 1x cpu-64-sse4, 100Gbps");
+        int64_t t[8];
+        const int64_t *row = t + 4 * moirai_graph_find(g, "op");
+        assert_ok(moirai_cost_times(t, g, c, NULL, NULL));
+        assert_true(row[3] >= row[0] && row[0] >= row[1] && row[1] >= row[2]);
+        moirai_cluster_free(c);
+        moirai_graph_free(g);
+    }
+}
+
+/* A detector's convolutions on a processor: a channel each and few channels are slow there. Shares of one core's 160
+ * GFLOPS and 25.6 GB/s, measured (docs/cost-models.md); the roofline has 0.7 and 0.75 of all. */
+static void test_cost_processors_are_as_slow_as_measured(void **state)
+{
+    (void)state;
+    const double whole = 4 * 96 * 112 * 112;
+    one depthwise = {"Conv", (int64_t)whole, (int64_t)whole, 4 * 96 * 9, INT64_C(2) * 96 * 112 * 112 * 9, -1};
+    one conv = {"Conv", 4 * 64 * 56 * 56, 4 * 64 * 56 * 56, 4 * 64 * 64 * 9, INT64_C(2) * 64 * 56 * 56 * 64 * 9, -1};
+    assert_in_range(time_of_one(depthwise, "1x cpu-1-avx512", "auto"), 1300000, 4000000); /* 2.5 ms */
+    assert_in_range(time_of_one(conv, "1x cpu-1-avx512", "auto"), 1700000, 4300000);      /* 2.2 ms */
+    assert_true(time_of_one(depthwise, "1x cpu-1-avx512", "auto") >
+                3 * time_of_one(depthwise, "1x cpu-1-avx512", "roofline"));
+}
+
+/* 1024 x 257 weights: 1024 columns of 256 and a bias, not 1028 of 256; groups and a channel each by their sizes. */
+static void test_cost_shape_tells_kinds_of_convolution(void **state)
+{
+    (void)state;
+    const struct {
+        one o;
+        cost_class k;
+        double b, m, n, depth;
+    } cases[] = {
+        {{"Conv", 4 * 6400 * 256, 4 * 6400 * 1024, 4 * 1024 * 257, INT64_C(2) * 6400 * 1024 * 256, -1},
+         COST_CLASS_DIRECT,
+         1,
+         6400,
+         1024,
+         256},
+        {{"Conv", 4 * 12544 * 96, 4 * 12544 * 96, 4 * 96 * 10, INT64_C(2) * 12544 * 96 * 9, -1},
+         COST_CLASS_DEPTHWISE,
+         1,
+         12544,
+         96,
+         9},
+        {{"Conv", 4 * 12544 * 128, 4 * 12544 * 128, 4 * 128 * 37, INT64_C(2) * 12544 * 128 * 36, -1},
+         COST_CLASS_GROUPED,
+         32,
+         12544,
+         4,
+         36},
+        {{"Conv", 4 * 12544 * 256, 4 * 3136 * 512, 4 * 512 * 257, INT64_C(2) * 3136 * 512 * 256, -1},
+         COST_CLASS_DIRECT,
+         1,
+         3136,
+         512,
+         256}, /* 1 x 1, stride 2 */
+        {{"Conv", 4 * 12544 * 64, 4 * 3136 * 128, 4 * 128 * 577, INT64_C(2) * 3136 * 128 * 576, -1},
+         COST_CLASS_DIRECT,
+         1,
+         3136,
+         128,
+         576}, /* 3 x 3, stride 2 */
+    };
+    moirai_cluster *c = cluster_of("1x t4");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        moirai_graph *g = graph_of(&cases[i].o, NULL, 0);
+        moirai_cost_context *x;
+        assert_ok(cost_context_new(&x, g, c));
+        const cost_shape *s = &x->shape[moirai_graph_find(g, "op")];
+        assert_int_equal(s->k, cases[i].k);
+        assert_true(s->b == cases[i].b && fabs(s->m - cases[i].m) < 1e-6 && fabs(s->n - cases[i].n) < 1e-6);
+        assert_true(fabs(s->depth - cases[i].depth) < 1e-6);
+        cost_context_free(x);
+        moirai_graph_free(g);
+    }
+    moirai_cluster_free(c);
+}
+
+/* What fits the cache costs less per byte; a card of 72 W does not keep its clock in a network; boxes against boxes take
+ * far longer than a copy. */
+static void test_cost_cache_power_and_sorting(void **state)
+{
+    (void)state;
+    const moirai_device_type *l4 = moirai_device_type_find("l4");
+    moirai_device_type small = *l4, strong = *l4;
+    cost_shape relu = {.k = COST_CLASS_RELU, .bytes = 2e7, .out_bytes = 1e7};
+    cost_shape product = {
+        .k = COST_CLASS_LINEAR, .bytes = 5e7, .flops = 2e11, .b = 1, .m = 4096, .n = 4096, .depth = 6000};
+    small.l2_mb = 4;
+    strong.watt = 700;
+    for (int tensorrt = 0; tensorrt < 2; tensorrt++) {
+        const double *c = cost_fitted_shipped.c[COST_CLASS_RELU], *p = cost_fitted_shipped.c[COST_CLASS_LINEAR];
+        cost_head h = cost_head_measured(c, tensorrt), cool = cost_head_measured(p, true), network = cool;
+        network.run = COST_RUN_NETWORK;
+        assert_true(cost_fitted_ns(c, &relu, &small, &h) > 1.3 * cost_fitted_ns(c, &relu, l4, &h));
+        assert_true(cost_fitted_ns(p, &product, l4, &network) > 1.5 * cost_fitted_ns(p, &product, l4, &cool));
+        assert_true(cost_fitted_ns(p, &product, l4, &network) > 1.5 * cost_fitted_ns(p, &product, &strong, &network));
+    }
+    one copy = {"Pad", 6400000, 10000, 0, -1, -1}, nms = copy, topk = copy;
+    nms.type = "NonMaxSuppression";
+    topk.type = "TopK";
+    assert_true(time_of_one(nms, "1x v100", "auto") > 20 * time_of_one(copy, "1x v100", "auto"));
+    assert_true(time_of_one(topk, "1x v100", "auto") > 2 * time_of_one(copy, "1x v100", "auto"));
 }
 
 static void test_cost_launches_are_the_runtimes(void **state)
@@ -466,7 +602,8 @@ static void test_cost_launches_are_the_runtimes(void **state)
                 assert_in_range(t[r][op], report.launch_ns[0], report.launch_ns[0] + 10);
             }
         }
-        assert_int_equal(t[0][op], t[m ? MOIRAI_RUNTIME_ORT : MOIRAI_RUNTIME_EAGER][op]);
+        int64_t like = t[m ? MOIRAI_RUNTIME_ORT : MOIRAI_RUNTIME_EAGER][op];
+        assert_in_range(t[0][op], like - like / 100, like + like / 100); /* the fit's own, to a part in a hundred */
         assert_true(l[MOIRAI_RUNTIME_EAGER][op] < l[MOIRAI_RUNTIME_GRAPH][op] + 27000); /* work stays work */
         /* A device's own goes before. */
         c->device[0].launch_us = 3;
@@ -549,7 +686,7 @@ int main(void)
         cmocka_unit_test(test_cost_table_goes_by_name_then_by_type),
         cmocka_unit_test(test_cost_unknown_model_is_a_usage_error),
         cmocka_unit_test(test_cost_wave_is_exact_at_the_ends),
-        cmocka_unit_test(test_cost_auto_asks_fitted_and_scaled_beside_measured),
+        cmocka_unit_test(test_cost_auto_asks_scaled_where_measured_and_fitted_elsewhere),
         cmocka_unit_test(test_cost_unknown_types_fall_back_and_are_counted),
         cmocka_unit_test(test_cost_types_are_sorted_and_found),
         cmocka_unit_test(test_cost_zoo_needs_no_fallback),
@@ -559,6 +696,11 @@ int main(void)
         cmocka_unit_test(test_cost_fp16_streams_in_half_the_time),
         cmocka_unit_test(test_cost_better_device_is_never_slower),
         cmocka_unit_test(test_cost_devices_of_a_plan_share_one_model),
+        cmocka_unit_test(test_cost_a_device_has_one_time),
+        cmocka_unit_test(test_cost_wide_vectors_make_no_gpu),
+        cmocka_unit_test(test_cost_processors_are_as_slow_as_measured),
+        cmocka_unit_test(test_cost_shape_tells_kinds_of_convolution),
+        cmocka_unit_test(test_cost_cache_power_and_sorting),
         cmocka_unit_test(test_cost_launches_are_the_runtimes),
         cmocka_unit_test(test_cost_fp16_products_use_tensor_cores),
         cmocka_unit_test(test_cost_survives_odd_numbers),

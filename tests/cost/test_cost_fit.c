@@ -68,6 +68,7 @@ static void test_fit_recovers_known_coefficients(void **state)
     static const char *const types[] = {"p4", "t4", "v100", "a100"};
     static const double host[] = {1, 1, 1.8, 1};
     const double truth[] = {30000, 12000, 0.8};
+    static const int index[] = {COST_HOST, COST_START, COST_KERNEL};
     char *text = malloc(1 << 20);
     size_t length = (size_t)sprintf(text, "device,op,latency_ns,b,h\n");
     util_rng r;
@@ -76,15 +77,17 @@ static void test_fit_recovers_known_coefficients(void **state)
         const moirai_device_type *f = moirai_device_type_find(types[i % 4]);
         cost_shape s = {.k = COST_CLASS_RELU};
         int b = 1 << util_rng_below(&r, 14), h = 1 + (int)util_rng_below(&r, 4000);
-        double c[COST_FITTED_COEFFICIENTS] = {truth[0] * host[i % 4], truth[1] * host[i % 4], truth[2]};
+        double c[COST_FITTED_COEFFICIENTS] = {[COST_KERNEL] = truth[2]};
+        cost_head head = {truth[0] * host[i % 4], truth[1] * host[i % 4], 1, COST_RUN_REPEATED};
         s.bytes = 8.0 * b * h;
-        length += (size_t)sprintf(text + length, "%s,relu,%.0f,%d,%d\n", types[i % 4],
-                                  cost_fitted_ns(c, &s, f) * (i % 20 == 3 ? 3 : 1), b, h); /* and some outliers */
+        length +=
+            (size_t)sprintf(text + length, "%s,relu,%.0f,%d,%d\n", types[i % 4],
+                            cost_fitted_ns(c, &s, f, &head) * (i % 20 == 3 ? 3 : 1), b, h); /* and some outliers */
     }
     moirai_fit *fit = fit_of(text);
     assert_ok(moirai_fit_solve(fit, -1));
     for (int j = 0; j < 3; j++)
-        assert_true(fabs(moirai_fit_coefficient(fit, COST_CLASS_RELU, j) / truth[j] - 1) < 0.01);
+        assert_true(fabs(moirai_fit_coefficient(fit, COST_CLASS_RELU, index[j]) / truth[j] - 1) < 0.01);
     assert_true(moirai_fit_coefficient(fit, COST_CLASS_LN, 0) == cost_fitted_shipped.c[COST_CLASS_LN][0]);
     moirai_fit_free(fit);
     free(text);
@@ -149,7 +152,8 @@ static char *measured(double noise, uint64_t seed)
                           op, b, m, n, k, h);
         assert_ok(moirai_fit_parse(&one, line, (size_t)at, "line"));
         const cost_shape *s = &one->sample[0].shape;
-        double ns = cost_fitted_ns(cost_fitted_shipped.c[s->k], s, f) * wrong;
+        cost_head head = cost_head_measured(cost_fitted_shipped.c[s->k], false);
+        double ns = cost_fitted_ns(cost_fitted_shipped.c[s->k], s, f, &head) * wrong;
         length += (size_t)sprintf(table + length, "%s,%s,%.0f,%d,%d,%d,%d,%d\n", types[i % 8], op, ns, b, m, n, k, h);
         moirai_fit_free(one);
     }
@@ -171,7 +175,9 @@ static void test_fit_of_predicted_times_is_what_is_shipped(void **state)
         assert_true(cost_fit_class(c, classes[i], fit->sample, fit->n, NULL));
         for (size_t j = 0; j < fit->n; j++)
             if (fit->sample[j].shape.k == classes[i]) {
-                wrong += fabs(cost_fitted_ns(c, &fit->sample[j].shape, fit->sample[j].type) / fit->sample[j].ns - 1);
+                cost_head head = cost_head_measured(c, false);
+                double ns = cost_fitted_ns(c, &fit->sample[j].shape, fit->sample[j].type, &head);
+                wrong += fabs(ns / fit->sample[j].ns - 1);
                 n++;
             }
         assert_true(n > 1000);
@@ -211,8 +217,11 @@ static void test_fit_launch_known_predicts_a_slow_host(void **state)
         const char *op = i % 2 ? "add" : "tanh";
         double elements = 64.0 * (1 << i / 3);
         cost_shape s = {.k = i % 2 ? COST_CLASS_ADD : COST_CLASS_TANH, .bytes = 4 * elements * (i % 2 ? 3 : 2)};
+        cost_head head = cost_head_measured(cost_fitted_shipped.c[s.k], false);
+        head.host_ns *= 2;
+        head.start_ns *= 2;
         length += (size_t)sprintf(table + length, "v100,%s,%.0f,%d,64\n", op,
-                                  cost_fitted_launched_ns(cost_fitted_shipped.c[s.k], &s, f, 2), 1 << i / 3);
+                                  cost_fitted_ns(cost_fitted_shipped.c[s.k], &s, f, &head), 1 << i / 3);
     }
     moirai_fit *fit = fit_of(table);
     static const cost_class classes[] = {COST_CLASS_ADD, COST_CLASS_TANH};

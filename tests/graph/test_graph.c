@@ -164,7 +164,7 @@ static void test_graph_reader_rejects_another_format(void **state)
     bad("{\"format\": \"moirai-graph\", \"version\": 2}", "g.json: moirai-graph version 2, only version 1 is known");
     bad("{\"format\": \"moirai-graph\", \"version\": 1}", "g.json: key 'ops' is missing");
     bad("{\"format\": \"moirai-graph\", \"version\": 1, \"ops\": [], \"dtype\": \"int8\"}",
-        "g.json: dtype is \"int8\", expected \"fp32\", \"fp16\" or \"bf16\"");
+        "g.json: dtype is \"int8\", expected \"fp32\", \"fp16\", \"bf16\" or \"fp64\"");
     bad("{\"format\": \"moirai-graph\", \"version\": 1, \"ops\": [], \"ops\": []}", "g.json: key 'ops' is there twice");
 }
 
@@ -222,7 +222,7 @@ static void test_graph_reader_rejects_bad_numbers(void **state)
     bad(WITH("\"flops\": \"many\""), "g.json: op 'a': flops is \"many\", expected a whole number");
     bad(WITH("\"time_ns\": [1]"), "g.json: op 'a': time_ns is not an object of device names or types");
     bad(WITH("\"time_ns\": {\"t4\": -1}"), "g.json: op 'a': time_ns is -1, must be at least 0");
-    bad(WITH("\"time_ns\": {\"t4\": 1, \"t4\": 2}"), "g.json: operator 'a' has two times for 't4'");
+    bad(WITH("\"time_ns\": {\"t4\": 1, \"t4\": 2}"), "g.json: in 'a': key 't4' is there twice");
     bad(WITH("\"members\": [1]"), "g.json: op 'a': an item of members is 1, expected a string");
     bad(HEAD OP("a", "", "{\"name\": \"t\", \"bytes\": -1}") "]}",
         "g.json: output 't': bytes is -1, must be at least 0");

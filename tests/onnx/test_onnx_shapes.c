@@ -60,6 +60,18 @@ static const shape_case cases[] = {
     {"SpaceToDepth", "1x4x4x6", "blocksize=2", "f:1x16x2x3", 0},
     {"RoiAlign", "1x8x20x20 5x4 i:5", "output_height=7;output_width=7", "f:5x8x7x7", -1},
     {"GridSample", "1x3x8x8 1x5x6x2", "", "f:1x3x5x6", -1},
+    {"Resize", "1x1x2x4 - - {7,8}", "axes=2,3;keep_aspect_ratio_policy='not_larger'", "f:1x1x4x8", -1},
+    {"Resize", "1x1x2x4 - - {7,8}", "axes=2,3;keep_aspect_ratio_policy='not_smaller'", "f:1x1x7x14", -1},
+    {"AffineGrid", "2x2x3 {2,3,5,6}", "", "f:2x5x6x2", -1},
+    {"CenterCropPad", "10x7x3 {20,10}", "axes=0,1", "f:20x10x3", 0},
+    {"Col2Im", "1x5x5 {5,5} {1,5}", "", "f:1x1x5x5", -1},
+    {"DeformConv", "1x1x3x3 w:1x1x2x2 1x8x2x2", "", "f:1x1x2x2", -1},
+    {"SoftmaxCrossEntropyLoss", "3x5x2 i:3x2", "reduction='none'", "f:3x2", -1},
+    {"SoftmaxCrossEntropyLoss", "3x5x2 i:3x2", "", "f: f:3x5x2", -1},
+    /* signals */
+    {"DFT", "1x10x10x2 - =1", "onesided=1", "f:1x6x10x2", -1},
+    {"DFT", "1x6x10x2 - =1", "onesided=1;inverse=1", "f:1x10x10x1", -1},
+    {"STFT", "1x128x1 =8 w:16", "", "f:1x15x9x2", -1},
     /* products */
     {"MatMul", "2x8x16 w:16x32", "", "f:2x8x32", 16384},
     {"MatMul", "2x12x8x16 2x12x16x8", "", "f:2x12x8x8", 49152},

@@ -196,7 +196,6 @@ static void test_pair_refine_is_the_same_on_any_number_of_threads(void **state)
     open_heads(&f);
     open_heads(&g);
     pair_refine_task one = second_level(&f, 0, 1), four = second_level(&g, 0, 4);
-    one.deepen = four.deepen = true;
     one.effort = four.effort = 0.2;
     assert_ok(pair_refine(f.c, &one));
     assert_ok(pair_refine(g.c, &four));
@@ -208,31 +207,6 @@ static void test_pair_refine_is_the_same_on_any_number_of_threads(void **state)
     assert_memory_equal(f.x->plan.order, g.x->plan.order, sizeof *f.x->plan.order * (size_t)f.x->plan.n_order);
     tiny_pair_close(&f);
     tiny_pair_close(&g);
-}
-
-/* Another turn makes no plan longer, leaves the level where it is, and is counted, so that the next one differs. */
-static void test_pair_refine_deepens_the_plan_at_hand(void **state)
-{
-    (void)state;
-    tiny_pair f;
-    open_heads(&f);
-    pair_refine_task job = second_level(&f, 0, 1);
-    job.plans_only = true;
-    assert_ok(pair_refine(f.c, &job));
-    int64_t plan = f.x->plan.length_ns;
-    assert_int_equal(f.x->deepenings, 0);
-    assert_true(f.x->lower_ns < plan);
-    job.improve = false;
-    job.deepen = true;
-    job.effort = 0.05;
-    for (int32_t turn = 1; turn <= 2; turn++) {
-        assert_ok(pair_refine(f.c, &job));
-        assert_int_equal(f.x->deepenings, turn);
-    }
-    assert_true(f.x->plan.length_ns <= plan);
-    assert_true(f.x->plan.length_ns < plan ? f.x->depth >= 0.5 : f.x->depth == 0.25);
-    assert_int_equal(f.x->plan_level, 2);
-    tiny_pair_close(&f);
 }
 
 /* Plans alone leave the bound and the level where they are. */
@@ -262,7 +236,6 @@ int main(void)
         cmocka_unit_test(test_pair_climb_by_strides_goes_on_where_it_was),
         cmocka_unit_test(test_pair_refine_is_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_pair_refine_of_plans_alone_leaves_the_bound),
-        cmocka_unit_test(test_pair_refine_deepens_the_plan_at_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #include "exact/exact.h"
 #include "pair/floors.h"
 #include "pair/pair_refine.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "util/util.h"

@@ -205,16 +205,16 @@ static void test_pair_priced_keeps_what_it_comes_back_to(void **state)
     (void)state;
     heads h;
     open_heads(&h, 1);
-    h.job.home = true;
+    h.job.centre = true;
     for (int32_t i = 0; i < 4; i++)
         visit(&h, 40);
-    int64_t value = h.v.value, home = h.per_byte[0];
+    int64_t value = h.v.value, centre = h.per_byte[0];
     for (int32_t turn = 1; turn <= 4; turn++) {
-        h.job.home = false;
-        h.per_byte[0] = turn % 2 ? home / (turn + 1) : turn * home;
+        h.job.centre = false;
+        h.per_byte[0] = turn % 2 ? centre / (turn + 1) : turn * centre;
         visit(&h, 40);
-        h.job.home = true;
-        h.per_byte[0] = home;
+        h.job.centre = true;
+        h.per_byte[0] = centre;
         h.job.stamp++;
         pair_priced_update(&h.v, &h.job);
         assert_true(h.v.value >= value);

@@ -206,7 +206,7 @@ static void test_single_says_why_no_device_will_do(void **state)
     moirai_plan_free(plan);
     p->op_memory_bytes[0] = 26;
     assert_int_equal(moirai_place(&plan, p, "heft", NULL), MOIRAI_EINFEASIBLE);
-    assert_non_null(strstr(moirai_error_message(), "1 short"));
+    assert_non_null(strstr(moirai_error_message(), "1 B short"));
     moirai_problem_free(p);
 }
 

@@ -122,21 +122,21 @@ static void test_pairs_learn_from_the_layers_of_a_plan(void **state)
     moirai_place_options_init(&o);
     engine *x = engine_new(p, &o);
     assert_non_null(x);
-    assert_ok(engine_prepare(x));
-    assert_ok(pair_chain_open_all(x->c, 1, &(util_stop){0}));
-    const decompose_cuts *s = x->c->s;
+    assert_ok(engine_blocks(x));
+    assert_ok(pair_chain_open_all(x->blocks->c, 1, &(util_stop){0}));
+    const decompose_cuts *s = x->blocks->c->s;
     int32_t block = 1;
     while (s->block_size[block] < EXPERTS)
         block++;
     int32_t class_ = s->block_class[block], entry = s->cut[block - 1], leave = s->cut[block];
     int32_t from = plan->op_device[entry], to = plan->op_device[leave];
     int64_t length = plan->op_start_ns[leave] - plan->op_start_ns[entry] - moirai_op_ns(p, entry, from);
-    assert_true(pair_chain_at(x->c, class_, from, to)->plan.length_ns > length);
-    x->best = plan;
-    assert_ok(engine_share_class(x, class_));
-    assert_true(pair_chain_at(x->c, class_, from, to)->plan.length_ns <= length);
+    assert_true(pair_chain_at(x->blocks->c, class_, from, to)->plan.length_ns > length);
+    x->in.best = plan;
+    assert_ok(blocks_share_class(x->blocks, class_));
+    assert_true(pair_chain_at(x->blocks->c, class_, from, to)->plan.length_ns <= length);
     for (int32_t k = 0; k < 4; k++) /* a transfer more at either end */
-        assert_true(pair_chain_at(x->c, class_, k / 2, k % 2)->plan.length_ns < length + length / 5);
+        assert_true(pair_chain_at(x->blocks->c, class_, k / 2, k % 2)->plan.length_ns < length + length / 5);
     engine_free(x); /* and the plan */
     moirai_problem_free(p);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "place/moirai/whole_cross.h"
+#include "place/moirai/whole/whole_cross.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/tiny.h"

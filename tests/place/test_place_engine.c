@@ -1,8 +1,8 @@
 /* The placer `moirai` from inside: plans composed of block plans, what the engine keeps, floating work beside a spine.
  */
-#include "place/moirai/compose.h"
+#include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
-#include "place/moirai/floats.h"
+#include "place/moirai/incumbent/floats.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/tiny.h"
@@ -108,12 +108,12 @@ static void test_place_engine_makes_plans_of_chains_of_intervals(void **state)
         int64_t before = start->makespan_ns;
         engine *x = engine_new(p, &o);
         assert_non_null(x);
-        assert_ok(engine_offer(x, start, 'T'));
-        assert_ok(engine_raise_by_intervals(x, 4, 3, 1));
-        assert_ok(engine_compose_intervals(x, 1));
-        assert_true(x->best->makespan_ns <= before && x->best->makespan_ns >= x->lower_ns);
-        assert_int_equal(moirai_plan_check(p, x->best, NULL, NULL), 0);
-        shorter += x->best->makespan_ns < before;
+        assert_ok(incumbent_offer(&x->in, start, 'T'));
+        assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_intervals, .share = 1, .rounds = 3, .size = 4}));
+        assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_interval_plans, .share = 1}));
+        assert_true(x->in.best->makespan_ns <= before && x->in.best->makespan_ns >= x->in.lower_ns);
+        assert_int_equal(moirai_plan_check(p, x->in.best, NULL, NULL), 0);
+        shorter += x->in.best->makespan_ns < before;
         engine_free(x);
         moirai_problem_free(p);
     }
@@ -130,20 +130,20 @@ static void test_place_engine_keeps_the_best(void **state)
     moirai_place_options_init(&o);
     engine *x = engine_new(p, &o);
     assert_non_null(x);
-    assert_true(engine_gap(x) == 1); /* nothing is known */
-    assert_ok(engine_offer(x, tiny_place(p, "single"), 'S'));
-    assert_int_equal(x->best->makespan_ns, 320);
-    assert_ok(engine_offer(x, tiny_place(p, "exact"), 'E'));
-    assert_int_equal(x->best->makespan_ns, 220);
-    assert_ok(engine_offer(x, tiny_place(p, "single"), 'S')); /* no better: passed over */
-    assert_int_equal(x->best->makespan_ns, 220);
-    engine_take_bound(x, 110);
-    assert_true(engine_gap(x) == 0.5);
-    engine_take_bound(x, 50);
-    engine_take_bound(x, INT64_MAX);
-    assert_int_equal(x->lower_ns, 110);
-    engine_take_bound(x, 220);
-    assert_true(engine_gap(x) == 0);
+    assert_true(incumbent_gap(&x->in) == 1); /* nothing is known */
+    assert_ok(incumbent_offer(&x->in, tiny_place(p, "single"), 'S'));
+    assert_int_equal(x->in.best->makespan_ns, 320);
+    assert_ok(incumbent_offer(&x->in, tiny_place(p, "exact"), 'E'));
+    assert_int_equal(x->in.best->makespan_ns, 220);
+    assert_ok(incumbent_offer(&x->in, tiny_place(p, "single"), 'S')); /* no better: passed over */
+    assert_int_equal(x->in.best->makespan_ns, 220);
+    incumbent_take_bound(&x->in, 110);
+    assert_true(incumbent_gap(&x->in) == 0.5);
+    incumbent_take_bound(&x->in, 50);
+    incumbent_take_bound(&x->in, INT64_MAX);
+    assert_int_equal(x->in.lower_ns, 110);
+    incumbent_take_bound(&x->in, 220);
+    assert_true(incumbent_gap(&x->in) == 0);
     engine_free(x);
     moirai_problem_free(p);
 }
@@ -157,11 +157,11 @@ static void test_place_engine_closes_blocks(void **state)
     o.budget.threads = 1;
     o.gap = 0;
     engine *x = engine_new(p, &o);
-    assert_ok(engine_prepare(x));
-    assert_ok(engine_offer(x, tiny_place(p, "single"), 'S'));
-    assert_ok(engine_improve_blocks(x));
-    assert_int_equal(x->best->makespan_ns, 220);
-    assert_int_equal(x->lower_ns, 220);
+    assert_ok(engine_blocks(x));
+    assert_ok(incumbent_offer(&x->in, tiny_place(p, "single"), 'S'));
+    assert_ok(blocks_improve(x->blocks));
+    assert_int_equal(x->in.best->makespan_ns, 220);
+    assert_int_equal(x->in.lower_ns, 220);
     engine_free(x);
     moirai_problem_free(p);
 }
@@ -260,11 +260,6 @@ static void test_place_floats_go_where_there_is_time(void **state)
     assert_ok(moirai_plan_check(p, whole, NULL, NULL));
     assert_int_equal(whole->makespan_ns, 30);
     assert_int_equal(whole->op_device[tiny_op(p, "x")], 1);
-    /* Where it stands on A, another device makes it no longer. */
-    int64_t before = whole->makespan_ns;
-    place_floats_task job = {.evaluations = 50, .seed = 1};
-    assert_ok(place_floats_improve(&whole, s, &job));
-    assert_true(whole->makespan_ns <= before);
     moirai_plan_free(whole);
     moirai_plan_free(spine_plan);
     decompose_spine_free(s);
@@ -308,13 +303,13 @@ static void test_place_engine_sees_that_the_bounds_path_does_not_fit(void **stat
         moirai_place_options_init(&o);
         engine *x = engine_new(p, &o);
         assert_non_null(x);
-        assert_ok(engine_prepare(x));
-        assert_ok(engine_open_pairs(x));
-        assert_int_equal(x->c->s->n_cuts, 2);
-        x->cut_device[0] = x->cut_device[1] = 0;
-        assert_ok(engine_compose(x));
-        assert_int_equal(x->best->makespan_ns, 2000);
-        assert_int_equal(x->memory_binds, list[i].binds);
+        assert_ok(engine_blocks(x));
+        assert_ok(blocks_open_pairs(x->blocks));
+        assert_int_equal(x->blocks->c->s->n_cuts, 2);
+        x->blocks->cut_device[0] = x->blocks->cut_device[1] = 0;
+        assert_ok(blocks_compose(x->blocks));
+        assert_int_equal(x->in.best->makespan_ns, 2000);
+        assert_int_equal(x->in.memory_binds, list[i].binds);
         engine_free(x);
         moirai_problem_free(p);
     }

@@ -3,6 +3,7 @@
 #include <moirai/moirai.h>
 #include <unistd.h>
 
+#include "support/proving.h"
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/tiny.h"
@@ -38,7 +39,7 @@ static void check_plan(const moirai_problem *p, int64_t optimum)
     assert_ok(moirai_plan_check(p, plan, NULL, NULL));
     assert_int_equal(plan->makespan_ns, optimum);
     assert_true(plan->lower_bound_ns <= optimum);
-    assert_ok(moirai_prove(&proof, p, path));
+    assert_ok(proving_file(&proof, p, path));
     assert_int_equal(proof.certified_ns, plan->certified_bound_ns);
     assert_true(proof.proven_ns <= optimum);
     moirai_plan_free(plan);

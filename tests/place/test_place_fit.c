@@ -146,7 +146,7 @@ static void test_place_fit_plan_says_what_is_short(void **state)
     assert_ok(place_units_new(&u, p));
     assert_int_equal(place_fit_plan(&plan, sim, p, u, device, NULL, NULL, 0), MOIRAI_EINFEASIBLE);
     assert_non_null(strstr(moirai_error_message(), "device 'A'"));
-    assert_non_null(strstr(moirai_error_message(), "1 bytes short"));
+    assert_non_null(strstr(moirai_error_message(), "1 B short"));
     place_units_free(u);
     moirai_sim_free(sim);
     moirai_problem_free(p);

@@ -1,8 +1,8 @@
 /* GETF: speed groups, its linear programme by hand, and its bound, which must hold whatever the solver says. */
 #include <math.h>
 
-#include "bound/getf_state.h"
-#include "place/list/getf.h"
+#include "place/list/getf/getf_state.h"
+#include "place/list/getf/getf.h"
 #include "place/list/speed.h"
 #include "support/brute_force.h"
 #include "support/check.h"
@@ -89,10 +89,10 @@ static void test_getf_speeds_are_means(void **state)
 
 /* ---- the programme ---- */
 
-static bound_getf_result solve(const moirai_problem *p, bool plain, bool milp)
+static place_getf_result solve(const moirai_problem *p, bool plain, bool milp)
 {
-    bound_getf_result g;
-    assert_ok(bound_getf_solve(&g, p, &(bound_getf_task){.devices = ~(uint64_t)0, .plain = plain, .milp = milp}));
+    place_getf_result g;
+    assert_ok(place_getf_solve(&g, p, &(place_getf_task){.devices = ~(uint64_t)0, .plain = plain, .milp = milp}));
     assert_true(g.solved);
     return g;
 }
@@ -101,11 +101,11 @@ static void expect(const small_op *op, double value, int64_t lower)
 {
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 2, .op = op});
     for (int plain = 0; plain < 2; plain++) {
-        bound_getf_result g = solve(p, plain, false);
+        place_getf_result g = solve(p, plain, false);
         if (!near(g.value_ns, value) || g.lower_ns != lower)
             fail_msg("value %.9g by hand %.9g, bound %lld by hand %lld", g.value_ns, value, (long long)g.lower_ns,
                      (long long)lower);
-        bound_getf_clear(&g);
+        place_getf_clear(&g);
     }
     moirai_problem_free(p);
 }
@@ -150,14 +150,14 @@ static void test_getf_colours_keep_the_value(void **state)
     (void)state;
     need_solver();
     moirai_problem *p = zoo_problem("gpt3-mini", "inter-server", MOIRAI_FLOW_TENSOR);
-    bound_colours c;
-    assert_ok(bound_colours_find(&c, p, false));
+    place_colours c;
+    assert_ok(place_colours_find(&c, p, false));
     assert_true(c.n * 4 < p->n_ops);
-    bound_colours_clear(&c);
-    bound_getf_result a = solve(p, false, false), b = solve(p, true, false);
+    place_colours_clear(&c);
+    place_getf_result a = solve(p, false, false), b = solve(p, true, false);
     assert_true(near(a.value_ns, b.value_ns));
-    bound_getf_clear(&a);
-    bound_getf_clear(&b);
+    place_getf_clear(&a);
+    place_getf_clear(&b);
     moirai_problem_free(p);
 }
 
@@ -169,10 +169,10 @@ static void test_getf_colours_are_equitable(void **state)
         random_spec spec = random_spec_draw(seed, 30);
         spec.scale = 1; /* small numbers: many equals */
         moirai_problem *p = random_problem(&spec);
-        bound_colours c;
+        place_colours c;
         if (!p)
             continue;
-        assert_ok(bound_colours_find(&c, p, false));
+        assert_ok(place_colours_find(&c, p, false));
         int *count = calloc((size_t)p->n_ops * (size_t)c.n * 2, sizeof *count);
         for (int32_t e = 0; e < p->n_edges; e++) {
             int32_t from = p->tensor_producer[p->edge_tensor[e]], to = p->edge_reader[e];
@@ -188,7 +188,7 @@ static void test_getf_colours_are_equitable(void **state)
                                 (size_t)c.n * sizeof *count);
         }
         free(count);
-        bound_colours_clear(&c);
+        place_colours_clear(&c);
         moirai_problem_free(p);
     }
 }
@@ -207,7 +207,7 @@ static void test_getf_bound_never_exceeds_the_optimum(void **state)
             continue;
         int64_t optimum = brute_force(p, 30000, NULL), path = moirai_bound_critical_path(p),
                 load = moirai_bound_load(p);
-        bound_getf_result g = solve(p, seed % 3 == 0, false);
+        place_getf_result g = solve(p, seed % 3 == 0, false);
         if (optimum >= 0 && g.lower_ns > optimum)
             fail_msg("%s: bound %lld, optimum %lld", random_spec_text(&spec), (long long)g.lower_ns,
                      (long long)optimum);
@@ -219,7 +219,7 @@ static void test_getf_bound_never_exceeds_the_optimum(void **state)
         known += optimum >= 0;
         tight += optimum >= 0 && g.lower_ns == optimum;
         modes[((int)spec.flow * 3 + (int)spec.congestion) * 2 + (int)spec.memory] += optimum >= 0;
-        bound_getf_clear(&g);
+        place_getf_clear(&g);
         moirai_problem_free(p);
     }
     print_message("%d optima, %d reached\n", known, tight);
@@ -240,9 +240,9 @@ static void test_getf_proves_from_any_duals(void **state)
         if (!p)
             continue;
         int64_t optimum = brute_force(p, 30000, NULL);
-        bound_getf_task task = {.devices = ~(uint64_t)0};
-        bound_getf_state s = {.p = p, .task = &task};
-        assert_ok(bound_getf_open(&s, seed % 2));
+        place_getf_task task = {.devices = ~(uint64_t)0};
+        place_getf_state s = {.p = p, .task = &task};
+        assert_ok(place_getf_open(&s, seed % 2));
         double *dual = calloc((size_t)s.lp.n_rows + 1, sizeof *dual);
         for (int turn = 0; turn < 10 && optimum >= 0; turn++) {
             for (int32_t r = 0; r < s.lp.n_rows; r++)
@@ -251,13 +251,13 @@ static void test_getf_proves_from_any_duals(void **state)
                           : turn == 2 ? HUGE_VAL
                                       : (util_rng_real(&rng) - 0.3) * (turn > 6 ? 1e6 : 1);
             int64_t lower;
-            assert_ok(bound_getf_prove(&lower, &s, dual));
+            assert_ok(place_getf_prove(&lower, &s, dual));
             if (lower > optimum || lower < 0)
                 fail_msg("%s, turn %d: bound %lld, optimum %lld", random_spec_text(&spec), turn, (long long)lower,
                          (long long)optimum);
         }
         free(dual);
-        bound_getf_close(&s);
+        place_getf_close(&s);
         moirai_problem_free(p);
     }
 }
@@ -273,7 +273,7 @@ static void test_getf_milp_uses_whole_operators(void **state)
         moirai_problem *p = random_problem(&spec);
         if (!p)
             continue;
-        bound_getf_result g = solve(p, false, true);
+        place_getf_result g = solve(p, false, true);
         assert_true(g.milp_found);
         for (int32_t i = 0; i < p->n_ops; i++) {
             double sum = 0;
@@ -285,7 +285,7 @@ static void test_getf_milp_uses_whole_operators(void **state)
             }
             assert_true(near(sum, 1));
         }
-        bound_getf_clear(&g);
+        place_getf_clear(&g);
         moirai_setting milp = {"mode", "milp"};
         moirai_place_options o;
         moirai_place_options_init(&o);

@@ -3,7 +3,7 @@
 
 #include <moirai/moirai.h>
 
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "support/check.h"
 #include "support/shapes.h"
 

@@ -10,15 +10,6 @@
 
 static const learn_method *const methods[] = {&learn_placeto, &learn_hrl};
 
-static void need_blas(void)
-{
-    const char *why;
-    if (!learn_available(&why)) {
-        print_message("%s: skipped\n", why);
-        skip();
-    }
-}
-
 /* ---- optimiser ---- */
 
 static void test_learn_clip_keeps_the_direction(void **state)
@@ -174,7 +165,6 @@ static moirai_problem *uneven_problem(void)
 static void test_learners_get_better(void **state)
 {
     (void)state;
-    need_blas();
     moirai_problem *p = uneven_problem();
     for (int m = 0; m < 2; m++) {
         char episodes[16];
@@ -202,7 +192,6 @@ static void test_learners_get_better(void **state)
 static void test_learners_do_not_depend_on_threads(void **state)
 {
     (void)state;
-    need_blas();
     random_spec spec = {.seed = 5, .shape = SHAPE_LAYERED, .n_ops = 30, .n_devices = 3, .scale = 1000};
     moirai_problem *p = random_problem(&spec);
     assert_non_null(p);
@@ -268,7 +257,6 @@ static moirai_problem *family(int n_ops)
 static void test_trained_policy_beats_an_untrained_one_elsewhere(void **state)
 {
     (void)state;
-    need_blas();
     moirai_problem *small = family(14), *large = family(40);
     for (int m = 0; m < 2; m++) {
         char *file = temporary_path("policy.json");
@@ -395,7 +383,6 @@ static void test_policy_file_survives_cuts_and_noise(void **state)
 static void test_learners_refuse_bad_files_early(void **state)
 {
     (void)state;
-    need_blas();
     moirai_problem *p = uneven_problem();
     moirai_plan *plan;
     moirai_place_options o;
@@ -417,7 +404,6 @@ static void test_learners_refuse_bad_files_early(void **state)
 static void test_learners_begin_from_a_given_plan_and_never_end_worse(void **state)
 {
     (void)state;
-    need_blas();
     moirai_problem *p = family(40);
     moirai_plan *start, *plan;
     moirai_setting set[] = {{"episodes", "1"}};

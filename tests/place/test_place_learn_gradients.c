@@ -8,16 +8,6 @@
 
 #include <math.h>
 
-static const char *why;
-
-static void need_blas(void)
-{
-    if (!learn_available(&why)) {
-        print_message("%s: skipped\n", why);
-        skip();
-    }
-}
-
 static double draw(util_rng *rng)
 {
     return 2 * util_rng_real(rng) - 1;
@@ -118,7 +108,6 @@ static void forward_dense(bench *b)
 static void test_learn_dense_gradient(void **state)
 {
     (void)state;
-    need_blas();
     bench b = {.rows = 5, .in = 7, .out = 3, .forward = forward_dense};
     b.dense = learn_dense_new(&b.q, "w", "b", 7, 3);
     bench_open(&b, 1);
@@ -137,7 +126,6 @@ static void forward_pair(bench *b)
 static void test_learn_pair_gradient(void **state)
 {
     (void)state;
-    need_blas();
     static const char *const names[] = {"w1", "b1", "w2", "b2"};
     bench b = {.rows = 6, .in = 4, .out = 3, .forward = forward_pair};
     b.pair = learn_pair_new(&b.q, names, 4, 9, 3);
@@ -264,7 +252,6 @@ static void lstm_back(lstm_case *c, learn_real *grad)
 static void test_learn_lstm_gradient(void **state)
 {
     (void)state;
-    need_blas();
     static const char *const names[] = {"wx", "wh", "b"};
     static lstm_case c;
     util_rng rng;
@@ -356,7 +343,6 @@ static double placeto_loss(void *data)
 static void test_learn_placeto_gradient(void **state)
 {
     (void)state;
-    need_blas();
     placeto_case c = {.samples = 4};
     moirai_problem *p = small_problem(7);
     place_units *u;
@@ -426,7 +412,6 @@ static double hrl_loss(void *data)
 static void test_learn_hrl_gradient(void **state)
 {
     (void)state;
-    need_blas();
     hrl_case c = {0};
     util_rng rng;
     util_rng_seed(&rng, 9);
@@ -488,7 +473,6 @@ static void check_batch(const learn_method *method)
 static void test_learn_batches_teach_something(void **state)
 {
     (void)state;
-    need_blas();
     check_batch(&learn_placeto);
     check_batch(&learn_hrl);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "place/list/favourites.h"
-#include "pricing/lp_whole.h"
+#include "lp/lp_whole.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/small_problem.h"

@@ -1,9 +1,9 @@
 /* The search over the whole graph: its quick simulation, and what it makes of plans. */
 #include <moirai/moirai.h>
 
-#include "place/moirai/whole_anneal.h"
-#include "place/moirai/whole_moves.h"
-#include "place/moirai/whole_sim.h"
+#include "place/moirai/whole/whole_anneal.h"
+#include "place/moirai/whole/whole_moves.h"
+#include "place/moirai/whole/whole_sim.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/tiny.h"

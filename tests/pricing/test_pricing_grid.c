@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "pricing/duals.h"
-#include "pricing/lp.h"
+#include "lp/lp.h"
 #include "pricing/pricer.h"
 #include "support/check.h"
 #include "support/tiny_block.h"

@@ -3,8 +3,9 @@
 
 #include <moirai/moirai.h>
 
-#include "pricing/lp.h"
-#include "pricing/simplex.h"
+#include "lp/lp.h"
+#include "lp/machines.h"
+#include "lp/simplex.h"
 #include "support/check.h"
 #include "support/scale.h"
 #include "util/util.h"
@@ -167,12 +168,38 @@ static void test_ties_do_not_go_round_for_ever(void **state)
     pricing_simplex_free(s);
 }
 
+/* (1 + 2^-30)^2 - (1 + 2^-29) is 2^-60, which the product has lost once it is rounded by itself. */
+PRICING_FOR_EACH_MACHINE
+double product_and_sum(const double *a, const double *c, int32_t n); /* seen from outside, so that it is not inlined */
+
+PRICING_FOR_EACH_MACHINE
+double product_and_sum(const double *a, const double *c, int32_t n)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++)
+        sum += fabs(a[i] * a[i] - c[i]);
+    return sum;
+}
+
+/* On a machine that can do both at once the search would decide otherwise than on one that can't. */
+static void test_a_product_is_rounded_before_it_is_added(void **state)
+{
+    (void)state;
+    double a[16], c[16];
+    for (int32_t i = 0; i < 16; i++) {
+        a[i] = 1 + ldexp(1, -30);
+        c[i] = 1 + ldexp(1, -29);
+    }
+    assert_true(product_and_sum(a, c, 16) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programmes_that_grow_are_solved_to_their_optimum),
         cmocka_unit_test(test_what_has_no_solution_or_no_least_one_is_given_up),
         cmocka_unit_test(test_ties_do_not_go_round_for_ever),
+        cmocka_unit_test(test_a_product_is_rounded_before_it_is_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

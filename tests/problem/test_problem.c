@@ -235,10 +235,108 @@ static void test_problem_cuts_cost_a_segment_and_bytes(void **state)
     assert_true(llabs(moirai_transfer_ns(p, 0, 0, 1) - (33000 + 2 * 1175000)) <= 1);
     assert_int_equal(moirai_transfer_ns(p, 0, 0, 0), 0);
     moirai_problem_free(p);
-    o.segment_ns = -1;
+    o.segment_ns = -2;
     assert_int_equal(moirai_problem_new(&p, g, c, &o), MOIRAI_EUSAGE);
     moirai_graph_free(g);
     moirai_cluster_free(c);
+}
+
+/* What a segment of the runtime costs its receiver, where nobody says otherwise: `run` and `split` know the same
+ * numbers. */
+static void test_problem_cuts_cost_what_the_runtime_needs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cluster;
+        moirai_runtime runtime;
+        bool cuts_measured;
+        int64_t to_first_ns, to_second_ns;
+    } cases[] = {
+        {"v100, cpu-8-avx2, 8Gbps 5us", MOIRAI_RUNTIME_ORT, false, 17000, 8000},
+        {"v100, cpu-8-avx2, 8Gbps 5us", MOIRAI_RUNTIME_ORT, true, 0, 0},
+        {"v100, cpu-8-avx2, 8Gbps 5us", MOIRAI_RUNTIME_EAGER, false, 26600, 26600},
+        {"v100, cpu-8-avx2, 8Gbps 5us", MOIRAI_RUNTIME_UNSET, false, 26600, 26600}, /* those of the fit: eager */
+        {"v100, p100, 8Gbps 5us", MOIRAI_RUNTIME_UNSET, false, 26600, 26600},
+    };
+    const char *json = "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"n\", \"ops\": [{\"name\": \"a\", "
+                       "\"type\": \"Relu\", \"inputs\": [], \"outputs\": [{\"name\": \"t\", \"bytes\": 2000000}]}]}";
+    moirai_graph *g;
+    assert_ok(moirai_graph_parse(&g, json, strlen(json), "g"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        moirai_cluster *c;
+        moirai_problem *p;
+        assert_ok(moirai_cluster_open(&c, cases[i].cluster));
+        c->cuts_measured = cases[i].cuts_measured;
+        assert_ok(moirai_problem_new(
+            &p, g, c, &(moirai_problem_options){.segment_ns = MOIRAI_UNKNOWN, .runtime = cases[i].runtime}));
+        assert_int_equal(p->device_segment_ns[0], cases[i].to_first_ns);
+        assert_int_equal(p->device_segment_ns[1], cases[i].to_second_ns);
+        assert_int_equal(p->latency_ns[2], 5000 + cases[i].to_first_ns);
+        assert_int_equal(p->latency_ns[1], 5000 + cases[i].to_second_ns);
+        round_trip(p);
+        moirai_problem_free(p);
+        moirai_cluster_free(c);
+    }
+    moirai_graph_free(g);
+}
+
+/* A link twice as fast makes no segment cheaper, and the cluster of a problem is known though its latencies are less. */
+static void test_problem_faster_link_keeps_the_price_of_segments(void **state)
+{
+    (void)state;
+    moirai_graph *g;
+    moirai_cluster *c;
+    moirai_problem *p, *q;
+    const char *json = "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"n\", \"ops\": [{\"name\": \"a\", "
+                       "\"type\": \"Relu\", \"inputs\": [], \"outputs\": [{\"name\": \"t\", \"bytes\": 2000000}]}]}";
+    moirai_change change = {MOIRAI_CHANGE_LINK, 0, 1};
+    assert_ok(moirai_graph_parse(&g, json, strlen(json), "g"));
+    assert_ok(moirai_cluster_open(&c, "2x v100, 8Gbps 5us"));
+    assert_ok(moirai_problem_new(&p, g, c, &(moirai_problem_options){.segment_ns = 17000}));
+    for (int with = 0; with < 2; with++) {
+        assert_ok(moirai_problem_change(&q, p, with ? c : NULL, &change));
+        assert_int_equal(q->latency_ns[1], 2500 + 17000);
+        assert_int_equal(q->device_segment_ns[1], 17000);
+        moirai_problem_free(q);
+    }
+    moirai_problem_free(p);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+}
+
+/* What moving bytes costs beside the link (--move-us) is part of every bandwidth; a problem, also one that was written and
+ * read, knows its cluster all the same, and a link twice as fast moves no byte faster through the devices. */
+static void test_problem_faster_link_keeps_the_price_of_moving(void **state)
+{
+    (void)state;
+    moirai_graph *g;
+    moirai_cluster *c, *other;
+    moirai_problem *p, *q, *back;
+    char *text;
+    size_t length;
+    const char *json = "{\"format\": \"moirai-graph\", \"version\": 1, \"name\": \"n\", \"ops\": [{\"name\": \"a\", "
+                       "\"type\": \"Relu\", \"inputs\": [], \"outputs\": [{\"name\": \"t\", \"bytes\": 2000000}]}]}";
+    assert_ok(moirai_graph_parse(&g, json, strlen(json), "g"));
+    assert_ok(moirai_cluster_open(&c, "2x v100, 8Gbps 5us"));
+    assert_ok(moirai_cluster_open(&other, "2x v100, 9Gbps 5us"));
+    assert_ok(moirai_problem_new(&p, g, c, &(moirai_problem_options){.segment_ns = 17000, .move_ns_per_mb = 175000}));
+    assert_ok(moirai_problem_text(&text, &length, p));
+    assert_ok(moirai_problem_parse(&back, text, length, "p"));
+    for (int with = 0; with < 4; with++) {
+        const moirai_problem *from = with & 2 ? back : p;
+        assert_ok(moirai_problem_change(&q, from, with & 1 ? c : NULL, &(moirai_change){MOIRAI_CHANGE_LINK, 0, 1}));
+        assert_in_range(q->bytes_per_second[1], 1481481480, 1481481482); /* 1 / (0.5 ns + 0.175 ns) */
+        assert_int_equal(q->move_ns_per_mb, 175000);
+        moirai_problem_free(q);
+        assert_int_equal(moirai_problem_change(&q, from, other, &(moirai_change){.kind = MOIRAI_CHANGE_NONE}),
+                         MOIRAI_EINPUT);
+    }
+    free(text);
+    moirai_problem_free(back);
+    moirai_problem_free(p);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    moirai_cluster_free(other);
 }
 
 static void test_problem_wishes_pin_forbid_together(void **state)
@@ -407,13 +505,12 @@ static void test_problem_check_memory_says_what_is_short(void **state)
     assert_ok(moirai_problem_wish(p, &wish, 1)); /* 12 bytes, on A (10 bytes) only: b can't run on B */
     assert_int_equal(moirai_problem_check_memory(p), MOIRAI_EINFEASIBLE);
     assert_string_equal(moirai_error_message(),
-                        "group 'g' needs 12 bytes, the largest device that it may use ('A') has 10");
+                        "group 'g' needs 12 B, the largest device that it may use ('A') has 10 B: 2 B short");
     p->device_memory_bytes[0] = p->device_memory_bytes[1] = 4;
     for (int32_t i = 0; i < 3; i++)
         p->op_group[i] = MOIRAI_NONE;
     assert_int_equal(moirai_problem_check_memory(p), MOIRAI_EINFEASIBLE);
-    assert_string_equal(moirai_error_message(),
-                        "the operators need 12 bytes, all devices together have 8: 4 bytes short");
+    assert_string_equal(moirai_error_message(), "the operators need 12 B, all devices together have 8 B: 4 B short");
     moirai_problem_free(p);
 }
 
@@ -428,6 +525,9 @@ int main(void)
         cmocka_unit_test(test_problem_round_trip_of_random_problems),
         cmocka_unit_test(test_problem_new_settles_all_numbers),
         cmocka_unit_test(test_problem_cuts_cost_a_segment_and_bytes),
+        cmocka_unit_test(test_problem_cuts_cost_what_the_runtime_needs),
+        cmocka_unit_test(test_problem_faster_link_keeps_the_price_of_segments),
+        cmocka_unit_test(test_problem_faster_link_keeps_the_price_of_moving),
         cmocka_unit_test(test_problem_wishes_pin_forbid_together),
         cmocka_unit_test(test_problem_overlapping_groups_merge),
         cmocka_unit_test(test_problem_bad_wishes_change_nothing),

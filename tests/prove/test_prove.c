@@ -16,6 +16,7 @@
 #include "support/random_layers.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
+#include "support/proving.h"
 
 static void hunt(uint64_t first, int n, int max_ops)
 {
@@ -104,7 +105,7 @@ static int tear_down(void **state)
 
 static int prove(const fixture *f, const char *json, moirai_proof *proof)
 {
-    return moirai_prove_text(proof, f->p, json, strlen(json), "c.json");
+    return proving_text(proof, f->p, json, strlen(json), "c.json");
 }
 
 /* 10 + 20 + 2 * 110 + 10 is the block's best: a sends, b works for two; both blocks alike. */
@@ -213,7 +214,7 @@ static void test_prove_rejects_what_is_no_certificate(void **state)
     for (size_t i = 0; i < n; i += 1 + n / 200) {
         char *copy = malloc(i + 1);
         memcpy(copy, f->json, i);
-        assert_int_not_equal(moirai_prove_text(&proof, f->p, copy, i, "c.json"), MOIRAI_OK);
+        assert_int_not_equal(proving_text(&proof, f->p, copy, i, "c.json"), MOIRAI_OK);
         free(copy);
     }
 }
@@ -228,7 +229,7 @@ static void test_prove_rejects_another_problem(void **state)
     moirai_problem *p;
     moirai_proof proof;
     assert_int_equal(moirai_problem_parse(&p, text, strlen(text), "faster"), 0);
-    assert_int_equal(moirai_prove_text(&proof, p, f->json, strlen(f->json), "c.json"), MOIRAI_EVERIFY);
+    assert_int_equal(proving_text(&proof, p, f->json, strlen(f->json), "c.json"), MOIRAI_EVERIFY);
     moirai_problem_free(p);
     free(text);
 }
@@ -247,7 +248,7 @@ static void test_prove_accepts_the_placers_certificate(void **state)
     moirai_place_options_init(&o);
     o.certificate_path = path;
     assert_int_equal(moirai_place(&plan, f->p, "moirai", &o), 0);
-    assert_int_equal(moirai_prove(&proof, f->p, path), 0);
+    assert_int_equal(proving_file(&proof, f->p, path), 0);
     assert_int_equal(proof.lower_bound_ns, plan->lower_bound_ns);
     assert_true(proof.proven_ns <= plan->makespan_ns);
     assert_true(proof.proven_ns >= f->bound_ns);

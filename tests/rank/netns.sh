@@ -12,7 +12,7 @@ skip() { echo "skipped: $*"; exit 77; }
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
 for tool in ip tc unshare python3; do command -v "$tool" >/dev/null || skip "there is no '$tool'"; done
 rank=${MOIRAI_RANK:-$(dirname "$moirai")/moirai-rank}
-"$rank" about 2>/dev/null | grep -q 'Open MPI' || skip "moirai-rank is missing or not linked with Open MPI"
+"$rank" about 2>/dev/null | grep 'Open MPI' >/dev/null || skip "moirai-rank is missing or not linked with Open MPI"
 work=$(mktemp -d)
 # Shown by the processes in them, too: whatever is left in a namespace ends with the test.
 end() {

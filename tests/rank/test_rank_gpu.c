@@ -262,7 +262,7 @@ static void test_gpu_an_onnx_runtime_without_cuda_says_so(void **state)
     char providers[256];
     assert_ok(rank_ort_providers(providers, sizeof providers));
     if (strstr(providers, "cuda"))
-        skip();
+        skip_because("this ONNX Runtime has CUDA");
     unsetenv("MOIRAI_CUDA_DRIVER");
     write_cluster(DEVICE("A", EP("cuda")), DEVICE("B", EP("cuda")), NULL);
     make_plan("inception-tiny");

@@ -363,9 +363,9 @@ static void test_rank_ort_runs_the_smallest_model(void **state)
     (void)state;
     OrtSession *session;
     char names[256];
-    assert_ok(rank_ort_session_of(&session, ort, rank_ort_identity, RANK_ORT_IDENTITY_BYTES, "identity"));
+    assert_ok(rank_ort_session_of(&session, ort, rank_ort_identity, RANK_ORT_IDENTITY_BYTES, ort->options, "identity"));
     ort->api->ReleaseSession(session);
-    assert_int_equal(rank_ort_session_of(&session, ort, "nonsense", 8, "broken"), MOIRAI_EFAIL);
+    assert_int_equal(rank_ort_session_of(&session, ort, "nonsense", 8, ort->options, "broken"), MOIRAI_EFAIL);
     assert_contains(moirai_error_message(), "broken: ");
     assert_ok(rank_ort_providers(names, sizeof names));
     assert_contains(names, "cpu");

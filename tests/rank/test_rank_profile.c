@@ -17,10 +17,8 @@ static bool have_ranks(void)
 #define NEEDS_RANKS() \
     do { \
         (void)state; \
-        if (!have_ranks()) { \
-            print_message("this build has no moirai-rank\n"); \
-            skip(); \
-        } \
+        if (!have_ranks()) \
+            skip_because("this build has no moirai-rank"); \
     } while (0)
 
 /* Two unequal devices; memory and names are the file's. */

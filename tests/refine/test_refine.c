@@ -172,6 +172,7 @@ static void test_refine_moves_the_price_of_segments_to_latencies(void **state)
     assert_int_equal(c->latency_ns[1 * 3 + 2], 7 + 260); /* the lower middle of what the others gained */
     assert_int_equal(c->bytes_per_second[0 * 3 + 1], 1000000000);
     assert_int_equal(c->n_links, 6);
+    assert_true(c->cuts_measured); /* a plan on it adds no price of a segment */
     moirai_cluster_free(c);
     moirai_graph_free(g);
 }

@@ -169,6 +169,47 @@ def hostile(browser):
     check("hostile: two scripts", browser.run("document.scripts.length") == 2)
 
 
+def basis_problem(devices, launch_ns, segment_ns, assumed):
+    """Two operators in a row; every number that the page shows of what its times rest on is a different one."""
+    channels = [{"from": a, "to": b, "bytes_per_second": 10**9 * (1 + i + 2 * j), "latency_ns": 1000 * (1 + i + 2 * j)}
+                for i, a in enumerate(devices) for j, b in enumerate(devices) if a != b]
+    ops = [{"name": "a", "type": "Relu", "memory_bytes": 5, "time_ns": [100000] * len(devices), "inputs": [], "outputs": [{"name": "t", "bytes": 1000}]},
+           {"name": "b", "type": "Relu", "memory_bytes": 5, "time_ns": [100000] * len(devices), "inputs": ["t"], "outputs": []}]
+    return {"format": "moirai-problem", "version": 1, "name": "basis", "flow": "tensor", "congestion": "port", "memory": "static",
+            **({"onnx": {"assumed": assumed}} if assumed else {}),
+            "devices": [{"name": d, "memory_bytes": 10**6, **({"launch_ns": launch_ns + 1000 * k} if launch_ns else {}), **({"segment_ns": segment_ns} if segment_ns else {})}
+                        for k, d in enumerate(devices)], "channels": channels, "ops": ops}
+
+
+def basis(browser):
+    """What the times rest on: estimated or not, launches, cuts, assumed sizes, links."""
+    cases = [("two", ["A", "B"], 5000, 8000, ["batch=1", "height=224"]), ("one", ["A"], 5000, 0, ["batch=1"]), ("plain", ["A", "B"], 0, 0, []),
+             ("ten", [f"d{i}" for i in range(10)], 5000, 8000, [])]
+    for name, devices, launch, segment, assumed in cases:
+        json.dump(basis_problem(devices, launch, segment, assumed), open("b.json", "w"))
+        run("place", "b.json", "--placer", "heft", "-o", "bp.json", "--report", "b.html", "--force", "-q")
+        browser.open("b.html")
+        check_quiet(browser, f"basis {name}", "b.html")
+        shown = browser.run("document.getElementById('costs').checkVisibility() ? document.getElementById('costs').textContent : ''")
+        more = browser.run("document.getElementById('makespan').parentNode.textContent")
+        proven = browser.run("document.getElementById('bound').parentNode.textContent")
+        check(f"basis {name}: the verdict's words: {proven}", proven.endswith("optimal (searched)"))
+        check(f"basis {name}: estimated or not: {more}", ("estimated, not measured" in more) == (launch > 0))
+        most = launch + 1000 * (len(devices) - 1)
+        starts = f"Starting an operator takes {text_ns(launch)}" + (f" to {text_ns(most)}" if most > launch else "") + " on average"
+        check(f"basis {name}: launches: {shown}", (starts in shown) if launch else "Starting" not in shown)
+        check(f"basis {name}: cuts: {shown}", (f"A cut costs its receiver {text_ns(segment)} beside the message" in shown) if segment else "A cut" not in shown)
+        check(f"basis {name}: assumed: {shown}", (f"were assumed: {', '.join(assumed)}." in shown) if assumed else "assumed" not in shown)
+        cells = browser.run("[...document.querySelectorAll('#links tr')].map(r => [...r.cells].map(c => c.textContent))")
+        if len(devices) == 2:
+            check(f"basis {name}: links: {cells}", cells == [["from \\ to", "A", "B"], ["A", "", "3.00 GB/s, 3.000 us"], ["B", "2.00 GB/s, 2.000 us", ""]])
+        elif len(devices) == 1:
+            check(f"basis {name}: no links: {cells}", cells == [])
+        else:
+            pairs = sum(int(row[1]) for row in cells[1:])
+            check(f"basis {name}: kinds of links: {cells}", cells[0] == ["link", "pairs of devices"] and len(cells) == 13 and 0 < pairs < 90)
+
+
 def measured(browser):
     """Planned over measured, and two plans side by side."""
     run("place", "problem.json", "--placer", "single", "-o", "single.json", "-q")
@@ -234,4 +275,4 @@ def large(browser):
           f"a frame takes {sorted(frames)[len(frames) // 2]:.1f} ms in the middle, {max(frames):.1f} ms at most")
 
 
-main(small, changed, hostile, measured, large)
+main(small, changed, hostile, basis, measured, large)

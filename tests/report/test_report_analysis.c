@@ -2,6 +2,7 @@
 #include "support/analysed.h"
 #include "support/check.h"
 #include "support/scale.h"
+#include "support/tiny.h"
 
 #include <inttypes.h>
 #include <moirai/moirai.h>
@@ -101,8 +102,10 @@ static void test_analysis_path_fills_the_makespan(void **state)
         }
         assert_true(sum == s.plan->makespan_ns);
         for (int32_t i = 0; i < a->n_steps; i++) { /* each step begins where the one before ended */
-            assert_true(a->delay[a->step[i]].ready_ns == now);
-            assert_int_equal(a->delay[a->step[i]].cause, i ? a->step[i - 1] : MOIRAI_NONE);
+            const moirai_delay *d = &a->delay[a->step[i]];
+            int32_t before = i ? a->step[i - 1] : MOIRAI_NONE;
+            assert_true(before == d->cause ? d->ready_ns == now : before == d->behind && d->busy_ns > 0);
+            assert_true(moirai_task_start(a, a->step[i]) >= now);
             assert_true(a->on_path[a->step[i]]);
             now = moirai_task_finish(a, a->step[i]);
         }
@@ -111,6 +114,74 @@ static void test_analysis_path_fills_the_makespan(void **state)
     }
     for (int k = 0; k < MOIRAI_SHARES; k++)
         assert_true(seen[k] > 0);
+}
+
+/* B runs `long` first, and `last` waits for it: along inputs, the path waits 70 of 100 ns for a device that never rests.
+ * Shown is the one that says what keeps it busy. */
+static void test_analysis_path_explains_a_busy_device(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device A 100\n"
+                                     "device B 100\n"
+                                     "op a 5,- > x:5\n"
+                                     "op long -,80 > y:0\n"
+                                     "op last -,20 x > z:0\n");
+    moirai_plan *plan = tiny_place(p, "m-topo");
+    moirai_analysis *a;
+    assert_int_equal(plan->makespan_ns, 100);
+    assert_ok(moirai_analysis_new(&a, p, plan, NULL));
+    assert_int_equal(a->share_ns[MOIRAI_SHARE_COMPUTE], 100);
+    assert_int_equal(a->share_ns[MOIRAI_SHARE_DEVICE], 0);
+    assert_int_equal(a->n_steps, 2);
+    assert_int_equal(a->step[0], tiny_op(p, "long"));
+    moirai_analysis_free(a);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+/* The line of the verdict that begins so; fails the test where there is none. */
+static const char *verdict_line(const moirai_analysis *a, const char *begin)
+{
+    for (int i = 0; i < a->n_verdict; i++)
+        if (!strncmp(a->verdict[i], begin, strlen(begin)))
+            return a->verdict[i];
+    fail_msg("no line of the verdict begins with '%s'", begin);
+    return "";
+}
+
+static void assert_limit(const char *problem, const char *expected)
+{
+    moirai_problem *p = tiny_problem(problem);
+    moirai_plan *plan = tiny_place(p, "m-topo");
+    moirai_analysis *a;
+    assert_ok(moirai_analysis_new(&a, p, plan, NULL));
+    assert_string_equal(verdict_line(a, "limited by"), expected);
+    moirai_analysis_free(a);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+/* A chain that waits for a device is not only a chain, and a device that is busy is not all where the path is elsewhere. */
+static void test_analysis_limit_tells_all_of_it(void **state)
+{
+    (void)state;
+    assert_limit("device A 100\n"
+                 "device B 100\n"
+                 "op o 40,- > w:0\n"
+                 "op a -,10 > x:0\n"
+                 "op b 40,- x > y:0\n"
+                 "op c -,60 y > z:0\n",
+                 "limited by a chain of operators, each waiting for the one before: computing is 79 % of the critical "
+                 "path, most of it on B (50 %); 21 % of it waits for a device that runs others, mostly A");
+    assert_limit(
+        "device A 100\n"
+        "device B 100\n"
+        "device C 100\n"
+        "op o 95,-,- > w:0\n"
+        "op b -,50,- > x:0\n"
+        "op c -,-,50 x > y:0\n",
+        "limited by the work on A, which is busy 95 % of the time, and by a chain of operators elsewhere: 0 % of "
+        "the critical path is on A");
 }
 
 static void test_analysis_memory_is_the_plans(void **state)
@@ -184,6 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_analysis_delays_are_what_counting_gives),
         cmocka_unit_test(test_analysis_path_fills_the_makespan),
+        cmocka_unit_test(test_analysis_path_explains_a_busy_device),
+        cmocka_unit_test(test_analysis_limit_tells_all_of_it),
         cmocka_unit_test(test_analysis_memory_is_the_plans),
         cmocka_unit_test(test_analysis_refuses_a_wrong_plan),
         cmocka_unit_test(test_explain_op_is_a_simulation),

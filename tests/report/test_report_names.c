@@ -22,6 +22,9 @@ static const char *const hostile[] = {
     "\xe2\x80\xa8 line separator",
     "{{data}}",
     "=1+1",
+    "@sum",
+    "-2",
+    "+3, \"4\"",
 };
 enum { HOSTILE = sizeof hostile / sizeof *hostile };
 
@@ -181,8 +184,11 @@ static void test_csv_gives_names_and_times_back(void **state)
         int fields = 0;
         do {
             const char *field = csv_field(&at, &end);
-            if (line >= 0 && fields == 1)
-                assert_string_equal(field, moirai_task_name(s.a, line));
+            if (line >= 0 && fields == 1) {
+                const char *name = moirai_task_name(s.a, line);
+                assert_null(strchr("=+-@", *field)); /* no spreadsheet computes it */
+                assert_string_equal(field + (*name && strchr("=+-@", *name)), name);
+            }
             if (line >= 0 && fields == 6)
                 assert_true(atoll(field) == moirai_task_start(s.a, line));
             if (line >= 0 && fields == 7)
@@ -226,8 +232,7 @@ static void accepted(const char *format, const char *program, const char *line)
     analysed s;
     size_t length;
     if (!have(program)) {
-        print_message("skipped: %s is not here\n", program);
-        skip();
+        skip_because("%s is not here", program);
     }
     for (uint64_t seed = 0; seed <= TEST_SHARE(8); seed++) {
         if (seed == 0)

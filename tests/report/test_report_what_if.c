@@ -420,6 +420,36 @@ static void test_what_if_tries_few_rather_than_all_badly(void **state)
     tear_down(&s);
 }
 
+/* Searches that end before their time leave it to the others: the budget is used, and nothing is left untried in it. */
+static void test_what_if_spends_what_is_left_on_the_rest(void **state)
+{
+    (void)state;
+    moirai_cluster *c;
+    moirai_graph *g;
+    setting s = {0};
+    moirai_problem_options po = {0};
+    moirai_what_if_options o;
+    moirai_what_if *list;
+    int32_t n;
+    assert_ok(moirai_cluster_open(&c, "inter-server"));
+    assert_ok(moirai_zoo_graph(&g, "gpt3-mini", 4));
+    assert_ok(moirai_problem_new(&s.p, g, c, &po));
+    assert_ok(moirai_place(&s.plan, s.p, "heft", NULL));
+    assert_ok(moirai_analysis_new(&s.a, s.p, s.plan, NULL));
+    moirai_what_if_options_init(&o);
+    o.placer = "heft"; /* takes a millisecond, where 856 count as useful */
+    o.budget.time_limit_s = 5;
+    o.budget.threads = 1;
+    assert_ok(moirai_what_if_run(&list, &n, s.a, &o));
+    assert_true(n > 7);
+    for (int32_t i = 0; i < n; i++)
+        assert_true(list[i].result != MOIRAI_ELIMIT);
+    free(list);
+    moirai_graph_free(g);
+    moirai_cluster_free(c);
+    tear_down(&s);
+}
+
 /* Raised before it begins: the base is what the plan says, the others were not searched and say so. */
 static void test_what_if_marks_what_an_interrupt_cut(void **state)
 {
@@ -486,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_what_if_is_a_run_of_its_own),
         cmocka_unit_test(test_what_if_claims_hold_for_the_optimum),
         cmocka_unit_test(test_what_if_tries_few_rather_than_all_badly),
+        cmocka_unit_test(test_what_if_spends_what_is_left_on_the_rest),
         cmocka_unit_test(test_what_if_marks_what_an_interrupt_cut),
         cmocka_unit_test(test_change_of_a_link_closes_the_mesh_again),
     };

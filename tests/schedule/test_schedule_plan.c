@@ -1,5 +1,6 @@
 /* Plans: files, and a checker that misses nothing. Valid plans are spoilt in many ways; each must be rejected, with the
  * right words, and the independent checker must agree where it is there. */
+#include "schedule/plan.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/verify.h"
@@ -43,6 +44,61 @@ static void assert_plans_equal(const moirai_plan *a, const moirai_plan *b)
         assert_true(a->device_busy_ns[k] == b->device_busy_ns[k] &&
                     a->device_peak_bytes[k] == b->device_peak_bytes[k] &&
                     a->device_memory_bytes[k] == b->device_memory_bytes[k]);
+}
+
+static void assert_same_text(const char *a, const char *b)
+{
+    assert_true(!a == !b);
+    if (a)
+        assert_string_equal(a, b);
+}
+
+/* Names and gains are in a file, times are not. */
+static void assert_origins_equal(const moirai_plan_origin *a, const moirai_plan_origin *b, bool times)
+{
+    assert_same_text(a->plan_by, b->plan_by);
+    assert_same_text(a->bound_by, b->bound_by);
+    assert_int_equal(a->n_steps, b->n_steps);
+    for (int32_t i = 0; i < a->n_steps; i++) {
+        assert_string_equal(a->step[i].name, b->step[i].name);
+        assert_true(a->step[i].calls == b->step[i].calls && a->step[i].plan_gain_ns == b->step[i].plan_gain_ns &&
+                    a->step[i].bound_gain_ns == b->step[i].bound_gain_ns);
+        assert_true(times ? a->step[i].cpu_ns == b->step[i].cpu_ns : b->step[i].cpu_ns == MOIRAI_UNKNOWN);
+    }
+}
+
+static void test_plan_keeps_its_origin(void **state)
+{
+    (void)state;
+    random_spec spec = random_spec_draw(3, 12), other_spec = random_spec_draw(3, 12);
+    spec.tight = other_spec.tight = false;
+    moirai_problem *p = make(&spec), *other = make(&other_spec);
+    moirai_plan *plan = make_plan(p, 1), *read, *copy;
+    const char *path = temporary_path("plan.json");
+    assert_non_null(plan);
+    assert_null(plan->origin.plan_by); /* a placer without steps */
+    assert_true(!strcmp(plan->origin.bound_by, "load") || !strcmp(plan->origin.bound_by, "critical-path"));
+    assert_ok(schedule_origin_plan_by(&plan->origin, "whole"));
+    assert_ok(schedule_origin_bound_by(&plan->origin, "intervals"));
+    moirai_search_step step[] = {{.calls = 1, .cpu_ns = 5, .plan_gain_ns = 7},
+                                 {.calls = 3, .cpu_ns = 6, .bound_gain_ns = INT64_MAX}};
+    assert_ok(schedule_origin_add_step(&plan->origin, "whole", &step[0]));
+    assert_ok(schedule_origin_add_step(&plan->origin, "intervals", &step[1]));
+    assert_ok(moirai_plan_copy(&copy, plan));
+    assert_origins_equal(&plan->origin, &copy->origin, true);
+    moirai_plan_free(copy);
+    assert_ok(moirai_plan_write(plan, p, path));
+    assert_ok(moirai_plan_read(&read, p, path));
+    assert_origins_equal(&plan->origin, &read->origin, false);
+    moirai_plan_free(read);
+    other->device_memory_bytes[0]++; /* what was proven of another problem is nobody's here */
+    assert_ok(moirai_plan_read(&read, other, path));
+    assert_true(!read->origin.bound_by && !read->origin.n_steps);
+    moirai_plan_free(read);
+    unlink(path);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+    moirai_problem_free(other);
 }
 
 static void test_plan_survives_file_and_copy(void **state)
@@ -329,8 +385,11 @@ static void test_plan_reader_refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan_survives_file_and_copy),     cmocka_unit_test(test_plan_gap),
-        cmocka_unit_test(test_plan_check_rejects_spoilt_plans), cmocka_unit_test(test_plan_check_sees_congestion),
+        cmocka_unit_test(test_plan_survives_file_and_copy),
+        cmocka_unit_test(test_plan_keeps_its_origin),
+        cmocka_unit_test(test_plan_gap),
+        cmocka_unit_test(test_plan_check_rejects_spoilt_plans),
+        cmocka_unit_test(test_plan_check_sees_congestion),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* Splitting: which segments, what is in the sub-models, and which plans are refused. */
 #include "support/check.h"
+#include "support/folder.h"
 #include "support/onnx_maker.h"
 
 #include <sys/stat.h>
@@ -8,40 +9,6 @@
 
 #include <moirai/moirai.h>
 #include "onnx/onnx_model.h"
-
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/moirai-split-XXXXXX");
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    char line[128];
-    (void)state;
-    snprintf(line, sizeof line, "rm -rf '%s'", folder);
-    return system(line);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][200];
-    static int next;
-    next = (next + 1) % 4;
-    snprintf(path[next], sizeof *path, "%s/%s", folder, name);
-    return path[next];
-}
-
-static void put_file(const char *path, const void *data, size_t length)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, length, f), length);
-    assert_int_equal(fclose(f), 0);
-}
 
 static void put_model(const char *path, wire *graph)
 {

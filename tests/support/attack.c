@@ -1,4 +1,5 @@
 #include "support/attack.h"
+#include "support/proving.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,7 +176,7 @@ bool attack_certificate(const moirai_problem *p, const char *json, size_t length
         if (!text)
             continue; /* a change made a value that is no JSON */
         counts->tried++;
-        bool accepted = !moirai_prove_text(&proof, p, text, size, "enemy");
+        bool accepted = !proving_text(&proof, p, text, size, "enemy");
         counts->accepted += accepted;
         if (accepted && proof.proven_ns > optimum) {
             snprintf(why, 256, "an enemy's certificate proves %lld, the optimum is %lld (seed %llu, change %d)",

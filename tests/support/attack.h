@@ -2,7 +2,7 @@
 #ifndef MOIRAI_TEST_ATTACK_H
 #define MOIRAI_TEST_ATTACK_H
 
-#include <moirai/prove.h>
+#include <moirai/problem.h>
 
 typedef struct attack_counts {
     int64_t tried, accepted;

@@ -21,6 +21,11 @@
 #define assert_ok(call) check_ok((call), #call, __FILE__, __LINE__)
 void check_ok(int result, const char *call, const char *file, int line);
 
+/* A test that can't run says why: scripts/check lists it. */
+#define skip_because(...) (print_message("skipped: " __VA_ARGS__), print_message("\n"), _skip(__FILE__, __LINE__))
+#undef skip
+#define skip() skip_because("a library that it needs is not built in (%s:%d)", __FILE__, __LINE__)
+
 /* A path for a scratch file of this process (one of eight static buffers). */
 char *temporary_path(const char *name);
 /* A file of tests/data. */

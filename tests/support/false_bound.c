@@ -1,6 +1,8 @@
+#include "support/brute_force.h"
 #include "support/attack.h"
 #include "support/false_bound.h"
 #include "support/false_bound_parts.h"
+#include "support/proving.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +19,8 @@
 #include "pair/pair_refine.h"
 #include "util/util.h"
 
+#define BRUTE_OPS 7
+#define BRUTE_NODES 200000
 #define ATTACKS 60 /* on the part about bytes of one certificate */
 
 bool false_bound_fail(char *why, const char *format, ...)
@@ -93,7 +97,7 @@ static bool rejected(const moirai_problem *p, char *json, false_bound_counts *co
     moirai_proof proof;
     if (!json)
         return true;
-    int rc = moirai_prove_text(&proof, p, json, strlen(json), "tampered");
+    int rc = proving_text(&proof, p, json, strlen(json), "tampered");
     free(json);
     counts->tampered++;
     return rc == MOIRAI_EVERIFY || rc == MOIRAI_EINPUT;
@@ -140,7 +144,7 @@ static bool check_mutations(const moirai_problem *p, const char *json, int64_t o
         }
         moirai_proof proof;
         counts->mutations++;
-        if (!moirai_prove_text(&proof, p, copy, length, "changed") && proof.proven_ns > optimum)
+        if (!proving_text(&proof, p, copy, length, "changed") && proof.proven_ns > optimum)
             good = false_bound_fail(why, "a changed certificate proves %lld, optimum %lld", (long long)proof.proven_ns,
                                     (long long)optimum);
     }
@@ -155,7 +159,7 @@ static bool check_certificate(const pair_chain *c, int64_t optimum, uint64_t see
     size_t length;
     char *json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = lower}, &length);
     moirai_proof proof = {0};
-    bool good = json && !moirai_prove_text(&proof, c->p, json, length, "certificate");
+    bool good = json && !proving_text(&proof, c->p, json, length, "certificate");
     if (!good)
         false_bound_fail(why, "not accepted: %s", moirai_error_message());
     else if (proof.proven_ns < lower || proof.certified_ns != lower) /* more: by images of pairs that were not tried */
@@ -178,8 +182,12 @@ static bool check_certificate(const pair_chain *c, int64_t optimum, uint64_t see
     return good;
 }
 
+/* By all placements and all orders where there are few, which shares no code with what is hunted; else by `exact`. */
 int64_t false_bound_optimum(const moirai_problem *p)
 {
+    int64_t truth = p->n_ops <= BRUTE_OPS ? brute_force(p, BRUTE_NODES, NULL) : BRUTE_GAVE_UP;
+    if (truth != BRUTE_GAVE_UP)
+        return truth == BRUTE_INFEASIBLE ? -1 : truth;
     exact_options o;
     exact_result found;
     exact_options_init(&o);
@@ -204,7 +212,7 @@ static bool check_memory_certificate(pair_chain *c, bytes_prices *m, int64_t low
              : NULL;
     if (!json)
         return false_bound_fail(why, "memory: no certificate");
-    if (moirai_prove_text(&proof, c->p, json, length, "certificate"))
+    if (proving_text(&proof, c->p, json, length, "certificate"))
         good = false_bound_fail(why, "memory: not accepted: %s", moirai_error_message());
     else if (proof.proven_ns > optimum)
         good = false_bound_fail(why, "memory: certificate proves %lld, optimum %lld", (long long)proof.proven_ns,
@@ -290,7 +298,7 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
         good ? bound_certificate_text(&(bound_certificate){.c = c, .spine = s, .lower_bound_ns = lower}, &length)
              : NULL;
     moirai_proof proof;
-    if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
+    if (good && (!json || proving_text(&proof, p, json, length, "certificate")))
         good = false_bound_fail(why, "spine: not accepted: %s", moirai_error_message());
     if (good && (proof.proven_ns < lower || proof.proven_ns > optimum || proof.floating != p->n_ops - left))
         good = false_bound_fail(why, "spine: proves %lld of %lld, optimum %lld", (long long)proof.proven_ns,
@@ -303,21 +311,21 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
     return good;
 }
 
-/* Chains of intervals of any taste: no bound above the optimum, and a certificate that is accepted for the whole. */
+/* Chains of intervals of any rule: no bound above the optimum, and a certificate that is accepted for the whole. */
 static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
                             char *why)
 {
     util_rng rng;
     util_rng_seed(&rng, seed ^ 0x17e4);
-    decompose_interval_taste taste = {1 + (int32_t)util_rng_below(&rng, 8), util_rng_real(&rng), util_rng_real(&rng), 2,
-                                      seed};
+    decompose_interval_rule rule = {1 + (int32_t)util_rng_below(&rng, 8), util_rng_real(&rng), util_rng_real(&rng), 2,
+                                    seed};
     decompose_intervals *all;
     bound_interval_chain *x = NULL;
     int64_t lower = 0;
     bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 5, .effort = 0.02, .threads = 1, .seed = seed};
     if (optimum < 0)
         return true;
-    if (decompose_intervals_new(&all, p, 8) || bound_interval_chain_new(&x, p, all, &taste) ||
+    if (decompose_intervals_new(&all, p, 8) || bound_interval_chain_new(&x, p, all, &rule) ||
         bound_interval_chain_raise(&lower, x, &job))
         return false_bound_fail(why, "intervals: %s", moirai_error_message());
     bool good = lower <= optimum ||
@@ -336,7 +344,7 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
                             &(bound_certificate){.c = x->c, .spine = x->spine, .lower_bound_ns = optimum}, &length)
                       : NULL;
     moirai_proof proof = {0};
-    if (good && (!json || moirai_prove_text(&proof, p, json, length, "certificate")))
+    if (good && (!json || proving_text(&proof, p, json, length, "certificate")))
         good = false_bound_fail(why, "intervals: not accepted: %s", moirai_error_message());
     if (good && (proof.proven_ns > optimum || proof.proven_ns < pair_chain_path(x->c, PAIR_CHAIN_CERTIFIED, NULL)))
         good = false_bound_fail(why, "intervals: proves %lld, optimum %lld", (long long)proof.proven_ns,
@@ -363,12 +371,12 @@ static int draw_intervals(bound_interval_list *known, const moirai_problem *p, u
     decompose_intervals *all;
     int rc = decompose_intervals_new(&all, p, 8);
     for (uint64_t i = 0; i < 3 && !rc; i++) {
-        decompose_interval_taste taste = {(int32_t)util_rng_below(&rng, 7), util_rng_real(&rng), util_rng_real(&rng), 2,
-                                          seed + i};
+        decompose_interval_rule rule = {(int32_t)util_rng_below(&rng, 7), util_rng_real(&rng), util_rng_real(&rng), 2,
+                                        seed + i};
         bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 3, .effort = 0.02, .threads = 1, .seed = seed};
         bound_interval_chain *x = NULL;
         int64_t lower;
-        rc = bound_interval_chain_new(&x, p, all, &taste);
+        rc = bound_interval_chain_new(&x, p, all, &rule);
         rc = rc ? rc : bound_interval_chain_raise(&lower, x, &job);
         rc = rc ? rc : bound_interval_chain_share(x, known);
         bound_interval_chain_free(x);
@@ -411,7 +419,7 @@ static bool check_window_proof(const moirai_problem *p, const bound_interval_lis
     if (good && (x.lower_ns > optimum || !json))
         good =
             false_bound_fail(why, "windows: %lld certified, optimum %lld", (long long)x.lower_ns, (long long)optimum);
-    else if (good && moirai_prove_text(&proof, p, json, length, "certificate"))
+    else if (good && proving_text(&proof, p, json, length, "certificate"))
         good = false_bound_fail(why, "windows: not accepted: %s", moirai_error_message());
     else if (good && proof.proven_ns != UTIL_MAX(x.lower_ns, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL)))
         good = false_bound_fail(why, "windows: proves %lld of %lld", (long long)proof.proven_ns, (long long)x.lower_ns);
@@ -493,7 +501,7 @@ static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, 
                      ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
                      : NULL;
     moirai_proof proof = {0};
-    if (json && moirai_prove_text(&proof, p, json, length, "certificate"))
+    if (json && proving_text(&proof, p, json, length, "certificate"))
         good = false_bound_fail(why, "pool: not accepted: %s", moirai_error_message());
     else if (json && proof.proven_ns != x->lower_ns)
         good = false_bound_fail(why, "pool: proves %lld of %lld", (long long)proof.proven_ns, (long long)x->lower_ns);
@@ -523,7 +531,7 @@ static bool check_search(const moirai_problem *p, int64_t optimum, uint64_t seed
                      ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
                      : NULL;
     moirai_proof proof = {0};
-    if (json && moirai_prove_text(&proof, p, json, length, "certificate"))
+    if (json && proving_text(&proof, p, json, length, "certificate"))
         good = false_bound_fail(why, "search: not accepted: %s", moirai_error_message());
     else if (json && proof.proven_ns != certified)
         good = false_bound_fail(why, "search: proves %lld of %lld", (long long)proof.proven_ns, (long long)certified);
@@ -565,6 +573,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_windows(p, optimum, seed, counts, why);
     good = good && check_pool(p, optimum, seed, counts, why);
     good = good && check_search(p, optimum, seed, counts, why);
+    good = good && (optimum < 0 || false_bound_loads(p, optimum, seed, &counts->loads, why));
     pair_chain_free(c);
     return good;
 }

@@ -5,6 +5,7 @@
 #include <moirai/moirai.h>
 
 #include "support/attack.h"
+#include "support/false_bound_loads.h"
 
 typedef struct false_bound_counts {
     bool quick;         /* without the registry and prices on bytes, which take most of the time */
@@ -28,8 +29,9 @@ typedef struct false_bound_counts {
     int64_t links;         /* chains of long intervals that were raised above the sum of their parts */
     int64_t parts;         /* of whole problems, from a fork to a join, searched between all devices */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
-    int64_t tight;         /* certificates whose bound is the optimum */
-    double gap;            /* sum of (optimum - certified) / optimum over problems with known optimum */
+    false_bound_loads_counts loads;
+    int64_t tight; /* certificates whose bound is the optimum */
+    double gap;    /* sum of (optimum - certified) / optimum over problems with known optimum */
 } false_bound_counts;
 
 /* The least makespan by the exhaustive search, -1 where it does not come to an end or there is no plan. */
@@ -47,7 +49,8 @@ int64_t false_bound_optimum(const moirai_problem *p);
  * and tails that follow from them, and the pool within these proves no more; nor do certificates of these, changed or
  * not, and they prove just what they claim;
  *  - a search that is told of intervals finds the same optimum, and long intervals made of short ones prove no more;
- *  - a certificate that leaves operators out proves no more than the optimum with them. */
+ *  - a certificate that leaves operators out proves no more than the optimum with them;
+ *  - nor does one by prices on loads, changed or not, of one request or of the time between many. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);
 
 #endif

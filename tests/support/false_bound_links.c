@@ -13,14 +13,14 @@ static int draw_longer(bound_interval_chain **out, const moirai_problem *p, uint
     size_t n = (size_t)p->n_ops;
     util_rng rng;
     util_rng_seed(&rng, seed ^ 0x51f3);
-    decompose_interval_taste taste = {(int32_t)util_rng_below(&rng, 6), util_rng_real(&rng), util_rng_real(&rng), 2,
-                                      seed};
+    decompose_interval_rule rule = {(int32_t)util_rng_below(&rng, 6), util_rng_real(&rng), util_rng_real(&rng), 2,
+                                    seed};
     uint32_t keep = util_rng_below(&rng, 4); /* 0: the whole is one interval */
     decompose_intervals *all;
     bool *mark = calloc(3 * n, sizeof *mark);
     *out = NULL;
     int rc = decompose_intervals_new(&all, p, 8);
-    rc = rc ? rc : decompose_intervals_choose(all, &taste, mark, mark + n);
+    rc = rc ? rc : decompose_intervals_choose(all, &rule, mark, mark + n);
     for (size_t i = 0; i < n && !rc; i++)
         mark[i] = mark[i] && util_rng_below(&rng, 4) < keep;
     if (!rc) {

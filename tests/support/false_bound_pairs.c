@@ -7,7 +7,7 @@
 #include "exact/exact.h"
 #include "pair/floors.h"
 #include "pair/pair_refine.h"
-#include "prove/prove.h"
+#include "support/proving.h"
 #include "util/util.h"
 
 /* ---- schedules that exist are never excluded ---- */
@@ -74,16 +74,17 @@ static int32_t counts_of(const decompose_block *b, const exact_result *found, ut
 }
 
 /* The verifier's block for a class, with the placer's kinds and trees. */
-static bool verifier_block(prove_block *v, pair_chain *c, int32_t class_)
+static bool verifier_block(prove_block *v, const prove_problem *p, pair_chain *c, int32_t class_)
 {
     const decompose_block *b = pair_chain_block(c, class_);
     const moirai_problem *q = &b->problem;
-    prove_cuts cuts = {0};
     pricing_pricer *w = NULL;
+    int32_t *op = calloc((size_t)q->n_ops + 1, sizeof *op);
     pricing_tree_edge *edge = calloc((size_t)q->n_ops + 1, sizeof *edge);
-    bool good = !prove_cuts_new(&cuts, c->p, c->s->n_cuts, c->s->cut) &&
-                !prove_block_new(v, c->p, &cuts, c->s->class_block[class_]) && !prove_components(v) &&
-                !pricing_pricer_new(&w, b, 1) && v->n == q->n_ops && v->n_components == b->n_components;
+    for (int32_t i = 0; op && i < q->n_ops; i++)
+        op[i] = p->place[decompose_block_global_op(b, c->p, c->s, c->s->class_block[class_], i)];
+    bool good = op && !prove_block_new(v, p, q->n_ops, op, b->entry >= 0, b->exit >= 0) && !prove_components(v) &&
+                !prove_lines(v) && !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
     if (good) {
         v->n_kinds = b->n_kinds;
         v->kind_component = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
@@ -102,11 +103,12 @@ static bool verifier_block(prove_block *v, pair_chain *c, int32_t class_)
                         v->tree_edge[v->tree_off[kind] + i] = e;
         }
         int32_t shared = decompose_block_shared_tensor(b);
-        if (shared >= 0)
-            v->shared_tensor = c->p->op_out[c->p->op_out_off[v->op[0]] + shared - q->op_out_off[b->entry]];
+        for (int32_t e = 0; shared >= 0 && e < v->n_edges && v->shared < 0; e++)
+            if (prove_is_sent(v, e, shared - q->op_out_off[b->entry]))
+                v->shared = e;
     }
     pricing_pricer_free(w);
-    prove_cuts_free(&cuts);
+    free(op);
     free(edge);
     return good;
 }
@@ -191,6 +193,26 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
     return true;
 }
 
+/* Sends that take no time hold no port: a plan may have them at any moment between their producer's end and their first
+ * reader, also within another send. Here they are put anywhere (`rng`), or at their producer's end (NULL), where
+ * Lemma 32 of docs/theory.md counts them. */
+static void move_free_sends(const moirai_problem *q, exact_result *found, util_rng *rng)
+{
+    for (int32_t i = 0; i < found->n_transfers; i++) {
+        exact_transfer *t = &found->transfer[i];
+        int32_t producer = q->tensor_producer[t->tensor];
+        int64_t soonest = found->op_start_ns[producer] + moirai_op_ns(q, producer, found->op_device[producer]);
+        int64_t latest = INT64_MAX;
+        if (t->start_ns != t->finish_ns)
+            continue;
+        for (int32_t e = q->tensor_edge_off[t->tensor]; e < q->tensor_edge_off[t->tensor + 1]; e++)
+            if (found->op_device[q->edge_reader[e]] == t->to && (t->edge == MOIRAI_NONE || t->edge == e))
+                latest = UTIL_MIN(latest, found->op_start_ns[q->edge_reader[e]]);
+        int64_t room = UTIL_MIN(latest - soonest, INT32_MAX - 1);
+        t->start_ns = t->finish_ns = soonest + (rng ? (int64_t)util_rng_below(rng, (uint32_t)room + 1) : 0);
+    }
+}
+
 /* ---- pairs at all levels ---- */
 
 static bool is_divided(const pair_static_tree *tree, pair_static_division how)
@@ -268,6 +290,10 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, int6
         good = false_bound_fail(why, "pair %d %d: bound %lld, optimum %lld", a, z, (long long)x->lower_ns,
                                 (long long)found.makespan_ns);
     if (good && solved && levels) {
+        util_rng rng;
+        util_rng_seed(&rng, seed);
+        move_free_sends(&x->block.problem, &found, &rng);
+        move_free_sends(&x->block.problem, &found, NULL); /* the plan that stands for it */
         good = schedule_survives(c, x, v, a, z, &found, seed, why);
         counts->schedules++;
     }
@@ -281,10 +307,13 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
 {
     static const util_stop never;
     int64_t floor_ns;
+    prove_problem p;
     bool good = !pair_chain_open_all(c, 1, &never) || false_bound_fail(why, "pairs can't be opened");
+    if (!proving_problem(&p, c->p))
+        good = false_bound_fail(why, "the verifier reads another problem");
     for (int32_t class_ = 0; class_ < c->s->n_classes && good; class_++) {
         prove_block v = {0};
-        if (!verifier_block(&v, c, class_))
+        if (!verifier_block(&v, &p, c, class_))
             good = false_bound_fail(why, "the verifier sees another block");
         good = good && find_floor(&floor_ns, c, class_, counts, why);
         for (int32_t i = 0; i < c->K * c->K && good; i++) {
@@ -300,5 +329,6 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
         }
         prove_block_free(&v);
     }
+    prove_problem_free(&p);
     return good;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "prove/prove_search.h"
+#include "support/proving.h"
 #include "util/util.h"
 
 /* The number of a transfer of the plan in the verifier's search; -1: none. */
@@ -11,7 +12,8 @@ static int32_t transfer_number(const prove_search *s, const moirai_problem *p, c
 {
     for (int32_t e = 0; e < s->b->n_edges; e++) {
         const prove_edge *f = &s->b->edge[e];
-        if (f->tensor == t->tensor && (!s->by_edge || s->b->op[f->to] == p->edge_reader[t->edge]))
+        int32_t from = p->topo[s->b->op[f->from]], to = p->topo[s->b->op[f->to]];
+        if (p->op_out[p->op_out_off[from] + f->output] == t->tensor && (!s->by_edge || to == p->edge_reader[t->edge]))
             return s->n + prove_search_transfer(s, e, t->to);
     }
     return -1;
@@ -26,7 +28,7 @@ static void add_arc(prove_search *s, prove_known *k, const moirai_problem *p, co
         int32_t at = (int32_t)util_rng_below(rng, (uint32_t)n);
         bool op = at < s->n;
         number[i] = op ? at : transfer_number(s, p, &plan->transfer[at - s->n]);
-        start[i] = op ? plan->op_start_ns[s->b->op[at]] : plan->transfer[at - s->n].start_ns;
+        start[i] = op ? plan->op_start_ns[p->topo[s->b->op[at]]] : plan->transfer[at - s->n].start_ns;
     }
     if (number[0] < 0 || number[1] < 0 || !prove_search_apart(s, k, number[0], number[1]))
         return;
@@ -37,18 +39,21 @@ static void add_arc(prove_search *s, prove_known *k, const moirai_problem *p, co
 
 bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan, uint64_t seed, char *why)
 {
-    prove_cuts cuts = {0};
+    prove_problem q;
     prove_block b = {0};
+    int32_t *op = calloc((size_t)p->n_ops, sizeof *op);
     util_rng rng;
     util_rng_seed(&rng, seed);
-    bool good = !prove_cuts_new(&cuts, p, 0, NULL) && !prove_block_new(&b, p, &cuts, 0);
+    for (int32_t i = 0; op && i < p->n_ops; i++)
+        op[i] = i;
+    bool good = proving_problem(&q, p) && op && !prove_block_new(&b, &q, p->n_ops, op, false, false);
     for (uint32_t round = 0; round < 6 && good; round++) {
         prove_search s;
         prove_known k = {0};
         good = !prove_search_new(&s, &b, 0, 0, plan->makespan_ns + (round == 5)) && prove_known_new(&k, &s);
         for (int32_t i = 0; i < s.n && good; i++)
             if (util_rng_below(&rng, 5) < round)
-                k.may[i] = UINT64_C(1) << plan->op_device[b.op[i]];
+                k.may[i] = UINT64_C(1) << plan->op_device[p->topo[b.op[i]]];
         bool closed = good && prove_search_closes(&s, &k);
         for (int i = 0; i < 12 && good && !closed; i++) {
             add_arc(&s, &k, p, plan, &rng);
@@ -61,6 +66,7 @@ bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan
         prove_search_free(&s);
     }
     prove_block_free(&b);
-    prove_cuts_free(&cuts);
+    prove_problem_free(&q);
+    free(op);
     return good;
 }

@@ -4,6 +4,7 @@
 
 #include "support/check.h"
 #include "support/false_bound.h"
+#include "support/proving.h"
 
 static int prove(moirai_proof *proof, const moirai_problem *p, const char *body)
 {
@@ -13,7 +14,7 @@ static int prove(moirai_proof *proof, const moirai_problem *p, const char *body)
                      "\"lower_bound_ns\": 9223372036854775807, \"certified_bound_ns\": 0}",
                      p->n_ops, body);
     assert_true(n > 0 && (size_t)n < sizeof text);
-    return moirai_prove_text(proof, p, text, (size_t)n, "c.json");
+    return proving_text(proof, p, text, (size_t)n, "c.json");
 }
 
 int64_t false_certificate_proves(const moirai_problem *p, const char *body)

@@ -127,14 +127,20 @@ static void entry(wire *tensor, const char *key, const char *value)
     wire_message(tensor, 13, &e);
 }
 
+void make_external_tensor(wire *tensor, const char *name, int type, const char *shape, const char *location,
+                          const char *offset, const char *length)
+{
+    make_tensor(tensor, name, type, shape);
+    entry(tensor, "location", location);
+    entry(tensor, "offset", offset);
+    entry(tensor, "length", length);
+    wire_number(tensor, 14, 1);
+}
+
 void make_external(wire *graph, const char *name, int type, const char *shape, const char *offset, const char *length)
 {
     wire t = {0};
-    make_tensor(&t, name, type, shape);
-    entry(&t, "location", "weights.bin");
-    entry(&t, "offset", offset);
-    entry(&t, "length", length);
-    wire_number(&t, 14, 1);
+    make_external_tensor(&t, name, type, shape, "weights.bin", offset, length);
     wire_message(graph, 5, &t);
 }
 
@@ -198,6 +204,13 @@ void make_attr_text(wire *attrs, const char *name, const char *value)
     attribute(attrs, name, 3, &a);
 }
 
+void make_attr_tensor(wire *attrs, const char *name, wire *tensor)
+{
+    wire a = {0};
+    wire_message(&a, 5, tensor);
+    attribute(attrs, name, 4, &a);
+}
+
 void make_attr_graph(wire *attrs, const char *name, wire *graph)
 {
     wire a = {0};
@@ -216,8 +229,8 @@ static void names(wire *node, uint32_t field, const char *list)
     }
 }
 
-void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs,
-                  wire *attrs)
+static void put_node(wire *to, uint32_t field, const char *domain, const char *type, const char *inputs,
+                     const char *outputs, wire *attrs)
 {
     wire node = {0};
     names(&node, 1, inputs);
@@ -229,7 +242,18 @@ void make_node_in(wire *graph, const char *domain, const char *type, const char 
     }
     if (*domain)
         wire_text(&node, 7, domain);
-    wire_message(graph, 1, &node);
+    wire_message(to, field, &node);
+}
+
+void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs,
+                  wire *attrs)
+{
+    put_node(graph, 1, domain, type, inputs, outputs, attrs);
+}
+
+void make_function_node(wire *function, const char *type, const char *inputs, const char *outputs, wire *attrs)
+{
+    put_node(function, 7, "", type, inputs, outputs, attrs);
 }
 
 void make_node(wire *graph, const char *type, const char *inputs, const char *outputs, wire *attrs)

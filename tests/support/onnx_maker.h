@@ -28,6 +28,9 @@ void make_output(wire *graph, const char *name, int type, const char *shape); /*
 /* Dims, type and name; the caller adds data and puts it into field 5 of the graph. */
 void make_tensor(wire *tensor, const char *name, int type, const char *shape);
 void make_external(wire *graph, const char *name, int type, const char *shape, const char *offset, const char *length);
+/* A tensor whose numbers are in a file; `offset` and `length` may be NULL. The caller puts it where it belongs. */
+void make_external_tensor(wire *tensor, const char *name, int type, const char *shape, const char *location,
+                          const char *offset, const char *length);
 /* Floats of zeros, inline. */
 void make_weights(wire *graph, const char *name, const char *shape);
 void make_ints(wire *graph, const char *name, int n, const int64_t *value, int scalar);
@@ -36,11 +39,15 @@ void make_ints(wire *graph, const char *name, int n, const int64_t *value, int s
 void make_attr_int(wire *attrs, const char *name, int64_t value);
 void make_attr_ints(wire *attrs, const char *name, int n, const int64_t *value);
 void make_attr_text(wire *attrs, const char *name, const char *value);
+/* Takes the tensor. */
+void make_attr_tensor(wire *attrs, const char *name, wire *tensor);
 void make_attr_graph(wire *attrs, const char *name, wire *graph);
 /* Names separated by commas; an empty one is left out. `attrs` may be NULL. */
 void make_node(wire *graph, const char *type, const char *inputs, const char *outputs, wire *attrs);
 void make_node_in(wire *graph, const char *domain, const char *type, const char *inputs, const char *outputs,
                   wire *attrs);
+/* The same in a FunctionProto. */
+void make_function_node(wire *function, const char *type, const char *inputs, const char *outputs, wire *attrs);
 
 /* The whole model around a graph, which it takes. */
 void make_model(wire *model, wire *graph);

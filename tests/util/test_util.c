@@ -190,6 +190,17 @@ static void test_util_sort_is_stable(void **state)
 }
 
 /* Against insertion, over keys that differ in high bits, in low bits, and in both. */
+static void test_util_percentile_is_the_nearest_rank(void **state)
+{
+    (void)state;
+    const int64_t number[] = {10, 20, 30, 40};
+    assert_int_equal(util_percentile(number, 4, 50), 20);
+    assert_int_equal(util_percentile(number, 4, 51), 30);
+    assert_int_equal(util_percentile(number, 4, 99), 40);
+    assert_int_equal(util_percentile(number, 4, 0), 10);
+    assert_int_equal(util_percentile(number, 1, 90), 10);
+}
+
 static void test_util_sort_of_random_keys(void **state)
 {
     (void)state;
@@ -258,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_json_repeated_keys_are_found_in_large_objects_too),
         cmocka_unit_test(test_json_syntax_errors_count_characters),
         cmocka_unit_test(test_util_sort_is_stable),
+        cmocka_unit_test(test_util_percentile_is_the_nearest_rank),
         cmocka_unit_test(test_util_sort_of_random_keys),
         cmocka_unit_test(test_trimmed_mean_leaves_the_ends_out),
         cmocka_unit_test(test_folders_are_made_once_and_named),

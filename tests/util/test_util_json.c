@@ -6,7 +6,7 @@
 static const char text[] =
     "{\"format\": \"f\", \"version\": 1, \"n\": 7, \"least\": -9223372036854775808, \"big\": 9223372036854775808,"
     " \"huge\": 99999999999999999999999, \"real\": 1.5, \"s\": \"word\", \"empty\": \"\", \"nul\": \"a\\u0000b\","
-    " \"yes\": true, \"none\": null, \"list\": [1, 2], \"object\": {\"k\": 1, \"k\": 2}}";
+    " \"yes\": true, \"none\": null, \"list\": [1, 2], \"object\": {\"k\": 1, \"l\": 2}}";
 
 typedef struct fixture {
     yyjson_doc *doc;
@@ -116,9 +116,44 @@ static void test_util_json_objects(void **state)
 {
     fixture *f = *state;
     assert_ok(util_json_object(&f->at, f->root));
-    SAYS(util_json_object(&f->at, yyjson_obj_get(f->root, "object")), "x.json: op 'fc1': key 'k' is there twice");
+    assert_ok(util_json_object(&f->at, yyjson_obj_get(f->root, "object")));
     SAYS(util_json_object(&f->at, yyjson_obj_get(f->root, "list")),
          "x.json: op 'fc1': is an array, expected an object");
+}
+
+/* In any object, however deep, of any file. */
+static void test_util_json_keys_come_once(void **state)
+{
+    static const struct {
+        const char *json, *says;
+    } list[] = {
+        {"{\"a\": 1, \"a\": 1}", "k.json: key 'a' is there twice"},
+        {"{\"pairs\": [{\"upper_ns\": 1, \"upper_ns\": 2}]}", "k.json: key 'upper_ns' is there twice"},
+        {"[1, {}, {\"a\": {\"name\": \"B\", \"b\": [], \"b\": []}}]", "k.json: in 'B': key 'b' is there twice"},
+        {"{\"a\": [[[[{\"x\": {\"\": 0, \"y\": 1, \"\": 2}}]]]]}", "k.json: key '' is there twice"},
+        {"[{\"name\": \"no\"}, {\"t\": {\"x\": 1, \"x\": 1}, \"name\": \"A\"}]",
+         "k.json: in 'A': key 'x' is there twice"},
+        {"{\"\\u0061\": 1, \"a\": 2}", "k.json: key 'a' is there twice"},
+    };
+    yyjson_doc *doc;
+    (void)state;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        SAYS(util_json_parse(&doc, list[i].json, strlen(list[i].json), "k.json"), list[i].says);
+        assert_null(doc);
+    }
+    static const char fine[] = "{\"a\": {\"a\": {\"a\": 1, \"b\": 2}, \"b\": [{\"a\": 1}, {\"a\": 1}]}, \"b\": \"a\"}";
+    assert_ok(util_json_parse(&doc, fine, sizeof fine - 1, "k.json"));
+    yyjson_doc_free(doc);
+    enum { DEEP = 200000 }; /* no recursion that a file could overflow */
+    char *deep = malloc(6 * DEEP + 64);
+    assert_non_null(deep);
+    for (int i = 0; i < DEEP; i++)
+        memcpy(deep + 5 * i, "{\"a\":", 5);
+    sprintf(deep + 5 * DEEP, "{\"b\":0,\"b\":0}");
+    size_t used = strlen(deep);
+    memset(deep + used, '}', DEEP);
+    SAYS(util_json_parse(&doc, deep, used + DEEP, "k.json"), "k.json: key 'b' is there twice");
+    free(deep);
 }
 
 /* Where it is: by name, by number while the name is not known, at the top of the file. */
@@ -205,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_util_json_missing_keys),
         cmocka_unit_test(test_util_json_strings_reals_bools_and_arrays),
         cmocka_unit_test(test_util_json_objects),
+        cmocka_unit_test(test_util_json_keys_come_once),
         cmocka_unit_test(test_util_json_says_where),
         cmocka_unit_test(test_util_json_headers),
         cmocka_unit_test(test_util_json_writer_lays_out_lines),

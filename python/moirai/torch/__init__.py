@@ -2,8 +2,11 @@
 
 try:
     import torch as _torch  # noqa: F401
-except ImportError as error:
-    raise ImportError("moirai.torch needs PyTorch 2.6 or later: pip install torch") from error
+except (ImportError, OSError) as error:
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        raise ImportError("moirai.torch needs PyTorch 2.6 or later: pip install torch") from error
+    # On one line: it is a rank's last line that its caller shows.
+    raise ImportError("PyTorch is here, but can't be imported: " + " ".join(str(error).split())) from error
 
 from .capture import Captured, CaptureError, capture
 from .distribute import Distributed, distribute

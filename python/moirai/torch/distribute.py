@@ -12,8 +12,11 @@ import torch.utils._pytree as pytree
 from .._lib import UsageError
 from ..cluster import Cluster
 from ..plan import Plan
+from .cache import chosen_folder
 from .capture import Captured, remembered
+from .compiler import Counts
 from .ir import Meta, Ref
+from .precision import flags
 from .program import Program, build
 from .spmd import SpmdDistributed, launched
 from .shared import Tensors, create, lay_out
@@ -21,6 +24,7 @@ from .timeline import Measured, timeline
 from .verify import compare
 from .workers import Workers
 
+_COMPILE_S = 3600
 _HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
 
 
@@ -41,6 +45,8 @@ class Distributed(torch.nn.Module):
         verify: bool | torch.nn.Module = False,
         own_workers: bool = False,
         stall_s: float = 120,
+        compile: bool | None = None,
+        cache: str | os.PathLike[str] | None | bool = True,
     ) -> None:
         super().__init__()
         if transport not in ("auto", "ipc", "host", "gloo"):
@@ -61,6 +67,10 @@ class Distributed(torch.nn.Module):
         self._key = workers.key = workers.key + 1
         self._files: list[str] = []
         self.why_eager: dict[str, str] = {}
+        self.compiled: dict[str, Counts] = {}  # device -> what its compiler did
+        self._compile = captured.fuse == "inductor" if compile is None else compile
+        folder = chosen_folder(cache)
+        self._folder = os.path.abspath(folder) if folder else None
         self._load(graphs)
 
     # ---- loading
@@ -91,6 +101,10 @@ class Distributed(torch.nn.Module):
                 k: self._job(k, folder, shared, pinned, host_at, metas, graphs)
                 for k in range(len(self._workers.devices))
             }
+            if self._compile:
+                active = {k: job for k, job in jobs.items() if job["program"] is not None}
+                counts = self._workers.tell("prepare", active, _COMPILE_S)
+                self.compiled = {self._workers.devices[k].name: c for k, c in counts.items()}
             answers = self._workers.tell("load", jobs)
         self.why_eager = {self._workers.devices[k].name: why for k, why in answers.items() if why}
 
@@ -119,6 +133,9 @@ class Distributed(torch.nn.Module):
             "host_at": host_at,
             "graphs": graphs,
             "stall_s": self._stall_s,
+            "flags": flags(),
+            "compile": self._compile,
+            "folder": self._folder,
         }
 
     # ---- running
@@ -196,6 +213,8 @@ def distribute(
     graphs: bool = True,
     stall_s: float = 120,
     device: torch.device | str | None = None,
+    compile: bool | None = None,
+    cache: str | os.PathLike[str] | None | bool = True,
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
@@ -207,21 +226,25 @@ def distribute(
     already serve any number of modules. `transport` is "ipc" (readers look at tensors where they are), "host" (through
     pinned memory) or "gloo"; "auto" takes the first for GPUs and the last for processors. `verify` compares every
     result with the whole network's, or with that of the module given. A request that takes longer than `stall_s` ends
-    all ranks.
+    all ranks. `compile` says whether segments run as code of PyTorch's compiler; None: where the network was captured
+    with fuse="inductor". That code is kept in `cache` (as in `profile`). Products are computed in the number types of
+    this process (`torch.set_float32_matmul_precision`).
     """
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:
         raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
     if cluster is None and workers is None and launched():
-        return SpmdDistributed(captured, plan, device=device, transport=transport, graphs=graphs, verify=verify)
+        return SpmdDistributed(captured, plan, device=device, transport=transport, graphs=graphs, verify=verify,
+                               compile=compile, cache=cache)  # fmt: skip
     if (cluster is None) == (workers is None):
         raise UsageError("either cluster or workers says where to run")
     own = workers is None
     ranks = workers if workers is not None else Workers(cluster)  # type: ignore[arg-type]
     try:
         return Distributed(
-            captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own, stall_s=stall_s
-        )
+            captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own,
+            stall_s=stall_s, compile=compile, cache=cache,
+        )  # fmt: skip
     except BaseException:
         if own:
             ranks.close()

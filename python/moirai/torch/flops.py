@@ -28,13 +28,16 @@ _PER_ELEMENT = {
 }
 # What only moves numbers.
 _MOVES = {"embedding", "index", "index_select", "gather", "cat", "stack", "clone", "_to_copy", "copy", "roll", "repeat",
-          "constant_pad_nd", "pad", "expand", "flip", "contiguous", "reshape", "unfold"}  # fmt: skip
+          "constant_pad_nd", "pad", "expand", "flip", "contiguous", "reshape", "view", "_unsafe_view",
+          "unfold"}  # fmt: skip
 # What reads as much of its first tensor as it writes, however large that is.
 _GATHERS = {"embedding", "index", "index_select", "gather"}
 
 
 def base_name(target: str) -> str:
-    """aten.linear.default -> linear."""
+    """aten.linear.default -> linear; moirai.conv_relu -> conv_relu."""
+    if target.startswith("moirai."):
+        return target.removeprefix("moirai.")
     parts = target.split(".")
     return parts[1] if len(parts) > 2 else parts[0]
 
@@ -45,7 +48,7 @@ def flops(node: Node, inputs: list[Meta], outputs: list[Meta]) -> int:
     out = outputs[0] if outputs else None
     if out is None or name in _MOVES:
         return 0
-    if name in ("linear", "mm", "bmm", "matmul"):
+    if name in ("linear", "linear_act", "mm", "bmm", "matmul"):
         return 2 * out.numel * inputs[0].shape[-1] + (out.numel if len(inputs) > 2 else 0)
     if name in ("addmm", "baddbmm"):
         return 2 * out.numel * inputs[1].shape[-1] + out.numel

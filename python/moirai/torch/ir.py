@@ -6,9 +6,11 @@ what travels is this: plain data, pickled in microseconds, with operators by nam
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import torch
 import torch.backends.cuda as attention_kernels
@@ -50,6 +52,37 @@ class Meta:
     def empty(self, device: torch.device | str) -> torch.Tensor:
         return torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=device)
 
+    def zeros(self, device: torch.device | str) -> torch.Tensor:
+        return self.empty(device).zero_()
+
+    @property
+    def dense(self) -> bool:
+        """Every element once and without gaps, in whatever order of dimensions."""
+        step = 1
+        for stride, size in sorted((s, d) for s, d in zip(self.stride, self.shape) if d != 1):
+            if stride != step:
+                return False
+            step *= size
+        return True
+
+    @property
+    def packed(self) -> Meta:
+        """The same where it is dense, else in the usual order: what a message has room for."""
+        if self.dense:
+            return self
+        usual = [1]
+        for d in self.shape[:0:-1]:
+            usual.insert(0, usual[0] * max(d, 1))
+        return Meta(self.shape, self.dtype, tuple(usual[: len(self.shape)]))
+
+    def fits(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor has these strides; those of dimensions of one element do not count."""
+        return all(a == b or d <= 1 for a, b, d in zip(tensor.stride(), self.stride, self.shape))
+
+    def lay_out(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor in these strides: itself, or a copy."""
+        return tensor if self.fits(tensor) else self.empty(tensor.device).copy_(tensor)
+
 
 # What a node is to a plan.
 OP = "op"  # computes: an operator of the graph
@@ -70,7 +103,7 @@ class Node:
     kwargs: dict[str, Any] = field(default_factory=dict)
     meta: Any = None
     path: str = ""  # the module that it came from: "layers.3.attn.q_proj"
-    members: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()  # names of the calls that were made one
 
     def refs(self) -> list[str]:
         """Names of the values that it reads, in order, repeats kept."""
@@ -102,39 +135,62 @@ def substitute(value: Any, change: Callable[[Any], Any]) -> Any:
     return change(value)
 
 
+@contextlib.contextmanager
+def kernels_for_few_keys() -> Iterator[None]:
+    """PyTorch's own kernel of attention alone: see `_attention`."""
+    flash, cudnn = attention_kernels.flash_sdp_enabled(), attention_kernels.cudnn_sdp_enabled()
+    attention_kernels.enable_flash_sdp(False)
+    attention_kernels.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        attention_kernels.enable_flash_sdp(flash)
+        attention_kernels.enable_cudnn_sdp(cudnn)
+
+
+def few_keys(nodes: Iterable[Node], metas: Mapping[str, Any]) -> bool:
+    """Whether there is attention in half precision over few keys among these, and none over many."""
+    found = [n for n in nodes if n.target == "aten.scaled_dot_product_attention.default"]
+    keys = [metas[n.args[1].name] for n in found]
+    return bool(keys) and all(m.dtype in _HALF and m.shape[-2] <= _FEW_KEYS for m in keys)
+
+
 def _attention(query: torch.Tensor, key: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     """Attention in half precision over few keys, as in windows, by the kernel that is fastest there: PyTorch takes
     cuDNN's wherever the mask allows it, which takes 1.1 to 1.8 times as long up to 64 keys, and less beyond (H200)."""
     run = torch.ops.aten.scaled_dot_product_attention.default
     if not (query.is_cuda and query.dtype in _HALF and key.size(-2) <= _FEW_KEYS):
         return run(query, key, *args, **kwargs)  # type: ignore[no-any-return]
-    flash, cudnn = attention_kernels.flash_sdp_enabled(), attention_kernels.cudnn_sdp_enabled()
-    attention_kernels.enable_flash_sdp(False)
-    attention_kernels.enable_cudnn_sdp(False)
-    try:
+    with kernels_for_few_keys():
         return run(query, key, *args, **kwargs)  # type: ignore[no-any-return]
-    finally:
-        attention_kernels.enable_flash_sdp(flash)
-        attention_kernels.enable_cudnn_sdp(cudnn)
 
 
-@lru_cache(maxsize=None)
-def function_of(target: str) -> Callable[..., Any]:
-    """The operator of a name such as aten.linear.default.
+def raw_function(target: str) -> Callable[..., Any]:
+    """The operator of a name such as aten.linear.default, as a compiler takes it.
 
     A view that was possible where the network was captured need not be on another device, whose kernels may lay their
     results out otherwise: reshape copies then.
     """
     if target == "getitem":
-        return lambda value, index: value[index]
-    if target == "aten.scaled_dot_product_attention.default":
-        return _attention
+        return operator.getitem
     if target in ("aten.view.default", "aten._unsafe_view.default"):
         target = "aten.reshape.default"
     found: Any = torch.ops
     for part in target.split("."):
         found = getattr(found, part)
     return found  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=None)
+def function_of(target: str) -> Callable[..., Any]:
+    """What runs a call: ATen's operator, or ours."""
+    if target.startswith("moirai."):
+        from . import fold, fused
+
+        return (fold.FUNCTIONS | fused.FUNCTIONS)[target]
+    if target == "aten.scaled_dot_product_attention.default":
+        return _attention
+    return raw_function(target)
 
 
 def call(node: Node, env: dict[str, Any], device: torch.device) -> Any:

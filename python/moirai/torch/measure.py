@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 import torch
 
+from .compiler import Compiler, Counts
 from .ir import Meta, Node, call
+from .piece import Piece
 from .products import Judge, WrongProduct
 
 _COLD_BYTES = 160 << 20  # more than any cache
@@ -25,9 +27,14 @@ _MOST_COPIES = 16
 
 @dataclass(frozen=True)
 class OpToMeasure:
-    node: Node
+    nodes: tuple[Node, ...]  # its calls, and aliases between them
     metas: dict[str, Meta]  # of what it reads
     weights: frozenset[str]  # those that are weights or constants
+    results: tuple[str, ...] = ()  # what others read of it
+
+    @property
+    def piece(self) -> Piece:
+        return Piece(self.nodes, tuple(self.metas), self.results)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class OpTime:
     eager_ns: int | None = None
     spread: float = 0.0  # interquartile range over median
     reason: str = ""
+    not_compiled: str = ""  # why it was measured eagerly although it was to be compiled
 
 
 def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
@@ -66,18 +74,53 @@ def _environments(op: OpToMeasure, device: torch.device) -> list[dict[str, Any]]
     return [{**warm, **{w: _fill(op.metas[w], device) for w in op.weights}} for _ in range(copies)]
 
 
+def _eager(op: OpToMeasure, device: torch.device) -> Callable[[dict[str, Any]], Any]:
+    """Its calls one after the other."""
+    if len(op.nodes) == 1:
+        only = op.nodes[0]
+        return lambda env: call(only, env, device)
+
+    def run(env: dict[str, Any]) -> None:
+        own = dict(env)
+        for node in op.nodes:
+            own[node.name] = call(node, own, device)
+
+    return run
+
+
+def _runner(
+    op: OpToMeasure, env: dict[str, Any], device: torch.device, compiler: Compiler | None
+) -> tuple[Callable[[dict[str, Any]], Any], str]:
+    """What runs it, and why that is not compiled code, if it was to be."""
+    counts = Counts()
+    code = compiler.get(op.piece, [env[a] for a in op.metas], counts) if compiler else None
+    if code is None:
+        return _eager(op, device), next(iter(counts.failed.values()), "")
+    return lambda env: code(*[env[a] for a in op.metas]), ""
+
+
+def _look(op: OpToMeasure, env: dict[str, Any], device: torch.device, judge: Judge) -> None:
+    own = dict(env)
+    for node in op.nodes:
+        judge.node(node, own)
+        own[node.name] = call(node, own, device)
+
+
 def measure_ops(
-    ops: list[OpToMeasure], device: torch.device, options: Options, judge: Judge | None = None
-) -> list[OpTime]:
-    """`judge` looks at results; WrongProduct where one is wrong."""
+    ops: list[OpToMeasure], device: torch.device, options: Options, judge: Judge | None = None,
+    compiler: Compiler | None = None,
+) -> list[OpTime]:  # fmt: skip
+    """`judge` looks at results; WrongProduct where one is wrong. With a compiler, what is run compiled is measured
+    so."""
     found = []
     for op in ops:
         try:
             environments = _environments(op, device)
             if judge:
-                judge.node(op.node, environments[0])
+                _look(op, environments[0], device, judge)
             measure = _measure_cuda if device.type == "cuda" else _measure_cpu
-            found.append(measure(op.node, environments, device, options))
+            run, why = _runner(op, environments[0], device, compiler)
+            found.append(replace(measure(run, environments, options), not_compiled=why))
         except WrongProduct:
             raise
         except Exception as error:
@@ -111,7 +154,9 @@ def _limited(once: Callable[[], float], options: Options) -> list[float]:
 # ---- processors
 
 
-def _measure_cpu(node: Node, environments: list[dict[str, Any]], device: torch.device, options: Options) -> OpTime:
+def _measure_cpu(
+    run: Callable[[dict[str, Any]], Any], environments: list[dict[str, Any]], options: Options
+) -> OpTime:
     turn = 0
 
     def once() -> float:
@@ -119,7 +164,7 @@ def _measure_cpu(node: Node, environments: list[dict[str, Any]], device: torch.d
         turn += 1
         env = environments[turn % len(environments)]
         began = time.perf_counter_ns()
-        call(node, env, device)
+        run(env)
         return time.perf_counter_ns() - began
 
     for _ in range(options.warmup):
@@ -140,10 +185,12 @@ def _event_ns(work: Callable[[], None]) -> float:
     return begin.elapsed_time(end) * 1e6
 
 
-def _measure_cuda(node: Node, environments: list[dict[str, Any]], device: torch.device, options: Options) -> OpTime:
+def _measure_cuda(
+    run: Callable[[dict[str, Any]], Any], environments: list[dict[str, Any]], options: Options
+) -> OpTime:
     def calls(n: int) -> None:
         for i in range(n):
-            call(node, environments[i % len(environments)], device)
+            run(environments[i % len(environments)])
 
     for _ in range(options.warmup):
         calls(1)

@@ -24,7 +24,7 @@ _PRODUCTS = {
     for name in ("linear.default", "addmm.default", "mm.default", "bmm.default", "baddbmm.default", "matmul.default",
                  "convolution.default", "conv1d.default", "conv2d.default", "conv2d.padding", "conv3d.default",
                  "scaled_dot_product_attention.default")
-}  # fmt: skip
+} | {"moirai.conv_relu", "moirai.conv_add_relu", "moirai.linear_act"}  # fmt: skip
 _MOST_OFF = 0.03  # of the norm; bfloat16 rounds by 0.2 %, faults are off by 10 % and more
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import statistics
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import torch
 
@@ -16,10 +15,12 @@ from ..cluster import Cluster, Link
 from ..graph import Graph, Op, Tensor
 from ..plan import Plan
 from ..problem import Problem
+from .cache import chosen_folder, digest, read_json, write_json
 from .capture import Captured
 from .distribute import distribute
-from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref, substitute
+from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
 from .measure import OpTime, Options, OpToMeasure
+from .precision import flags
 from .workers import Workers
 
 
@@ -32,51 +33,59 @@ class Profile:
     distinct: int
     measured: int
     failed: dict[str, str] = field(default_factory=dict)
+    not_compiled: dict[str, str] = field(default_factory=dict)  # measured eagerly although it was to be compiled: why
     eager_ns: dict[str, dict[str, int]] = field(default_factory=dict)  # device -> operator -> time with its launch
 
 
-def _signature(captured: Captured, node: Node) -> str:
+def _read_outside(captured: Captured) -> dict[str, list[str]]:
+    """Operator -> what others read of it, or the caller: tensors as they were computed, parts of tuples."""
+    home = {call: name for name, calls in captured.ops.items() for call in calls}
+    reads = [(home[n.name], r) for n in captured.nodes.values() if n.kind == OP for r in n.refs()]
+    reads += [("", leaf.name) for leaf in captured.out_leaves if isinstance(leaf, Ref)]
+    found: dict[str, dict[str, None]] = {}
+    for reader, ref in reads:
+        path = captured.path_to(ref)
+        maker = home.get(path[0])
+        if maker is not None and maker != reader:
+            tensor = path[0] if isinstance(captured.nodes[path[0]].meta, Meta) else path[1]
+            found.setdefault(maker, {})[tensor] = None
+    return {name: list(values) for name, values in found.items()}
+
+
+def to_measure(captured: Captured, name: str, results: Sequence[str]) -> OpToMeasure:
+    """Calls with the aliases between them; what they read from elsewhere is given in the view that they read."""
+    nodes: dict[str, Node] = {}
+    reads: dict[str, None] = {}
+    calls = captured.ops[name]
+    for call in calls:
+        for ref in captured.nodes[call].refs():
+            path = captured.path_to(ref)
+            if path[0] in calls:
+                nodes.update((n, captured.nodes[n]) for n in path[1:])
+            else:
+                reads[ref] = None
+        nodes[call] = captured.nodes[call]
+    for value in results:
+        nodes.update((n, captured.nodes[n]) for n in captured.path_to(value))
+    constant = {r for r in reads if captured.nodes[captured.path_to(r)[0]].kind in (WEIGHT, CONST)}
+    metas = {r: captured.nodes[r].meta for r in reads}
+    return OpToMeasure(tuple(nodes.values()), metas, frozenset(constant), tuple(results))
+
+
+def signature(op: OpToMeasure) -> str:
     """What makes two operators equal: all but names."""
-
-    def change(leaf: Any) -> Any:
-        if not isinstance(leaf, Ref):
-            return "device" if isinstance(leaf, torch.device) else str(leaf)
-        read = captured.nodes[leaf.name]
-        constant = captured.nodes[captured.path_to(leaf.name)[0]].kind in (WEIGHT, CONST)
-        return (str(read.meta), constant)
-
-    return repr((node.target, substitute(node.args, change), sorted(substitute(node.kwargs, change).items())))
-
-
-def _to_measure(captured: Captured, node: Node) -> OpToMeasure:
-    refs = set(node.refs())
-    constant = {r for r in refs if captured.nodes[captured.path_to(r)[0]].kind in (WEIGHT, CONST)}
-    return OpToMeasure(node, {r: captured.nodes[r].meta for r in refs}, frozenset(constant))
-
-
-def cache_folder() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return (Path(given) if given else Path.home() / ".cache") / "moirai" / "torch"
+    return op.piece.text(op.metas) + repr([r in op.weights for r in op.metas])
 
 
 class _Cache:
     """One file per kind of device; {} where it can't be read."""
 
     def __init__(self, folder: Path | None, identity: str) -> None:
-        self.path = folder / (hashlib.sha256(identity.encode()).hexdigest()[:24] + ".json") if folder else None
-        self.times: dict[str, Any] = {}
-        if self.path and self.path.exists():
-            try:
-                self.times = json.loads(self.path.read_text())
-            except (OSError, ValueError):
-                self.times = {}
+        self.path = folder / (digest(identity) + ".json") if folder else None
+        self.times: dict[str, Any] = read_json(self.path, {})
 
     def save(self) -> None:
-        if self.path:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            part = self.path.with_suffix(f".{os.getpid()}")
-            part.write_text(json.dumps(self.times))
-            part.replace(self.path)
+        write_json(self.path, self.times)
 
 
 def profile(
@@ -92,8 +101,9 @@ def profile(
     """Measures every distinct operator on every device and puts the times into `captured.graph`.
 
     Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that
-    they depend on; `fresh` measures anew. Ranks of processors take `turns`; shares of a GPU are measured side by side,
-    since they run side by side, too. Operators that can't run alone (`failed`) are estimated from their traffic.
+    they depend on; `fresh` measures anew. Operators of a network with fuse="inductor" are measured as compiled code.
+    Ranks of processors take `turns`; shares of a GPU are measured side by side, since they run side by side, too.
+    Operators that can't run alone (`failed`) are estimated from their traffic.
     """
     if workers is None:
         if cluster is None:
@@ -103,17 +113,20 @@ def profile(
     options = options or Options()
     if workers.kind == "mixed":  # GPUs run operator by operator there
         options = replace(options, graphs=False)
-    folder = cache_folder() if cache is True else Path(cache) if cache else None
+    folder, compiled = chosen_folder(cache), captured.fuse == "inductor"
     by_signature: dict[str, list[str]] = {}
-    for name, node in captured.ops.items():
-        by_signature.setdefault(_signature(captured, captured.nodes[node]), []).append(name)
+    outside = _read_outside(captured)
+    ops = {name: to_measure(captured, name, outside.get(name, [])) for name in captured.ops}
+    for name, op in ops.items():
+        by_signature.setdefault(signature(op), []).append(name)
     report = Profile(len(captured.ops), len(by_signature), 0)
     caches: dict[int, _Cache] = {}
     todo: dict[int, list[str]] = {}
     leader: dict[str, int] = {}  # equal devices are measured once
     for k, device in enumerate(workers.devices):
         identity = json.dumps(
-            [workers.about[k], device.share, device.threads, device.ep, vars(options)], sort_keys=True
+            [workers.about[k], device.share, device.threads, device.ep, vars(options), flags(), compiled],
+            sort_keys=True,
         )
         first = leader.setdefault(identity, k)
         caches[k] = caches[first] if first != k else _Cache(folder, identity)
@@ -122,8 +135,11 @@ def profile(
     for batch in [[k] for k in todo] if (workers.kind != "cuda" if turns is None else turns) else [list(todo)]:
         jobs = {
             k: {
-                "ops": [_to_measure(captured, captured.nodes[captured.ops[by_signature[s][0]]]) for s in todo[k]],
+                "ops": [ops[by_signature[s][0]] for s in todo[k]],
                 "options": options,
+                "flags": flags(),
+                "compile": compiled,
+                "folder": os.path.abspath(folder) if folder else None,
             }
             for k in batch
             if todo[k]
@@ -148,6 +164,8 @@ def _put(
                 report.failed[name] = t.reason
             else:
                 known[name] = t.time_ns
+                if t.not_compiled:
+                    report.not_compiled[name] = t.not_compiled
                 report.eager_ns.setdefault(device, {})[name] = t.eager_ns or t.time_ns
     _estimate(captured, known, report)
     captured.graph.set_times(device, known)
@@ -182,8 +200,9 @@ def chain(length: int, n_bytes: int) -> Captured:
     out = torch.utils._pytree.tree_flatten(torch.empty(0))[1]
     names = {n: n for n in nodes if n != "x"}
     return Captured(
-        Graph.build("chain", ops), nodes, {}, ["x"], spec, [Ref("x")], out, [Ref(before)], dict(names), dict(names)
-    )
+        Graph.build("chain", ops), nodes, {}, ["x"], spec, [Ref("x")], out, [Ref(before)],
+        {n: (n,) for n in names}, dict(names),
+    )  # fmt: skip
 
 
 def probe(

@@ -25,6 +25,7 @@ IN_PLACE = {
     for name in ("relu.default", "silu.default", "sigmoid.default", "tanh.default", "hardswish.default", "neg.default",
                  "add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor")
 }  # fmt: skip
+FUNCTIONAL = {there: here for here, there in IN_PLACE.items()}
 
 
 def _dense(meta: Meta) -> bool:
@@ -42,7 +43,8 @@ class Send:
     tensor: str  # the graph's name
     source: int
     target: int
-    meta: Meta
+    meta: Meta  # as a message has it: without gaps
+    seen: Meta  # as its reader sees it where it was computed
     start_ns: int
     finish_ns: int
 
@@ -126,7 +128,8 @@ class _Builder:
             )
             raise UsageError(f"the plan does not belong to '{captured.graph.name}': {what}")
         number = {d: k for k, d in enumerate(self.devices)}
-        self.where = {captured.ops[s.name]: number[s.device] for s in self.steps}
+        self.where = {call: number[s.device] for s in self.steps for call in captured.ops[s.name]}
+        self.position = {name: i for i, name in enumerate(captured.nodes)}
         self.sends = self._sends(number)
 
     def _sends(self, number: dict[str, int]) -> list[Send]:
@@ -141,9 +144,8 @@ class _Builder:
                 continue
             seen.add(key)
             meta = self.c.nodes[value].meta
-            sends.append(
-                Send(len(sends), value, t.tensor, number[t.source], number[t.target], meta, t.start_ns, t.finish_ns)
-            )
+            ends = number[t.source], number[t.target]
+            sends.append(Send(len(sends), value, t.tensor, *ends, meta.packed, meta, t.start_ns, t.finish_ns))
         return sends
 
     def build(self) -> Program:
@@ -154,8 +156,8 @@ class _Builder:
 
     def _rank(self, k: int) -> RankProgram:
         mine = sorted(
-            (s for s in self.steps if self.where[self.c.ops[s.name]] == k),
-            key=lambda s: (s.start_ns, s.finish_ns, self._order(self.c.ops[s.name])),
+            (s for s in self.steps if self.where[self.c.ops[s.name][0]] == k),
+            key=lambda s: (s.start_ns, s.finish_ns, self.position[self.c.ops[s.name][0]]),
         )
         arriving = {s.value: s for s in self.sends if s.target == k}
         leaving: dict[str, list[Send]] = {}
@@ -163,7 +165,7 @@ class _Builder:
             if x.source == k:
                 leaving.setdefault(self.c.path_to(x.value)[0], []).append(x)
         kept: dict[str, list[str]] = {}  # operator -> values of it that someone reads: here, elsewhere, or the caller
-        for name in [r for s in mine for r in self.c.nodes[self.c.ops[s.name]].refs()]:
+        for name in [r for s in mine for call in self.c.ops[s.name] for r in self.c.nodes[call].refs()]:
             self._keep(kept, name, k)
         for x in self.sends:
             if x.source == k:
@@ -172,11 +174,10 @@ class _Builder:
         segments: list[Segment] = []
         waited: set[str] = set()
         for s in mine:
-            node = self.c.nodes[self.c.ops[s.name]]
-            step, needs = self._step(s, node, made, kept, arriving)
+            step, needs = self._step(s, made, kept, arriving)
             waits = [arriving[v] for v in needs if v not in waited]
             waited.update(w.value for w in waits)
-            sends = leaving.get(node.name, [])
+            sends = [x for call in self.c.ops[s.name] for x in leaving.get(call, [])]
             if waits or not segments or segments[-1].sends:
                 segments.append(Segment(waits=sorted(waits, key=lambda w: w.index)))
             segments[-1].steps.append(step)
@@ -189,37 +190,33 @@ class _Builder:
         self._in_place(segments, set(arriving), held)
         return self._finish(k, segments, outputs)
 
-    def _order(self, op: str) -> int:
-        if not hasattr(self, "_positions"):
-            self._positions = {name: i for i, name in enumerate(self.c.nodes)}
-        return self._positions[op]
-
     def _keep(self, kept: dict[str, list[str]], name: str, k: int) -> None:
         base = self.c.path_to(name)[0]
         if self.c.nodes[base].kind == OP and self.where[base] == k:
             kept.setdefault(base, []).append(name)
 
-    def _step(self, s: Any, node: Node, made: set[str], kept: dict[str, list[str]], arriving: dict[str, Send]
+    def _step(self, s: Any, made: set[str], kept: dict[str, list[str]], arriving: dict[str, Send]
               ) -> tuple[Step, list[str]]:  # fmt: skip
-        """The operator's own call, the aliases before it that were not made yet, and those of its results that are
-        kept."""
+        """The operator's own calls, the aliases before each that were not made yet, and those of its results that are
+        kept; and what has to be there first."""
         nodes: list[Node] = []
         needs: list[str] = []
-        for ref in node.refs():
-            path = self.c.path_to(ref)
-            base = self.c.nodes[path[0]]
-            if base.kind == OP and self.where[path[0]] != self.where[node.name]:
-                source = self.c.source(ref)
-                if source not in arriving:
-                    raise UsageError(f"the plan never sends '{source}' to '{s.device}', where '{s.name}' reads it")
-                needs.append(source)
-                path = path[path.index(source) :]
-            self._extend(nodes, path[1:], made)
-        nodes.append(node)
-        made.add(node.name)
-        for name in kept.get(node.name, []):
-            # Readers here take the whole path; what leaves is on it.
-            self._extend(nodes, self.c.path_to(name)[1:], made)
+        for node in (self.c.nodes[call] for call in self.c.ops[s.name]):
+            for ref in node.refs():
+                path = self.c.path_to(ref)
+                base = self.c.nodes[path[0]]
+                if base.kind == OP and self.where[path[0]] != self.where[node.name]:
+                    source = self.c.source(ref)
+                    if source not in arriving:
+                        raise UsageError(f"the plan never sends '{source}' to '{s.device}', where '{s.name}' reads it")
+                    needs.append(source)
+                    path = path[path.index(source) :]
+                self._extend(nodes, path[1:], made)
+            nodes.append(node)
+            made.add(node.name)
+            for name in kept.get(node.name, []):
+                # Readers here take the whole path; what leaves is on it.
+                self._extend(nodes, self.c.path_to(name)[1:], made)
         return Step(s.name, nodes, [], s.start_ns, s.finish_ns), list(dict.fromkeys(needs))
 
     def _extend(self, nodes: list[Node], path: list[str], made: set[str]) -> None:
@@ -232,26 +229,25 @@ class _Builder:
     def _in_place(self, segments: list[Segment], arriving: set[str], held: set[str]) -> None:
         """Elementwise operators write over their first input where nobody reads that afterwards: half the memory, warm
         cache."""
-        steps = [s for g in segments for s in g.steps]
-        last: dict[str, int] = {}  # what was computed -> the last step that looks at it, through whatever view
+        places = [(s, at) for g in segments for s in g.steps for at in range(len(s.nodes))]
+        last: dict[str, int] = {}  # what was computed -> the last node that looks at it, through whatever view
         made_by: dict[str, int] = {}
-        for i, step in enumerate(steps):
-            for node in step.nodes:
-                made_by.setdefault(node.name, i)
-                for ref in node.refs():
-                    last[self.c.path_to(ref)[0]] = i
+        for i, (step, at) in enumerate(places):
+            made_by.setdefault(step.nodes[at].name, i)
+            for ref in step.nodes[at].refs():
+                last[self.c.path_to(ref)[0]] = i
         kept = {self.c.path_to(h)[0] for h in held | arriving}
-        for i, step in enumerate(steps):
-            for at, node in enumerate(step.nodes):
-                first = node.args[0] if node.args else None
-                if node.kind != OP or node.target not in IN_PLACE or not isinstance(first, Ref):
-                    continue
-                base = self.c.path_to(first.name)[0]
-                meta = self.c.nodes[first.name].meta
-                through = [r for r in node.refs() if self.c.path_to(r)[0] == base]
-                unread = base in made_by and base not in kept and made_by[base] < i == last[base]
-                if unread and through == [first.name] and isinstance(meta, Meta) and _dense(meta) and meta == node.meta:
-                    step.nodes[at] = replace(node, target=IN_PLACE[node.target])
+        for i, (step, at) in enumerate(places):
+            node = step.nodes[at]
+            first = node.args[0] if node.args else None
+            if node.kind != OP or node.target not in IN_PLACE or not isinstance(first, Ref):
+                continue
+            base = self.c.path_to(first.name)[0]
+            meta = self.c.nodes[first.name].meta
+            through = [r for r in node.refs() if self.c.path_to(r)[0] == base]
+            unread = base in made_by and base not in kept and made_by[base] < i == last[base]
+            if unread and through == [first.name] and isinstance(meta, Meta) and _dense(meta) and meta == node.meta:
+                step.nodes[at] = replace(node, target=IN_PLACE[node.target])
 
     def _outputs(self, k: int, made: set[str]) -> list[tuple[int, str, list[Node]]]:
         """Results whose operator is here; those that no operator makes are rank 0's."""

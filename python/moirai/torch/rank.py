@@ -16,8 +16,10 @@ import torch
 import torch.distributed as dist
 
 from .._lib import UsageError
-from .ir import Node, call
+from .compiler import Compiler, Counts
+from .ir import Meta, Node, call
 from .program import RankProgram, Segment, Send
+from .segments import parts_of
 
 
 @dataclass
@@ -32,20 +34,68 @@ class Stamps:
 
 
 class Rank:
-    """Weights, constants and the order of work. Subclasses run it."""
+    """Weights, constants and the order of work. Subclasses run it.
 
-    def __init__(self, program: RankProgram, weights: dict[str, torch.Tensor], device: torch.device) -> None:
+    With a compiler, segments are compiled: here, before other ranks wait for anything. `host_at` has the transfers that
+    go through the host, where others are looked at where they were computed (rank_cuda.py); None: all are messages.
+    """
+
+    def __init__(
+        self,
+        program: RankProgram,
+        weights: dict[str, torch.Tensor],
+        device: torch.device,
+        compiler: Compiler | None = None,
+        host_at: Mapping[int, int] | None = None,
+    ) -> None:
         self.program = program
         self.device = device
+        self.messages = host_at
         env: dict[str, Any] = {n: weights[n].to(device) for n in program.weights}
         for node in program.constants:
             env[node.name] = call(node, env, device)
         self.fixed = {n: env[n] for n in program.kept_weights}
+        self.counts = Counts()
+        self.parts = parts_of(program) if compiler else []
+        self.code: list[Callable[..., Any] | None] = []
+        if compiler:
+            self._compile(compiler)
 
-    def run_steps(
+    def _compile(self, compiler: Compiler) -> None:
+        """Segment by segment, on what the one before it gave: strides are then those of the run."""
+        env: dict[str, Any] = {**self.fixed, **{n: m.zeros(self.device) for n, m in self.program.inputs.items()}}
+        for i, segment in enumerate(self.program.segments):
+            for w in segment.waits:
+                env[w.value] = self.arrives_as(w).zeros(self.device)
+            piece = self.parts[i].piece
+            self.code.append(compiler.get(piece, [env[a] for a in piece.args], self.counts))
+            self.run_segment(env, i)
+
+    def arrives_as(self, w: Send) -> Meta:
+        """What all ranks agree on."""
+        return w.meta if self.messages is None or w.index in self.messages else w.seen
+
+    def run_segment(
+        self, env: dict[str, Any], i: int, before: Callable[[Node, dict[str, Any]], None] | None = None
+    ) -> None:
+        """`before` is told of each node that is about to run: call by call, then."""
+        if not self.parts:
+            self._run_steps(env, self.program.segments[i].steps, before)
+            return
+        part, code = self.parts[i], self.code[i]
+        if code is None or before:
+            values = part.piece.run(env, self.device, before)
+        else:
+            values = code(*[env[a] for a in part.piece.args])
+        env.update(zip(part.piece.results, values))
+        for node in part.views:
+            env[node.name] = call(node, env, self.device)
+        for name in part.frees:
+            env.pop(name, None)
+
+    def _run_steps(
         self, env: dict[str, Any], steps: list[Any], before: Callable[[Node, dict[str, Any]], None] | None = None
     ) -> None:
-        """`before` is told of each node that is about to run."""
         for step in steps:
             for node in step.nodes:
                 if before:
@@ -59,11 +109,16 @@ class Rank:
     ) -> Iterator[tuple[Segment, dict[str, Any]]]:
         """A request without the others, segment by segment: zeros are what arrives."""
         env: dict[str, Any] = {**self.fixed, **inputs}
-        for segment in self.program.segments:
+        for i, segment in enumerate(self.program.segments):
             for w in segment.waits:
-                env[w.value] = torch.zeros(w.meta.shape, dtype=w.meta.dtype, device=self.device)
-            self.run_steps(env, segment.steps, before)
+                env[w.value] = self.arrives_as(w).zeros(self.device)
+            self.run_segment(env, i, before)
             yield segment, env
+
+    def not_compiled(self) -> str:
+        """Segments that run eagerly although they were to be compiled, and why; "" where there are none."""
+        failed = self.counts.failed
+        return "; ".join(f"segment with '{name}' is not compiled: {why}" for name, why in failed.items())
 
     def results(self, env: dict[str, Any]) -> list[tuple[int, torch.Tensor]]:
         found = []
@@ -84,8 +139,8 @@ class Rank:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor as what gloo moves whatever its type."""
-    return tensor.reshape(-1).view(torch.uint8)
+    """A dense tensor, in whatever order of its dimensions, as what gloo moves whatever its type."""
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 def issue_order(program: RankProgram, early: bool) -> list[list[Send]]:
@@ -135,8 +190,9 @@ class ExchangeRank(Rank):
         everybody: Any,
         device: torch.device | None = None,
         clock_offset_ns: int = 0,
+        compiler: Compiler | None = None,
     ) -> None:
-        super().__init__(program, weights, device or torch.device("cpu"))
+        super().__init__(program, weights, device or torch.device("cpu"), compiler)
         self.groups, self.everybody = groups, everybody
         self.offset_ns = clock_offset_ns
         self.order = issue_order(program, self.early)
@@ -149,7 +205,7 @@ class ExchangeRank(Rank):
         return self._once(self._here(inputs), lambda _: None)
 
     def _here(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {n: inputs[n].to(self.device) for n in self.program.inputs}
+        return {n: m.lay_out(inputs[n].to(self.device)) for n, m in self.program.inputs.items()}
 
     def _once(self, inputs: dict[str, torch.Tensor], mark: Callable[[Any], None]) -> list[tuple[int, torch.Tensor]]:
         """`mark` is told when something happens: ("begin" or "end", segment), ("sent" or "arrived", transfer)."""
@@ -164,7 +220,7 @@ class ExchangeRank(Rank):
                 env[wait.value] = buffer.to(self.device)
                 mark(("arrived", wait.index))
             mark(("begin", i))
-            self.run_steps(env, segment.steps)
+            self.run_segment(env, i)
             mark(("end", i))
             self._issue(self.order[i + 1], env, arriving, leaving, mark)
         results = self.results(env)
@@ -179,12 +235,13 @@ class ExchangeRank(Rank):
                 buffer = self._buffer(s)
                 arriving[s.index] = (dist.irecv(as_bytes(buffer), s.source, self.groups[s.source]), buffer)
             else:
-                tensor = env[s.value].contiguous().to(self.wire)
+                tensor = s.meta.lay_out(env[s.value]).to(self.wire)
                 mark(("sent", s.index))
                 leaving.append((dist.isend(as_bytes(tensor), s.target, self.groups[s.target]), tensor))
 
     def _buffer(self, s: Send) -> torch.Tensor:
-        return torch.empty(s.meta.shape, dtype=s.meta.dtype, device=self.wire, pin_memory=self.device != self.wire)
+        pinned = self.device != self.wire
+        return torch.empty_strided(s.meta.shape, s.meta.stride, dtype=s.meta.dtype, device=self.wire, pin_memory=pinned)
 
     # ---- measuring
 

@@ -29,6 +29,7 @@ from typing import Any, Callable
 
 import torch
 
+from .compiler import Compiler
 from .driver import Driver, DriverError, foreign_tensor, span_of
 from .ir import Meta
 from .program import RankProgram, Send
@@ -82,8 +83,9 @@ class CudaRank(Rank):
         host_at: dict[int, int],
         graphs: bool = True,
         stall_s: float = 120,
+        compiler: Compiler | None = None,
     ) -> None:
-        super().__init__(program, weights, device)
+        super().__init__(program, weights, device, compiler, host_at)
         self.store, self.prefix, self.peers = store, prefix, [p for p in peers if p != program.rank]
         self.pinned, self.host_at, self.stall_s = pinned, host_at, stall_s
         self.count_at = COUNTS + 8 * program.rank  # where the host has the request's number, for copies to take it from
@@ -91,10 +93,11 @@ class CudaRank(Rank):
         self.driver = pinned._driver
         self.opened: list[bytes] = []
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.inputs = {n: torch.zeros(m.shape, dtype=m.dtype, device=device) for n, m in program.inputs.items()}
+        self.inputs = {n: m.zeros(device) for n, m in program.inputs.items()}
         self.kept: dict[str, torch.Tensor] = {}  # what leaves: never freed
         self.foreign: dict[int, torch.Tensor] = {}  # what arrives: looked at, or copied in
         self.outputs: list[tuple[int, torch.Tensor]] = []
+        self.converted: set[str] = set()  # what arrived in other strides than agreed on, and is copied
         self.eager = not graphs
         self.why_eager = "" if graphs else "asked for"
         self._lay_out()
@@ -155,7 +158,8 @@ class CudaRank(Rank):
         for w in arriving:
             if w.index in self.host_at:
                 buffer = torch.empty(max(w.meta.bytes, 1), dtype=torch.uint8, device=self.device)
-                self.foreign[w.index] = buffer[: w.meta.bytes].view(w.meta.dtype).view(w.meta.shape)
+                numbers = buffer[: w.meta.bytes].view(w.meta.dtype)
+                self.foreign[w.index] = numbers.as_strided(w.meta.shape, w.meta.stride)
                 place = self.driver.export(buffer.data_ptr())
                 self.store.set(f"{self.prefix}/buffer/{w.index}", pickle.dumps((buffer.numel(), place)))
         for s in leaving:
@@ -223,7 +227,8 @@ class CudaRank(Rank):
         """While capturing: the tensor itself is what others read."""
         known = self.kept.get(s.value)
         if known is None:
-            known = self.kept[s.value] = env[s.value].contiguous() if s.index in self.host_at else env[s.value]
+            there = env[s.value]
+            known = self.kept[s.value] = s.meta.lay_out(there) if s.index in self.host_at else there
         if s.index not in self.host_at:
             self._announce(s, known)
         return known
@@ -247,14 +252,12 @@ class CudaRank(Rank):
         return known
 
     def _buffers(self) -> None:
-        """For eager runs: a first pass finds shapes and strides, and publishes buffers before anybody waits for
-        them."""
-        for g, env in self.rehearse(self.inputs):
-            for s in g.sends:
-                if s.value not in self.kept:
-                    self.kept[s.value] = torch.empty_like(env[s.value].contiguous())
-                if s.index not in self.host_at:
-                    self._announce(s, self.kept[s.value])
+        """For eager runs: buffers are published before anybody waits for them."""
+        for s in [s for g in self.program.segments for s in g.sends]:
+            if s.value not in self.kept:
+                self.kept[s.value] = s.meta.empty(self.device)
+            if s.index not in self.host_at:
+                self._announce(s, self.kept[s.value])
         torch.cuda.synchronize()
 
     def _copy_out(self, s: Send, env: dict[str, Any]) -> torch.Tensor:
@@ -275,10 +278,13 @@ class CudaRank(Rank):
         for i, g in enumerate(self.program.segments):
             for w in g.waits:
                 env[w.value] = self._arrival(w)
+                if self.parts and w.index not in self.host_at and not w.seen.fits(env[w.value]):
+                    self.converted.add(w.value)  # compiled for strides that its maker did not keep to
+                    env[w.value] = w.seen.lay_out(env[w.value])
                 if w.index in self.pull:
                     host = self.pinned.address + self.host_at[w.index]
                     self.driver.to_device(env[w.value].data_ptr(), host, w.meta.bytes, main)
-            self.run_steps(env, g.steps)
+            self.run_segment(env, i)
             for s in g.sends:
                 tensor = outgoing(s, env)
                 if s.index in self.host_at:

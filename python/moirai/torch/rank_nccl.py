@@ -18,6 +18,7 @@ from typing import Any, Mapping
 import torch
 import torch.distributed as dist
 
+from .compiler import Compiler
 from .driver import Driver
 from .program import RankProgram, Send
 from .rank import ExchangeRank
@@ -37,11 +38,12 @@ class NcclRank(ExchangeRank):
         device: torch.device,
         clock_offset_ns: int = 0,
         graphs: bool = True,
+        compiler: Compiler | None = None,
     ) -> None:
-        super().__init__(program, weights, groups, everybody, device, clock_offset_ns)
+        super().__init__(program, weights, groups, everybody, device, clock_offset_ns, compiler)
         self.wire = device
         self.driver = Driver()
-        self.given = {n: torch.zeros(m.shape, dtype=m.dtype, device=device) for n, m in program.inputs.items()}
+        self.given = {n: m.zeros(device) for n, m in program.inputs.items()}
         self.buffers: dict[int, torch.Tensor] = {}
         self.slot: dict[Any, int] = {}
         self.stamp = torch.zeros(2 * (2 + 2 * len(program.segments)), dtype=torch.int64, device=device)
@@ -92,7 +94,7 @@ class NcclRank(ExchangeRank):
     def _buffer(self, s: Send) -> torch.Tensor:
         """One for all requests: a graph knows its address."""
         if s.index not in self.buffers:
-            self.buffers[s.index] = torch.empty(s.meta.shape, dtype=s.meta.dtype, device=self.device)
+            self.buffers[s.index] = s.meta.empty(self.device)
         return self.buffers[s.index]
 
     # ---- measuring

@@ -18,10 +18,12 @@ import torch.utils._pytree as pytree
 
 from .._lib import UsageError
 from ..plan import Plan
+from .cache import chosen_folder
 from .capture import Captured
+from .compiler import Compiler, settle
 from .ir import Ref
 from .program import Program, build
-from .rank import ExchangeRank, Stamps
+from .rank import ExchangeRank, Rank, Stamps
 from .timeline import Measured, timeline
 from .verify import compare
 
@@ -112,6 +114,8 @@ class SpmdDistributed(torch.nn.Module):
         transport: str = "auto",
         graphs: bool = True,
         verify: bool | torch.nn.Module = False,
+        compile: bool | None = None,
+        cache: str | os.PathLike[str] | None | bool = True,
     ) -> None:
         super().__init__()
         self._verify = verify
@@ -131,21 +135,30 @@ class SpmdDistributed(torch.nn.Module):
         self.program = build(captured, plan)
         self._owner = {p: r.rank for r in self.program.ranks for p, _, _ in r.outputs}
         mine = self.program.ranks[dist.get_rank()]
+        weights = {n: captured.weights[n] for n in mine.weights}
+        compiler = None
+        if captured.fuse == "inductor" if compile is None else compile:
+            folder = chosen_folder(cache)
+            settle(folder, here, 4)
+            compiler = Compiler(here, folder)
+            with torch.no_grad():
+                Rank(mine, weights, here, compiler)  # while nobody waits for messages
+            dist.barrier(group)
         pairs, offset_ns = pair_groups(self.program, self.transport), clock_offset_ns(group)
         with torch.no_grad():
-            weights = {n: captured.weights[n] for n in mine.weights}
             if self.transport == "nccl":
                 from .rank_nccl import NcclRank
 
-                self._rank: Any = NcclRank(mine, weights, pairs, group, here, offset_ns, graphs)
+                self._rank: Any = NcclRank(mine, weights, pairs, group, here, offset_ns, graphs, compiler)
             else:
-                self._rank = ExchangeRank(mine, weights, pairs, group, here, offset_ns)
+                self._rank = ExchangeRank(mine, weights, pairs, group, here, offset_ns, compiler)
 
     @property
     def why_eager(self) -> str:
-        """Why this rank does not run as a CUDA graph; "" where it does, or is a processor."""
+        """Why this rank does not run as a CUDA graph, or segments of it are not compiled; "" where all is as it was
+        to be."""
         eager = "tensors go through the host" if self._rank.device.type == "cuda" else ""
-        return getattr(self._rank, "why_eager", eager)
+        return "; ".join(w for w in (getattr(self._rank, "why_eager", eager), self._rank.not_compiled()) if w)
 
     @torch.no_grad()
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -31,6 +31,8 @@ from .workers import Workers
 _HOPELESS = 1.25  # a plan that is predicted to take this much longer than what was measured is not tried
 _WORTH = 0.99  # several devices have to be faster than one by this, as with `moirai tune`
 _FINALISTS = 3
+_HOW = {"none": "eager", "aten": "eager with ATen's fused calls", "inductor": "compiled"}
+Way = tuple[bool | int, str]  # how a network is captured: heads, fuse
 
 
 def one_device(plan: Plan) -> bool:
@@ -120,9 +122,10 @@ class Times:
 
 @dataclass
 class Trial:
-    """A plan that was run. `heads` says of which capture."""
+    """A plan that was run. `heads` and `fuse` say of which capture."""
 
     heads: bool | int
+    fuse: str
     captured: Captured
     plan: Plan
     predicted_ns: int
@@ -141,9 +144,15 @@ class Trial:
         groups = "every head" if self.heads is True else f"{self.heads} groups of heads"
         heads = f", {groups}" if self.heads else ""
         return (
-            f"{self.plan.placer or 'by hand'} on {' '.join(self.devices)}{heads}: "
+            f"{self.plan.placer or 'by hand'} on {' '.join(self.devices)}{heads}, {_HOW[self.fuse]}: "
             f"predicted {self.predicted_ns / 1e6:.3f} ms, measured {self.measured_ns / 1e6:.3f} ms"
         )
+
+
+def _fastest(trials: list[Trial]) -> str:
+    """Of the fastest: what it takes, and how it runs."""
+    best = min(trials, key=lambda t: t.measured_ns)
+    return f"{best.measured_ns / 1e6:.3f} ms ({_HOW[best.fuse]})"
 
 
 @dataclass
@@ -165,14 +174,18 @@ class Tuned:
 
     @property
     def verdict(self) -> str:
-        """Whether a split pays, in one line."""
-        ones = [t.measured_ns for t in self.trials if one_device(t.plan)]
-        splits = [t.measured_ns for t in self.trials if not one_device(t.plan)]
-        ms = f"{self.best.measured_ns / 1e6:.3f} ms"
+        """Whether a split pays, in one line: against the fastest device alone, compiled or not, in the same number
+        types. What was tried and is not kept is in it."""
+        ones = [t for t in self.trials if one_device(t.plan)]
+        splits = [t for t in self.trials if not one_device(t.plan)]
         if one_device(self.plan):
-            rest = f"; the fastest split takes {min(splits) / 1e6:.3f} ms" if splits else ""
-            return f"NO SPLIT PAYS: '{self.best.devices[0]}' runs all in {ms}{rest}"
-        return f"{len(self.best.devices)} devices take {ms}, the fastest one alone {min(ones) / 1e6:.3f} ms"
+            rest = f"; the fastest split takes {_fastest(splits)}" if splits else ""
+            line = f"NO SPLIT PAYS: '{self.best.devices[0]}' runs all in {_fastest([self.best])}{rest}"
+        else:
+            several = f"{len(self.best.devices)} devices take {_fastest([self.best])}"
+            line = f"{several}, the fastest one alone {_fastest(ones)}"
+        others = [t for t in self.trials if t.fuse != self.best.fuse]
+        return line + (f"; otherwise than {_HOW[self.best.fuse]}: {_fastest(others)}" if others else "")
 
     def distribute(self, **options: Any) -> Any:
         """As `moirai.torch.distribute`, with the plan that was found."""
@@ -194,21 +207,22 @@ class _Tuner:
         self.search = {k: o[k] for k in ("time_limit", "threads", "seed")}
 
     def measure(self, trial: Trial) -> Measured:
-        with distribute(trial.captured, trial.plan, workers=self.workers, transport=self.o["transport"]) as run:
+        options = {"transport": self.o["transport"], "cache": self.o["cache"]}
+        with distribute(trial.captured, trial.plan, workers=self.workers, **options) as run:
             assert isinstance(run, Distributed)
             run(*self.o["args"], **self.o["kwargs"])
             measured = run.measure(runs=self.o["runs"])
         trial.latency_ns.append(measured.median_ns)
         return measured
 
-    def attempt(self, heads: bool | int, times: Times, placer: str, plan: Plan) -> None:
-        """Runs a plan, unless its like was run or it has no chance."""
+    def attempt(self, way: Way, times: Times, placer: str, plan: Plan, always: bool = False) -> None:
+        """Runs a plan, unless its like was run or, `always` aside, it has no chance."""
         key = (times.captured.number, plan_key(plan))
         best = min((t.measured_ns for t in self.trials), default=None)
-        if key in self.seen or (best is not None and plan.makespan_ns > _HOPELESS * best):
+        if key in self.seen or (not always and best is not None and plan.makespan_ns > _HOPELESS * best):
             return
         self.seen.add(key)
-        trial = Trial(heads, times.captured, plan, plan.makespan_ns)
+        trial = Trial(*way, times.captured, plan, plan.makespan_ns)
         times.learn(plan, self.measure(trial), placer)
         self.trials.append(trial)
         self.o["say"](repr(trial))
@@ -228,34 +242,39 @@ class _Tuner:
             return alone[0]
         return best
 
-    def tune(self, captures: Mapping[bool | int, Captured]) -> Tuned:
+    def tune(self, captures: Mapping[Way, Captured]) -> Tuned:
         options = {"congestion": "none" if self.o["transport"] == "ipc" else "port", **self.o["problem"]}
         known = {}
-        for heads, captured in captures.items():
-            profile(captured, workers=self.workers, cache=self.o["cache"])
-            known[heads] = Times(captured, self.cluster, options, self.folder)
-        for heads, times in known.items():
-            self.attempt(heads, times, "single", place(times.problem(True), "single"))
+        for way, captured in captures.items():
+            report = profile(captured, workers=self.workers, cache=self.o["cache"])
+            for op, why in list(report.not_compiled.items())[:1]:
+                self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
+            known[way] = Times(captured, self.cluster, options, self.folder)
+        for way, times in known.items():  # what a split must beat
+            self.attempt(way, times, "single", place(times.problem(True), "single"), always=True)
         for _ in range(self.o["rounds"] + 1):
             before = len(self.trials)
-            for heads, times in known.items():
+            for way, times in known.items():
                 for placer in self.o["placers"]:
-                    self.attempt(heads, times, placer, times.place(placer, **self.search))
+                    self.attempt(way, times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
         return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"])
 
 
-def _captures(module: torch.nn.Module, args: Any, kwargs: Any, heads: Iterable[bool | int], name: str | None
-              ) -> dict[bool | int, Captured]:  # fmt: skip
-    """One per way to take attention apart; what has no attention is captured once."""
-    found: dict[bool | int, Captured] = {}
-    for h in heads:
-        made = capture(module, args, kwargs, heads=h, name=name)
-        if not any(set(made.ops) == set(c.ops) for c in found.values()):
-            found[h] = made
+def _captures(module: torch.nn.Module, args: Any, kwargs: Any, heads: Iterable[bool | int], fuses: Iterable[str],
+              kind: str, o: Mapping[str, Any]) -> dict[Way, Captured]:  # fmt: skip
+    """One per way to take attention apart and to fuse; what has no attention once for each of the latter."""
+    found: dict[Way, Captured] = {}
+    ways = [(h, f) for f in dict.fromkeys(fuses) for h in heads]
+    for h, f in ways:
+        made = capture(module, args, kwargs, heads=h, name=o["name"], fuse=f, fuse_for=kind, cache=o["cache"])
+        if not any(set(made.ops) == set(c.ops) for (_, g), c in found.items() if f == g):
+            found[h, f] = made
+        if f == "inductor" and made.grouped_by != "inductor":
+            o["say"](f"operators are grouped by rules of our own: {made.grouped_by}")
     if not found:
-        raise UsageError("tune needs at least one way to take attention apart: heads=(False,)")
+        raise UsageError("tune needs at least one way to capture the network: heads=(False,), fuse=('none',)")
     return found
 
 
@@ -268,6 +287,7 @@ def tune(
     workers: Workers | None = None,
     probed: Cluster | None = None,
     heads: Iterable[bool | int] = (False,),
+    fuse: Iterable[str] | None = None,
     placers: Iterable[str] = ("m-etf", "heft", "moirai"),
     transport: str = "auto",
     rounds: int = 2,
@@ -283,7 +303,8 @@ def tune(
 ) -> Tuned:
     """The plan that was measured to be the fastest, of one device or of several.
 
-    The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads). Links are
+    The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads) and of `fuse`:
+    by default eager calls, and on GPUs compiled code, too, since that is what a split has to beat there. Links are
     probed and operators profiled; then, `rounds` times and once more, plans of each capture are made by `placers` from
     all that is known (`time_limit` seconds each), run, and learnt from: what a model says of two plans can be wrong by
     more than they differ, so that a list scheduler's plan, which takes no time to make, is sometimes the faster one.
@@ -298,14 +319,17 @@ def tune(
         raise UsageError("either cluster or workers says where to run")
     if workers is None:
         with Workers(cluster, keep_weights=True) as started:  # type: ignore[arg-type]
-            return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, placers=placers,
-                        transport=transport, rounds=rounds, time_limit=time_limit, threads=threads, seed=seed,
-                        runs=runs, passes=passes, cache=cache, problem=problem, name=name, say=say)  # fmt: skip
+            return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, fuse=fuse,
+                        placers=placers, transport=transport, rounds=rounds, time_limit=time_limit,
+                        threads=threads, seed=seed, runs=runs, passes=passes, cache=cache, problem=problem,
+                        name=name, say=say)  # fmt: skip
     given = tuple(args)
-    captures = _captures(module, given, kwargs, heads, name)
+    kind = "cpu" if workers.kind == "cpu" else "cuda"
+    fuses = tuple(fuse) if fuse is not None else ("none", "inductor") if workers.kind == "cuda" else ("none",)
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
     o = {"args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
-         "problem": dict(problem or {}), "say": say or (lambda line: None)}  # fmt: skip
+         "problem": dict(problem or {}), "name": name, "say": say or (lambda line: None)}  # fmt: skip
+    captures = _captures(module, given, kwargs, tuple(heads), fuses, kind, o)
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
         return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)

@@ -11,11 +11,14 @@ import time
 import traceback
 from datetime import timedelta
 from multiprocessing.connection import Client, Connection
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from .compiler import Compiler, settle
+from .precision import adopt
 from .products import Judge, in_part
 from .rank import ExchangeRank, Rank
 from .shared import Tensors
@@ -42,6 +45,8 @@ class Worker:
         self.store = dist.TCPStore("127.0.0.1", hello["port"], is_master=False, timeout=limit)
         self.loaded: dict[int, tuple[Rank, dict[str, Any], dict[int, Any]]] = {}
         self.weights: dict[int, dict[str, torch.Tensor]] = {}  # of networks, where they are kept
+        self.prepared: dict[int, dict[str, torch.Tensor]] = {}  # of plans that are about to be loaded
+        self.compilers: dict[str | None, Compiler] = {}
         self.judge = Judge(self.device) if self.kind == "cuda" and in_part() else None
         self.gloo = hello["gloo"]
         if self.kind == "cuda":
@@ -67,34 +72,65 @@ class Worker:
             found.update(name=_processor(), threads=torch.get_num_threads())
         return found
 
-    def load(self, job: dict[str, Any]) -> str:
-        """Returns why its segments run eagerly, "" where they are a CUDA graph or the device has none."""
-        program, key = job["program"], job["key"]
-        group = dist.new_group(job["peers"]) if self.gloo else None  # by all, also those without work
-        if program is None:
-            return ""
+    def _compiler(self, folder: str | None) -> Compiler:
+        """One per folder: what it has compiled serves all plans."""
+        known = self.compilers.get(folder)
+        if known is None:
+            path = Path(folder) if folder else None
+            settle(path, self.device, 4 if self.kind == "cuda" else 1)
+            known = self.compilers[folder] = Compiler(self.device, path)
+        return known
+
+    def _take_weights(self, job: dict[str, Any]) -> dict[str, torch.Tensor]:
+        """Those that came with `prepare`, or come with this job."""
+        if job["key"] in self.prepared:
+            return self.prepared.pop(job["key"])
         weights = self.weights.setdefault(job["network"], {}) if job["keep"] else {}
         if job["weights"]:
             given = torch.load(job["weights"], map_location="cpu", mmap=True)
             weights.update({n: w.to(self.device) for n, w in given.items()})
+        return weights
+
+    def prepare(self, job: dict[str, Any]) -> Any:
+        """Compiles the segments of a plan, while nobody waits for this rank yet. `load` finds them."""
+        adopt(job["flags"])
+        weights = self._take_weights(job)
+        made = Rank(job["program"], weights, self.device, self._compiler(job["folder"]), job["host_at"])
+        self.prepared[job["key"]] = weights
+        return made.counts
+
+    def load(self, job: dict[str, Any]) -> str:
+        """Returns why its segments run eagerly, "" where they are a CUDA graph or the device has none."""
+        program, key = job["program"], job["key"]
+        adopt(job["flags"])
+        group = dist.new_group(job["peers"]) if self.gloo else None  # by all, also those without work
+        if program is None:
+            return ""
+        weights = self._take_weights(job)
+        compiler = self._compiler(job["folder"]) if job["compile"] else None
         shared = Tensors(job["shared"], job["metas"])
         inputs = {name: shared.tensor["in", name] for name in program.all_inputs}
         outputs = {p: shared.tensor["out", p] for p, _, _ in program.outputs}
         rank: Rank
         if self.gloo:
-            rank = ExchangeRank(program, weights, dict.fromkeys(job["peers"], group), group, self.device)
+            pairs = dict.fromkeys(job["peers"], group)
+            rank = ExchangeRank(program, weights, pairs, group, self.device, compiler=compiler)
         else:
             from .rank_cuda import CudaRank, PinnedFile
 
             pinned = PinnedFile(job["pinned"], self.driver)
             rank = CudaRank(
                 program, weights, self.device, self.store, f"load{key}", job["peers"], pinned, job["host_at"],
-                job["graphs"], job["stall_s"],
+                job["graphs"], job["stall_s"], compiler,
             )  # fmt: skip
         if self.judge:
             self.judge.rank(rank)
         self.loaded[key] = (rank, inputs, outputs)
-        return getattr(rank, "why_eager", "tensors go through the host" if self.kind == "cuda" else "")
+        if converted := getattr(rank, "converted", None):
+            some = f"{len(converted)} tensors arrive in other strides than planned, such as {min(converted)}"
+            print(f"load {key}: {some}: they are copied")
+        graph = getattr(rank, "why_eager", "tensors go through the host" if self.kind == "cuda" else "")
+        return "; ".join(why for why in (graph, rank.not_compiled()) if why)
 
     def run(self, job: dict[str, Any]) -> None:
         rank, inputs, outputs = self.loaded[job["key"]]
@@ -121,7 +157,9 @@ class Worker:
     def profile(self, job: dict[str, Any]) -> Any:
         from .measure import measure_ops
 
-        return measure_ops(job["ops"], self.device, job["options"], self.judge)
+        adopt(job["flags"])
+        compiler = self._compiler(job["folder"]) if job["compile"] else None
+        return measure_ops(job["ops"], self.device, job["options"], self.judge, compiler)
 
     def call(self, job: dict[str, Any]) -> Any:
         """A function of the caller's, by module and name: for measurements that only this process can make."""

@@ -69,6 +69,7 @@ class Workers:
         self.keep_weights = keep_weights
         self.held: dict[tuple[int, int], set[str]] = {}  # (rank, network) -> weights that it has
         self.aborts: list[str] = []  # files whose first byte ends all waiting on GPUs
+        self._ended = ""  # why there are no ranks any more, where that was a failure
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
         self._folder = tempfile.TemporaryDirectory(prefix="moirai-ranks-")
@@ -155,6 +156,8 @@ class Workers:
 
     def tell(self, what: str, jobs: Mapping[int, Any], limit_s: float = 600) -> dict[int, Any]:
         """Sends a job each to some ranks and returns their answers. The first failure ends all ranks."""
+        if not self.alive:
+            raise RankError(f"the ranks were ended{': ' + self._ended if self._ended else ''}; start others")
         for k, job in jobs.items():
             try:
                 self._connections[k].send((what, job))
@@ -170,8 +173,9 @@ class Workers:
             ready: list[Any] = wait(list(waiting), timeout=max(limit - time.monotonic(), 0))
             if not ready:
                 late = ", ".join(f"'{self.devices[k].name}'" for k in waiting.values())
+                self._ended = f"no answer from {late} within {limit_s:g} s"
                 self.close()
-                raise RankError(f"no answer from {late} within {limit_s:g} s: all ranks were ended")
+                raise RankError(f"{self._ended}: all ranks were ended")
             failed: tuple[int, str] | None = None
             for connection in ready:
                 k = waiting.pop(connection)
@@ -188,7 +192,7 @@ class Workers:
         return found
 
     def _fail(self, k: int, reason: str | None = None) -> None:
-        line = f"device '{self.devices[k].name}': {reason}" if reason else self._epitaph(k)
+        line = self._ended = f"device '{self.devices[k].name}': {reason}" if reason else self._epitaph(k)
         self.close()
         raise RankError(f"{line}; all ranks were ended")
 

@@ -6,7 +6,7 @@
  * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, the
  * static programme (static_lp.c), prices in time (pair_refine.c). Fixing the devices at both ends of an interval is what
  * makes this strong: prices over a whole graph are satisfied by mixing "everything here" with "everything there". Which
- * chains are raised how far is decided in interval_contest.c. */
+ * chains are raised how far is decided in interval_portfolio.c. */
 #include "bound/intervals/interval_chain.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "bound/bounds.h"
 #include "bound/intervals/interval_search.h"
 #include "pair/improve.h"
-#include "pair/static_lp.h"
+#include "pair/static/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -51,6 +51,37 @@ void bound_interval_chain_free(bound_interval_chain *x)
     free(x->device);
     free(x->pick);
     free(x);
+}
+
+int32_t bound_interval_end(const bound_interval_chain *x, int32_t op)
+{
+    return op == MOIRAI_NONE ? MOIRAI_NONE : x->spine->whole_op[op];
+}
+
+int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known)
+{
+    const decompose_cuts *s = x->c->s;
+    int32_t pairs = x->c->K * x->c->K;
+    int rc = 0;
+    for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
+        int32_t entry = bound_interval_end(x, decompose_entry(s, b)),
+                exit = bound_interval_end(x, decompose_exit(s, b));
+        bound_interval *k = bound_interval_find(known, entry, exit);
+        if (!k && !(rc = bound_interval_add(&k, known, entry, exit, x->c->K)))
+            k->merged = x->merged;
+        for (int32_t i = 0; i < pairs && !rc; i++) {
+            int64_t at = pair_chain_index(x->c, s->block_class[b], i / x->c->K, i % x->c->K);
+            pair_state *y = x->c->pair[at];
+            if (!y)
+                continue;
+            k->lower_ns[i] = UTIL_MAX(k->lower_ns[i], y->lower_ns);
+            k->tries[i] = (int8_t)UTIL_MAX(k->tries[i], x->tries[at]);
+            y->exhausted |= k->lower_ns[i] > y->lower_ns;
+            y->lower_ns = k->lower_ns[i];
+            x->tries[at] = k->tries[i];
+        }
+    }
+    return rc;
 }
 
 bool bound_interval_chain_repeats(const bound_interval_chain *x)
@@ -108,11 +139,11 @@ int bound_interval_chain_of_cuts(bound_interval_chain **out, const moirai_proble
 }
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *all,
-                             const decompose_interval_taste *taste)
+                             const decompose_interval_rule *rule)
 {
     *out = NULL;
     bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark);
-    int rc = mark ? decompose_intervals_choose(all, taste, mark, mark + p->n_ops) : MOIRAI_EFAIL;
+    int rc = mark ? decompose_intervals_choose(all, rule, mark, mark + p->n_ops) : MOIRAI_EFAIL;
     rc = rc ? rc : bound_interval_chain_over(out, p, mark);
     free(mark);
     return rc;
@@ -206,7 +237,8 @@ static int search_one(bound_interval_chain *x, int32_t pair, int64_t need_ns, in
     bool again = x->tries[pair] > (x->merged ? 1 : 2) && y->block.n_interior > PLAN_OPS,
          far = (double)y->plan.length_ns > (1 + PLAN_NEAR) * (double)y->lower_ns;
     int rc = again && far ? pair_improve_plan(&plan, PLAN_EVALUATIONS) : 0;
-    rc = rc || !x->known ? rc : bound_links_find(&links, x, pair / (K * K), x->known);
+    rc = rc || !x->known || util_off(stop, UTIL_METHOD_LINKS) ? rc
+                                                              : bound_links_find(&links, x, pair / (K * K), x->known);
     rc = rc ? rc : bound_interval_search(y, need_ns, most, &links, stop);
     bound_links_clear(&links);
     return rc;
@@ -226,11 +258,11 @@ static int raise_one(void *data, int32_t i)
         return 0;
     if (what <= SEARCH_3 && fits)
         rc = search_one(x, pair, r->need_ns[i], nodes_of(what, y, r->job), &r->job->stop);
-    else if (what == STATIC && affordable(y, r->job))
+    else if (what == STATIC && affordable(y, r->job) && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_STATIC))
         rc = pair_raise_static(y, r->job->stop);
-    else if (what == CASES && affordable(y, r->job))
+    else if (what == CASES && affordable(y, r->job) && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_STATIC))
         rc = raise_by_cases(x, pair, r->need_ns[i], r->job);
-    else if (what == PRICES)
+    else if (what == PRICES && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_PRICES))
         rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
     bool stuck = tries > 0 && (double)y->lower_ns <= was * (1 + STUCK) && !util_stopped(&r->job->stop);
     if (x->merged && stuck) /* more nodes, but not in this round */
@@ -285,8 +317,8 @@ static void pick_from_path(raising *r, int32_t most_picks)
         }
         if (best < 0)
             return;
-        int64_t room = r->job->goal_ns == INT64_MAX ? INT64_MAX / 4 : UTIL_MAX(r->job->goal_ns - r->lower_ns, 1);
-        r->need_ns[x->n_picks] = pair_chain_get(x->c, best)->lower_ns + room;
+        int64_t open_ns = r->job->goal_ns == INT64_MAX ? INT64_MAX / 4 : UTIL_MAX(r->job->goal_ns - r->lower_ns, 1);
+        r->need_ns[x->n_picks] = pair_chain_get(x->c, best)->lower_ns + open_ns;
         x->pick[x->n_picks] = best;
         r->times[best] = 0;
     }

@@ -21,7 +21,7 @@ typedef struct bound_interval_chain {
 } bound_interval_chain;
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,
-                             const decompose_interval_taste *taste);
+                             const decompose_interval_rule *rule);
 /* The chain of the marked operators: `mark` has room for 3 per operator, the first third is the chain, the second what
  * floats. */
 int bound_interval_chain_over(bound_interval_chain **out, const moirai_problem *p, bool *mark);
@@ -64,31 +64,32 @@ int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task
 /* Every pair that is open is at least as long as its parts are, one after the other. */
 int bound_interval_chain_add_up(bound_interval_chain *x, int threads);
 
-/* ---- interval_contest.c ---- */
+/* ---- interval_portfolio.c ---- */
+/* An operator of the chain in numbers of the whole problem; MOIRAI_NONE stays that. */
+int32_t bound_interval_end(const bound_interval_chain *x, int32_t op);
 /* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
 int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known);
 
 /* Chains that compete, and all that they have found; the problem must outlive it. */
-typedef struct bound_contest bound_contest;
-int bound_contest_new(bound_contest **out, const moirai_problem *p);
-void bound_contest_free(bound_contest *c);
+typedef struct bound_portfolio bound_portfolio;
+int bound_portfolio_new(bound_portfolio **out, const moirai_problem *p);
+void bound_portfolio_free(bound_portfolio *c);
 /* A round: *lower_ns is the best bound so far. Every call goes on where the last one has ended; tries and effort should
  * grow from one to the next. */
-int bound_contest_raise(int64_t *lower_ns, bound_contest *c, const bound_interval_task *job);
-/* The chain that proves most, NULL where there is none; it stays the contest's. */
-bound_interval_chain *bound_contest_best(const bound_contest *c);
-/* The same of chains whose intervals are not made of others: what they prove can be certified. */
-bound_interval_chain *bound_contest_best_of_short(const bound_contest *c);
+int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job);
+/* The chain that proves most of those whose intervals are not made of others, which can be certified; NULL where there is
+ * none. It stays the portfolio's. */
+bound_interval_chain *bound_portfolio_best_of_short(const bound_portfolio *c);
 /* All of them, in the order in which they were let in. */
-int32_t bound_contest_count(const bound_contest *c);
-const bound_interval_chain *bound_contest_chain(const bound_contest *c, int32_t i);
+int32_t bound_portfolio_count(const bound_portfolio *c);
+const bound_interval_chain *bound_portfolio_chain(const bound_portfolio *c, int32_t i);
 /* What all chains know of intervals by now. */
-const bound_interval_list *bound_contest_known(const bound_contest *c);
+const bound_interval_list *bound_portfolio_known(const bound_portfolio *c);
 /* The heads and tails that follow from all chains, which may prove more than each of them; head is NULL where there are
  * none. */
-int bound_contest_windows(bound_windows *out, const bound_contest *c);
+int bound_portfolio_windows(bound_windows *out, const bound_portfolio *c);
 
-/* One round of a contest; *lower_ns is the best bound, *windows (may be NULL) as above. */
+/* One round of a portfolio; *lower_ns is the best bound, *windows (may be NULL) as above. */
 int bound_intervals(int64_t *lower_ns, bound_windows *windows, const moirai_problem *p, const bound_interval_task *job);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Chains of all sizes compete, so that of a long interval many parts have been searched before. A part (u, v) between
  * devices k and l takes L(u, k, v, l) in every solution of the long interval's problem, which contains all that lies
- * between u and v (docs/optimality.md, 2.2). The search takes these as links (exact/exact_link.c). */
+ * between u and v (docs/theory.md, Lemma 10). The search takes these as links (exact/exact_link.c). */
 #include "bound/intervals/interval_links.h"
 
 #include <stdlib.h>

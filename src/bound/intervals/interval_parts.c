@@ -7,7 +7,7 @@
  * already, so that nearly every one of these searches begins close to its optimum and is closed by a few dozen nodes.
  * Intervals that begin behind a fork or end before a join say nothing that those at the fork and at the join do not.
  *
- * The truth of it is that of links (docs/optimality.md, 2.2, Lemma 4b'). Parts of a batch are searched side by side and
+ * The truth of it is that of links (docs/theory.md, Lemma 10). Parts of a batch are searched side by side and
  * see what was known before the batch, so that the number of threads does not matter.
  *
  * O(V^2 / 64) for each operator to list them; a part costs O(V + E) and its K^2 searches. */

@@ -8,7 +8,7 @@
  *
  * is a head as well, and the recursion over edges passes it on to all that follows. Every device takes the interval that
  * is best for itself, where a chain has one interval for all of them. Tails are the same from the end. Each operator
- * runs somewhere, so the least of head + time + tail over its devices bounds the makespan (docs/optimality.md, 2.5). */
+ * runs somewhere, so the least of head + time + tail over its devices bounds the makespan (docs/theory.md, Lemma 11). */
 #include "bound/intervals/interval_windows.h"
 
 #include <stdlib.h>

@@ -124,6 +124,8 @@ static const cli_option options[] = {
 static const cli_example examples[] = {
     {"moirai cluster inter-server", "The paper's inter-server testbed, closed into a full mesh"},
     {"moirai cluster '4x v100 32GB nvlink 600Gbps' -o four.json", "Make a cluster file from one line"},
+    {"moirai cluster '2x v100: pcie4 2us; orin: 1Gbps 50us'",
+     "Links that differ: groups of devices, each with its own"},
     {0},
 };
 const cli_command cli_command_cluster = {

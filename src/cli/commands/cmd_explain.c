@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_OPS = 10 }; /* of one pattern */
+
 /* ---- one operator ---- */
 
 static void show_where(cli_context *cli, const moirai_analysis *a, int32_t op, const moirai_elsewhere *w)
@@ -40,15 +42,10 @@ static void show_where(cli_context *cli, const moirai_analysis *a, int32_t op, c
     yyjson_mut_obj_add_val(cli->doc, o, "elsewhere", list);
 }
 
-static int explain_op(cli_context *cli, const moirai_analysis *a, const char *name)
+static int explain_op(cli_context *cli, const moirai_analysis *a, int32_t op)
 {
     moirai_elsewhere where[MOIRAI_MAX_DEVICES];
     char text[1200];
-    int32_t op = moirai_problem_find_op(a->problem, name);
-    if (a->problem->partial)
-        return moirai_error(MOIRAI_EUSAGE, "explain: --op needs the plan's problem: give it with --problem");
-    if (op == MOIRAI_NONE)
-        return moirai_error(MOIRAI_EUSAGE, "explain: problem '%s' has no operator '%s'", a->problem->name, name);
     int rc = moirai_explain_op(where, a, op);
     if (rc)
         return rc;
@@ -56,6 +53,28 @@ static int explain_op(cli_context *cli, const moirai_analysis *a, const char *na
     cli_print(cli, "\n%s\n", text);
     show_where(cli, a, op, where);
     return 0;
+}
+
+/* An operator's own name, or all that --pin would find: by a pattern, by a name that was fused into it. */
+static int explain_ops(cli_context *cli, const moirai_analysis *a, const char *name)
+{
+    const moirai_problem *p = a->problem;
+    int32_t op = moirai_problem_find_op(p, name), found = 0;
+    int rc = 0;
+    if (p->partial)
+        return moirai_error(MOIRAI_EUSAGE, "explain: --op needs the plan's problem: give it with --problem");
+    if (op != MOIRAI_NONE)
+        return explain_op(cli, a, op);
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
+        if (moirai_problem_op_fits(p, i, name) && found++ < MOST_OPS)
+            rc = explain_op(cli, a, i);
+    if (!found)
+        return moirai_error(MOIRAI_EUSAGE,
+                            "explain: problem '%s' has no operator '%s', nor one that fits it as a pattern", p->name,
+                            name);
+    if (found > MOST_OPS)
+        cli_say(cli, "--op '%s' fits %s operators: these are the first %d\n", name, cli_human_count(found).s, MOST_OPS);
+    return rc;
 }
 
 /* ---- what if ---- */
@@ -212,7 +231,7 @@ static int run(cli_context *cli)
         yyjson_mut_obj_add_val(cli->doc, cli->result, "ops", yyjson_mut_arr(cli->doc));
     }
     for (int i = 0; i < cli_uses(cli, "op") && !rc; i++)
-        rc = explain_op(cli, read.analysis, cli_use(cli, "op", i));
+        rc = explain_ops(cli, read.analysis, cli_use(cli, "op", i));
     bool wanted = cli_has(cli, "what-if") || !asks_op;
     if (!rc && wanted && cli_real(cli, "what-if") > 0 && !p->partial)
         rc = what_if(cli, read.analysis);
@@ -231,7 +250,7 @@ static const cli_option options[] = {
      .argument = "NAME",
      .kind = CLI_VALUE_TEXT,
      .repeated = true,
-     .help = "why this operator is where it is, and what it would cost elsewhere"},
+     .help = "why this operator is where it is, and what it would cost elsewhere: a name or a pattern, as for --pin"},
     {.name = "timeline", .argument = "FILE", .kind = CLI_VALUE_FILE, .help = "what 'moirai run' measured"},
     {.name = "what-if",
      .argument = "SECONDS",

@@ -20,18 +20,21 @@ static void say_claim(const cli_context *cli, const moirai_milp_claim *c)
 
 static void say_plan(const cli_context *cli, const moirai_plan *plan, const moirai_milp_claim *c)
 {
-    const char *status = moirai_plan_is_optimal(plan) ? "optimal" : "feasible";
+    const char *status = moirai_plan_is_optimal(plan) ? "optimal" : "feasible", *verdict = moirai_plan_verdict(plan);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "status", status);
+    yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "verdict", verdict);
+    if (plan->solver_bound_ns >= 0)
+        yyjson_mut_obj_add_sint(cli->doc, cli->result, "solver_bound_ns", plan->solver_bound_ns);
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "makespan_ns", plan->makespan_ns);
     yyjson_mut_obj_add_sint(cli->doc, cli->result, "lower_bound_ns", plan->lower_bound_ns);
     yyjson_mut_obj_add_real(cli->doc, cli->result, "gap", moirai_plan_gap(plan));
-    cli_print(cli, "status %s, makespan %s, bound %s, gap %s\n", status, cli_human_ns(plan->makespan_ns).s,
+    cli_print(cli, "status %s, makespan %s, bound %s, gap %s\n", verdict, cli_human_ns(plan->makespan_ns).s,
               cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(moirai_plan_gap(plan)).s);
     if (c->has_objective && c->objective_ns >= 0 && c->objective_ns < plan->makespan_ns)
         cli_say(cli, "the claimed makespan is not confirmed: simulated, these decisions take %s\n",
                 cli_human_ns(plan->makespan_ns).s);
-    else if (c->optimal && !moirai_plan_is_optimal(plan))
-        cli_say(cli, "that it is optimal is the solver's word: --trust-bound takes it as proof\n");
+    else if (c->optimal && !moirai_plan_is_optimal(plan) && plan->solver_bound_ns < 0)
+        cli_say(cli, "that it is optimal is the solver's word: --trust-bound writes it into the plan\n");
 }
 
 static int run(cli_context *cli)
@@ -68,7 +71,9 @@ static const cli_option options[] = {
      .argument = "FILE",
      .help = "solution file of HiGHS, CBC, Gurobi, SCIP or GLPK",
      .kind = CLI_VALUE_FILE},
-    {.name = "trust-bound", .help = "take the file's claim of optimality as proof", .kind = CLI_VALUE_FLAG},
+    {.name = "trust-bound",
+     .help = "write the file's claim of optimality into the plan, as its solver's word",
+     .kind = CLI_VALUE_FLAG},
     CLI_OPTION_OUTPUT("write the plan here"),
     {0},
 };
@@ -81,8 +86,8 @@ const cli_command cli_command_import = {
     .summary = "read another solver's answer as a plan",
     .text = "Devices and orders are taken from the solution file, times from the simulator, and the plan is checked. "
             "The file's "
-            "claim of optimality is shown; the plan's bound is what moirai itself can prove quickly, unless "
-            "--trust-bound is given.",
+            "claim of optimality is shown; the plan's bound is what moirai itself can prove quickly. "
+            "--trust-bound writes the claim beside it, as the solver's word.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -173,8 +173,8 @@ const cli_command cli_command_inspect = {
         "Depth is the number of operators on the longest path; width the most operators at the same distance from the "
         "start; a cut point is an operator beside which no other can run. Activations at once are those of running "
         "the operators one by one.\n\n"
-        "ONNX: dimensions that the file leaves open are 1 unless --dim or --shape says otherwise; weights kept in "
-        "external files need not be there.",
+        "ONNX: dimensions that the file leaves open get usual sizes, which are shown, unless --dim or --shape says "
+        "otherwise; weights kept in external files need not be there.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

@@ -24,6 +24,8 @@ extern const cli_command cli_command_profile;
 extern const cli_command cli_command_prove;
 extern const cli_command cli_command_report;
 extern const cli_command cli_command_run;
+extern const cli_command cli_command_serve;
+extern const cli_command cli_command_shard;
 extern const cli_command cli_command_simulate;
 extern const cli_command cli_command_import;
 extern const cli_command cli_command_split;

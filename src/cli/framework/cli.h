@@ -98,6 +98,7 @@ struct cli_context {
     char **made; /* values put together while parsing, owned */
     int n_made;
     bool json, quiet;
+    double spent_s;    /* of the search's time limit, by steps before it */
     bool stdout_taken; /* `-o -`: the file itself is the result, text goes to stderr */
     yyjson_mut_doc *doc;
     yyjson_mut_val *result; /* the object that --json prints; fill it whether or not --json was given */
@@ -117,9 +118,8 @@ const char *cli_arg(const cli_context *cli, int index);
 /* ---- what is said ---- */
 /* The result as text: stdout; nothing with --json; stderr while `-o -` owns stdout. */
 void cli_print(const cli_context *cli, const char *format, ...) MOIRAI_PRINTF(2, 3);
-/* The same to any stream, for text that may come from files: control characters within %s become '?'. */
+/* The same to any stream, for text that may come from files: what steers a terminal within %s becomes '?'. */
 void cli_vprint(FILE *out, const char *format, va_list args);
-void cli_clean(char *text); /* in place */
 /* The story: stderr, silent with --quiet. */
 void cli_say(const cli_context *cli, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* May `path` be written? Call for every output before the work begins: an existing file without --force, a missing or

@@ -1,5 +1,5 @@
 /* printf in which text from files can do no harm: names of operators, devices and files may hold line breaks and escape
- * sequences, which would break a table apart or steer the terminal. Every %s is printed with control characters as '?';
+ * sequences, which would break a table apart or steer the terminal. Every %s is printed with what steers a terminal as '?' (util/text.h);
  * those of the format itself stay. Knows what our formats use: flags, width and precision (also '*'), and the
  * conversions d i u x s c f e g with h l ll z. */
 #include "cli/framework/cli.h"
@@ -7,12 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cli_clean(char *text)
-{
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 127)
-            *text = '?';
-}
+#include "util/text.h"
 
 typedef struct spec {
     char text[64]; /* "%-*.3ld" with the stars filled in */
@@ -52,7 +47,7 @@ static void put_text(FILE *out, const char *format, const char *text)
     size_t most = dot ? (size_t)strtoul(dot + 1, NULL, 10) : SIZE_MAX;
     char *copy = text ? strndup(text, most) : NULL;
     if (copy)
-        cli_clean(copy);
+        util_clean(copy);
     fprintf(out, format, copy ? copy : "?");
     free(copy);
 }

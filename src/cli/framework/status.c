@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/text.h"
 #include "util/util.h"
 
 #define PATIENCE_S 0.9 /* before a phase is named: most are over by then */
@@ -67,6 +68,7 @@ static void look(void)
     pthread_mutex_unlock(&status.lock);
     if (tick)
         tick(data, text, sizeof text); /* may write lines of its own */
+    util_clean(text);
     pthread_mutex_lock(&status.lock);
     if (status.terminal && *text && !status.over)
         draw(text);
@@ -113,7 +115,7 @@ static void set(bool now, const char *format, va_list args)
 {
     pthread_mutex_lock(&status.lock);
     vsnprintf(status.doing, sizeof status.doing, format, args);
-    cli_clean(status.doing); /* names of files may hold anything */
+    util_clean(status.doing); /* names of files may hold anything */
     status.since = util_seconds();
     if (now && !status.over)
         draw(status.doing);

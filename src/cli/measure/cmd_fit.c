@@ -94,6 +94,8 @@ static int run(cli_context *cli)
     moirai_fit *fit = NULL;
     int rc = cli_writable(cli, cli_text(cli, "output"));
     rc = rc ? rc : moirai_fit_read(&fit, cli_arg(cli, 0));
+    for (int i = 1; !rc && i < cli->n_args; i++)
+        rc = moirai_fit_add_graph(fit, cli_arg(cli, i));
     rc = rc ? rc : fit_and_tell(cli, fit);
     moirai_fit_free(fit);
     return rc;
@@ -102,6 +104,7 @@ static int run(cli_context *cli)
 static const cli_argument arguments[] = {
     {"TIMES", CLI_VALUE_FILE, "a table of measured times, comma-separated, columns named in its first line", false,
      false},
+    {"GRAPH", CLI_VALUE_FILE, "a graph whose operators were measured one by one in TensorRT", true, true},
     {0},
 };
 static const cli_option options[] = {

@@ -1,6 +1,6 @@
 /* moirai probe: what the ranks are and how fast they talk, as a cluster file. */
 #include "cli/commands/commands.h"
-#include "cli/steps/step_ranks.h"
+#include "cli/run/step_ranks.h"
 #include "cli/steps/steps.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* moirai profile: the times of a network's operators on every device, measured. */
 #include "cli/commands/commands.h"
-#include "cli/steps/step_ranks.h"
+#include "cli/run/step_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +125,7 @@ static int measure(moirai_graph **out, cli_context *cli)
         for (int32_t k = 0; k < c->n_devices; k++)
             device[k] = &c->device[k];
         cli_note_stand_ins(cli, device, c->n_devices);
+        cli_note_threads(cli, device, c->n_devices);
         add_arguments(&r, cli);
         r.progress = draw;
         cli_status_set("starting the ranks");

@@ -1,12 +1,13 @@
 /* moirai run: a plan, carried out: split, one process per device, measured, verified. */
 #include "cli/commands/commands.h"
 #include "cli/measure/run_best.h"
+#include "cli/measure/run_outputs.h"
+#include "cli/measure/run_rate.h"
 #include "cli/measure/run_turns.h"
-#include "cli/steps/run_steps.h"
-#include "cli/steps/step_ranks.h"
+#include "cli/run/run_steps.h"
+#include "cli/run/step_ranks.h"
 #include "cli/steps/steps.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ static int prepare(cli_run *w)
 {
     moirai_split_report report;
     int rc = cli_run_lay_out(w, cli_arg(w->cli, 0), &report);
+    rc = rc ? rc : cli_outputs_check(w);
+    rc = rc || w->in_flight < 2 ? rc : cli_rate_check(w, "run: --in-flight");
     if (rc)
         return rc;
     if (!cli_has(w->cli, "cluster"))
@@ -52,6 +55,7 @@ static int prepare(cli_run *w)
                 "note: no --cluster: every device is one CPU thread of this machine; the planned time of a plan "
                 "that was made for other devices is not comparable\n");
     cli_note_stand_ins(w->cli, w->device, w->n_ranks);
+    cli_note_threads(w->cli, w->device, w->n_ranks);
     if (is_doubtful(w))
         cli_say(
             w->cli,
@@ -72,6 +76,8 @@ static void draw(void *data, const char *text)
 {
     const cli_run *w = data;
     long done, total, warm = (long)cli_count(w->cli, "warmup") + 1;
+    if (sscanf(text, "in-flight %ld", &done) == 1)
+        cli_status_now("%lld in flight: %ld have ended", (long long)w->in_flight, done);
     if (sscanf(text, "%ld %ld", &done, &total) != 2 || done > total)
         return;
     if (done < warm)
@@ -135,31 +141,6 @@ static int copy_file(const char *from, const char *to)
     return rc;
 }
 
-/* Outputs under their own names, where these can be names of files. */
-static int hand_out(const cli_run *w)
-{
-    const char *folder = cli_text(w->cli, "output");
-    yyjson_val *value;
-    size_t i, n;
-    if (!folder)
-        return 0;
-    int rc = util_folder_make(folder);
-    if (rc)
-        return rc;
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(w->manifest), "outputs"), i, n, value) {
-        char from[4200], to[4200], name[200];
-        snprintf(name, sizeof name, "%s", yyjson_get_str(yyjson_obj_get(value, "name")));
-        for (char *c = name; *c; c++)
-            *c = isalnum((unsigned char)*c) || strchr("_-.", *c) ? *c : '_';
-        snprintf(from, sizeof from, "%s/output_%zu.npy", w->outputs, i);
-        snprintf(to, sizeof to, "%s/%s.npy", folder, name);
-        if ((rc = copy_file(from, to)))
-            return rc;
-    }
-    cli_say(w->cli, "wrote %zu outputs to %s\n", n, folder);
-    return 0;
-}
-
 /* The measured timeline lies beside the plan: plan.json -> plan.measured.json. */
 static int write_timeline(const cli_run *w)
 {
@@ -203,20 +184,24 @@ static int follow(void)
 
 static int run(cli_context *cli)
 {
-    cli_run w = {.cli = cli};
+    cli_run w = {.cli = cli, .at_least_s = cli_real(cli, "seconds")};
     int rank = 0, size = 0;
     bool inside = cli_inside_mpi(&rank, &size);
     if (inside && rank)
         return follow();
     cli_best best = {0};
+    cli_rate_plan planned;
     int rc = cli_best_open(&best, cli);
+    rc = rc ? rc : cli_rate_plan_read(&planned, cli_arg(cli, 0));
+    rc = rc ? rc : cli_rate_in_flight(&w.in_flight, cli, &planned, 1);
     rc = rc ? rc : prepare(&w);
     if (rc && inside)
         tell_others(rc);
     rc = rc ? rc : launch(&w, inside);
     rc = rc ? rc : cli_show_timeline(cli, w.result, cli_has(cli, "compare"));
+    rc = rc || w.in_flight < 2 ? rc : cli_show_rate(cli, w.rate, &planned);
     rc = rc ? rc : write_timeline(&w);
-    rc = rc ? rc : hand_out(&w);
+    rc = rc ? rc : cli_outputs_write(&w);
     rc = rc || !(cli_has(cli, "verify") || is_doubtful(&w)) ? rc : verify(&w);
     rc = rc || !best.file ? rc : settle_best(&w, &best);
     cli_run_free(&w);
@@ -253,6 +238,20 @@ static const cli_option options[] = {
      .least = 1,
      .most = 1e6,
      .help = "measured runs"},
+    {.name = "in-flight",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 1,
+     .most = CLI_MOST_IN_FLIGHT,
+     .help = "then keep N requests in flight and measure the rate; every result must be that of the request alone "
+             "(default: as many as the plan was made for)"},
+    {.name = "seconds",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .standard = "0",
+     .least = 0,
+     .most = 1e6,
+     .help = "with --in-flight: measure at least that long, and at least --runs requests"},
     {.name = "input",
      .argument = "NAME:FILE.npy",
      .kind = CLI_VALUE_TEXT,
@@ -267,7 +266,8 @@ static const cli_option options[] = {
      .letter = 'o',
      .argument = "FOLDER",
      .kind = CLI_VALUE_FOLDER,
-     .help = "write the outputs there as .npy"},
+     .help = "write the outputs there as .npy, and outputs.json, which has their names"},
+    CLI_OPTION_FORCE,
     {.name = "verify",
      .kind = CLI_VALUE_FLAG,
      .help = "compare the outputs with those of the whole model on one device; exit code 6 if they differ (always done "
@@ -318,6 +318,8 @@ static const cli_option options[] = {
 static const cli_example examples[] = {
     {"moirai run plan.json model.onnx --cluster mine.json --verify", "Run, measure and check the outputs"},
     {"moirai run plan.json model.onnx --runs 20 --compare", "Predicted against measured"},
+    {"moirai run plan.json model.onnx --cluster mine.json --in-flight 4 --seconds 10",
+     "The rate with four requests in flight"},
     {"moirai run again.json model.onnx --cluster mine.json --best plan.json",
      "plan.json becomes again.json if that is faster"},
     {"mpirun -n 3 moirai run plan.json model.onnx", "The same under a given mpirun, one rank per device"},

@@ -10,21 +10,13 @@
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
               const char *folder, bool gpu)
 {
-    double segment_us = cli_has(cli, "segment-us") ? cli_real(cli, "segment-us") : gpu ? 17 : 8;
-    moirai_split_options o = {.rules = cli_text(cli, "rules"), .segment_ns = (int64_t)(1000 * segment_us + 0.5)};
-    o.onnx.n_dims = cli_uses(cli, "dim");
-    o.onnx.n_shapes = cli_uses(cli, "shape");
-    const char **text = calloc((size_t)(o.onnx.n_dims + o.onnx.n_shapes) + 1, sizeof *text);
-    if (!text)
-        return moirai_error(MOIRAI_EFAIL, "out of memory");
-    for (int i = 0; i < o.onnx.n_dims; i++)
-        text[i] = cli_use(cli, "dim", i);
-    for (int i = 0; i < o.onnx.n_shapes; i++)
-        text[o.onnx.n_dims + i] = cli_use(cli, "shape", i);
-    o.onnx.dims = text;
-    o.onnx.shapes = text + o.onnx.n_dims;
-    int rc = moirai_split(plan, model, folder, &o, report);
-    free(text);
+    moirai_split_options o = {.rules = cli_text(cli, "rules"),
+                              .segment_ns = cli_has(cli, "segment-us")
+                                                ? (int64_t)(1000 * cli_real(cli, "segment-us") + 0.5)
+                                                : moirai_runtime_segment_ns(MOIRAI_RUNTIME_ORT, !gpu)};
+    int rc = cli_onnx_options(&o.onnx, cli);
+    rc = rc ? rc : moirai_split(plan, model, folder, &o, report);
+    cli_onnx_options_free(&o.onnx);
     return rc;
 }
 

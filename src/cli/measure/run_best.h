@@ -2,7 +2,7 @@
 #ifndef MOIRAI_CLI_MEASURE_RUN_BEST_H
 #define MOIRAI_CLI_MEASURE_RUN_BEST_H
 
-#include "cli/steps/run_steps.h"
+#include "cli/run/run_steps.h"
 
 typedef struct cli_best {
     const char *file, *plan; /* the best one so far, and the one that was just run */

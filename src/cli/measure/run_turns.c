@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/steps/step_ranks.h"
+#include "cli/run/step_ranks.h"
 #include "cli/steps/steps.h"
 #include "util/json.h"
 #include "util/util.h"

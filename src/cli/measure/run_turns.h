@@ -4,7 +4,7 @@
 
 #include <moirai/moirai.h>
 
-#include "cli/steps/run_steps.h"
+#include "cli/run/run_steps.h"
 
 enum { CLI_TURN_PATH = 4200 };
 

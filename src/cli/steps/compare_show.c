@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "util/text.h"
+
 /* How much longer than the best, and how far from the best bound; shares. */
 static double longer(const cli_comparison *c, const cli_child_report *r)
 {
@@ -71,17 +73,15 @@ static void print_table(const cli_context *cli, const cli_comparison *c, const m
 
 /* ---- for spreadsheets ---- */
 
-/* Quoted where a comma, a quote or a line break would break the row. */
+/* Quoted where a comma, a quote or a line break would break the row; an apostrophe before what a spreadsheet would
+ * compute. */
 static void print_field(const cli_context *cli, const char *text)
 {
-    if (!strpbrk(text, ",\"\n\r")) {
-        cli_print(cli, "%s", text);
-        return;
-    }
-    cli_print(cli, "\"");
-    for (; *text; text++)
-        cli_print(cli, *text == '"' ? "\"\"" : "%c", *text);
-    cli_print(cli, "\"");
+    const char *quote = strpbrk(text, ",\"\n\r") ? "\"" : "";
+    cli_print(cli, "%s%s", quote, util_is_formula(text) ? "'" : "");
+    for (size_t n; (n = strcspn(text, "\""), text[n]); text += n + 1)
+        cli_print(cli, "%.*s\"\"", (int)n, text);
+    cli_print(cli, "%s%s", text, quote);
 }
 
 static void print_csv(const cli_context *cli, const cli_comparison *c, const moirai_problem *p)

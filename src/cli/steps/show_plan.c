@@ -77,6 +77,20 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
                       100 * (double)plan->certified_bound_ns / (double)plan->lower_bound_ns);
         yyjson_mut_obj_add_int(cli->doc, cli->result, "certified_bound_ns", plan->certified_bound_ns);
     }
+    if (plan->uncertified) {
+        yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "uncertified_because");
+        cli_print(cli, "uncertified  ");
+        for (uint32_t bits = plan->uncertified; bits; bits &= bits - 1) {
+            const char *text = moirai_uncertified_text(bits & -bits);
+            cli_print(cli, "%s%s", text, bits & (bits - 1) ? ", " : "\n");
+            yyjson_mut_arr_add_str(cli->doc, list, text);
+        }
+    }
+    if (plan->solver_bound_ns >= 0) {
+        cli_print(cli, "solver says  no plan below %s; that is its word, not proven\n",
+                  cli_human_ns(plan->solver_bound_ns).s);
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "solver_bound_ns", plan->solver_bound_ns);
+    }
 #if !MOIRAI_HAVE_HIGHS
     static const char note[] = "this build has no HiGHS: placer moirai proves much less without it";
     if (!strcmp(plan->placer, "moirai")) {
@@ -86,22 +100,39 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
 #endif
 }
 
+static void show_texts(cli_context *cli, const char *key, int32_t n, const char *const *text, const char *advice)
+{
+    if (!n)
+        return;
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, key);
+    cli_print(cli, "%-12s ", key);
+    for (int32_t i = 0; i < n; i++) {
+        cli_print(cli, "%s%s", i ? ", " : "", text[i]);
+        yyjson_mut_arr_add_strcpy(cli->doc, list, text[i]);
+    }
+    cli_print(cli, "; %s\n", advice);
+}
+
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
 {
     const char *status = moirai_plan_is_optimal(plan) ? "optimal" : "feasible";
     double gap = moirai_plan_gap(plan);
     int64_t sent = transfer_bytes(p, plan);
-    cli_print(cli, "plan         %s by %s, %s\n", p->name, plan->placer, status);
+    cli_print(cli, "plan         %s by %s, %s\n", p->name, plan->placer, moirai_plan_verdict(plan));
     cli_print(cli, "makespan     %s\n", cli_human_ns(plan->makespan_ns).s);
     if (plan->lower_bound_ns >= 0)
         cli_print(cli, "bound        %s, gap %s\n", cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(gap).s);
     show_proof(cli, plan);
+    show_texts(cli, "assumed", p->n_assumed, p->assumed, "sizes that the model leaves open: --dim changes them");
+    show_texts(cli, "uncosted", p->n_uncosted, p->uncosted,
+               "nobody knows what these operators take, so no speed-up is claimed: 'moirai profile' measures them");
     cli_print(cli, "transfers    %s, %s\n", cli_human_count(plan->n_transfers).s, cli_human_bytes(sent).s);
     cli_print(cli, "made in      %s\n", cli_human_ns(plan->generation_ns).s);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "problem", p->name);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "placer", plan->placer);
     yyjson_mut_obj_add_uint(cli->doc, cli->result, "seed", plan->seed);
     yyjson_mut_obj_add_str(cli->doc, cli->result, "status", status);
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "verdict", moirai_plan_verdict(plan));
     add_ns(cli, "makespan_ns", plan->makespan_ns);
     add_ns(cli, "lower_bound_ns", plan->lower_bound_ns);
     if (gap < 0)
@@ -111,5 +142,6 @@ void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan 
     add_ns(cli, "generation_ns", plan->generation_ns);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "transfers", plan->n_transfers);
     yyjson_mut_obj_add_int(cli->doc, cli->result, "transfer_bytes", sent);
+    cli_show_steps(cli, plan);
     show_devices(cli, p, plan);
 }

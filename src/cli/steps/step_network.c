@@ -43,39 +43,59 @@ static void add_inputs(cli_context *cli, yyjson_mut_val *o, const moirai_onnx_re
     }
 }
 
+int cli_onnx_options(moirai_onnx_options *out, const cli_context *cli)
+{
+    *out = (moirai_onnx_options){.n_dims = cli_uses(cli, "dim"), .n_shapes = cli_uses(cli, "shape")};
+    const char **text = calloc((size_t)(out->n_dims + out->n_shapes) + 1, sizeof *text);
+    if (!text)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    for (int i = 0; i < out->n_dims; i++)
+        text[i] = cli_use(cli, "dim", i);
+    for (int i = 0; i < out->n_shapes; i++)
+        text[out->n_dims + i] = cli_use(cli, "shape", i);
+    out->dims = text;
+    out->shapes = text + out->n_dims;
+    return 0;
+}
+
+moirai_shard_sum cli_shard_sum(const char *how)
+{
+    return !how || !strcmp(how, "chain") ? MOIRAI_SHARD_CHAIN
+           : !strcmp(how, "star")        ? MOIRAI_SHARD_STAR
+                                         : MOIRAI_SHARD_TREE;
+}
+
+void cli_onnx_options_free(moirai_onnx_options *o)
+{
+    free((void *)o->dims);
+    *o = (moirai_onnx_options){0};
+}
+
 /* From a file, or from `data` that came through a pipe. */
 static int read_onnx(moirai_graph **out, cli_context *cli, const char *path, const char *data, size_t length)
 {
-    moirai_onnx_options options = {0};
+    moirai_onnx_options options;
     moirai_onnx_report report = {0};
-    options.n_dims = cli_uses(cli, "dim");
-    options.n_shapes = cli_uses(cli, "shape");
-    const char **text = calloc((size_t)(options.n_dims + options.n_shapes) + 1, sizeof *text);
-    if (!text)
-        return moirai_error(MOIRAI_EFAIL, "out of memory");
-    for (int i = 0; i < options.n_dims; i++)
-        text[i] = cli_use(cli, "dim", i);
-    for (int i = 0; i < options.n_shapes; i++)
-        text[options.n_dims + i] = cli_use(cli, "shape", i);
-    options.dims = text;
-    options.shapes = text + options.n_dims;
-    int rc = data ? moirai_onnx_parse(out, data, length, path, &options, &report)
-                  : moirai_onnx_read(out, path, &options, &report);
-    free(text);
+    int rc = cli_onnx_options(&options, cli);
+    if (rc)
+        return rc;
+    rc = data ? moirai_onnx_parse(out, data, length, path, &options, &report)
+              : moirai_onnx_read(out, path, &options, &report);
+    cli_onnx_options_free(&options);
     if (rc)
         return rc;
     cli_say(cli, "read %s: %s nodes, %s folded away, %s parameters\n", path, cli_human_count(report.n_nodes).s,
             cli_human_count(report.n_folded).s, cli_human_count(report.parameter_count).s);
-    if (*report.open_dims)
-        cli_say(cli, "note: open dimensions are taken as 1: %s; --dim NAME=N sets them\n", report.open_dims);
-    if (*report.unnamed_dims)
-        cli_say(cli, "note: dimensions without a name are taken as 1, of %s; --shape INPUT:1x3x224x224 sets them\n",
-                report.unnamed_dims);
+    if (*report.assumed)
+        cli_say(cli, "note: assumed sizes of dimensions that the model leaves open: %s; --dim NAME=N changes one\n",
+                report.assumed);
     if (report.n_unknown_ops)
         cli_say(cli, "warning: %d operators of unknown type (the first: %s) get a fallback cost\n",
                 report.n_unknown_ops, report.first_unknown);
     if (report.n_unknown_sizes)
-        cli_say(cli, "warning: %d tensors of unknown size (%s%s): set dimensions with --dim or --shape\n",
+        cli_say(cli,
+                "warning: %d tensors of unknown size (%s%s): taken to be as large as what their operator reads, which "
+                "is a guess\n",
                 report.n_unknown_sizes, report.unknown_sizes, report.n_unknown_sizes > 3 ? ", ..." : "");
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     yyjson_mut_obj_add_int(cli->doc, o, "nodes", report.n_nodes);
@@ -84,6 +104,7 @@ static int read_onnx(moirai_graph **out, cli_context *cli, const char *path, con
     yyjson_mut_obj_add_int(cli->doc, o, "default_dims", report.n_default_dims);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "open_dims", report.open_dims);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "unnamed_dims", report.unnamed_dims);
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "assumed", report.assumed);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_ops", report.n_unknown_ops);
     yyjson_mut_obj_add_int(cli->doc, o, "unknown_sizes", report.n_unknown_sizes);
     if (report.n_unknown_sizes)

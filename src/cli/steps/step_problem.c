@@ -66,7 +66,7 @@ int cli_runtime(moirai_runtime *out, const cli_context *cli, const moirai_graph 
 
 void cli_cut_costs(moirai_problem_options *o, const cli_context *cli)
 {
-    o->segment_ns = (int64_t)(1e3 * cli_real(cli, "segment-us") + 0.5);
+    o->segment_ns = cli_has(cli, "segment-us") ? (int64_t)(1e3 * cli_real(cli, "segment-us") + 0.5) : MOIRAI_UNKNOWN;
     o->move_ns_per_mb = (int64_t)(1e3 * cli_real(cli, "move-us") + 0.5);
 }
 
@@ -93,9 +93,34 @@ static void tell_launches(cli_context *cli, const moirai_cluster *c, const moira
         mean = r->mean_launch_ns[k] > mean ? r->mean_launch_ns[k] : mean;
     cli_say(cli, "a launch costs %s%s%s: %s%s%s%s\n", cli_human_ns(least).s, most > least ? " to " : "",
             most > least ? cli_human_ns(most).s : "",
-            runtime ? moirai_runtime_name(runtime) : "the cost model's own; --runtime eager|ort|graph chooses",
+            runtime ? moirai_runtime_name(runtime) : "the cost model's own; --runtime eager|ort|graph|tensorrt chooses",
             mean > most ? "; operators that launch several kernels pay more, " : "",
             mean > most ? cli_human_ns(mean).s : "", mean > most ? " on average" : "");
+}
+
+/* What a cut costs its receiver beside the message, by device where they differ. */
+static void tell_cuts(cli_context *cli, const moirai_problem *p, const moirai_cluster *c)
+{
+    int64_t least = INT64_MAX, most = 0;
+    yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        int64_t ns = p->device_segment_ns[k];
+        least = ns < least ? ns : least;
+        most = ns > most ? ns : most;
+        yyjson_mut_obj_add(o, yyjson_mut_strcpy(cli->doc, p->device_name[k]), yyjson_mut_int(cli->doc, ns));
+    }
+    yyjson_mut_obj_add_val(cli->doc, cli->result, "segment_ns", o);
+    if (p->n_devices == 1)
+        return;
+    if (!most)
+        cli_say(cli, "a cut costs its transfer alone%s\n",
+                c->cuts_measured             ? ": the cluster's latencies are those of measured cuts"
+                : cli_has(cli, "segment-us") ? ""
+                                             : ": the runtime is not known; --runtime or --segment-us says more");
+    else
+        cli_say(cli, "a cut costs %s%s%s beside its transfer%s\n", cli_human_ns(least).s, most > least ? " to " : "",
+                most > least ? cli_human_ns(most).s : "",
+                cli_has(cli, "segment-us") ? "" : ", the runtime's price of a segment; --segment-us says otherwise");
 }
 
 /* Loud: such times decide between devices by where they come from. */
@@ -133,19 +158,6 @@ void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores,
         }
 }
 
-/* One processor, which the fit of GPUs does not know, puts all on the roofline: GPUs get other times than
- * without it. */
-static void tell_common_model(cli_context *cli, const moirai_cluster *c, const moirai_cost_report *r)
-{
-    int32_t unknown = r->unfitted_device;
-    if (unknown != MOIRAI_NONE)
-        cli_say(
-            cli,
-            "note: the fitted model does not know device '%s' (%s), so that all devices are costed by the roofline: "
-            "not comparable with plans of a cluster of GPUs alone (--cost roofline costs these so, too)\n",
-            c->device[unknown].name, *c->device[unknown].type ? c->device[unknown].type : "no type");
-}
-
 /* Which model gave the times, and how many operators nothing was known of. */
 static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const moirai_cost_report *report, moirai_runtime runtime)
@@ -164,8 +176,6 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
         cli_say(cli, "times of (operator, device) pairs by cost model: %s\n", text);
     tell_launches(cli, c, report, runtime);
     tell_scales(cli, report);
-    if (!strcmp(cli_text(cli, "cost"), "auto"))
-        tell_common_model(cli, c, report);
     for (int32_t k = 0; k < c->n_devices && report->n_by_model[0] < (int64_t)g->n_ops * c->n_devices; k++)
         if (c->device[k].generic)
             cli_say(cli,
@@ -216,24 +226,33 @@ int cli_wishes(const cli_context *cli, moirai_problem *p, const moirai_graph *fu
     return rc;
 }
 
+int cli_problem_options(moirai_problem_options *o, const cli_context *cli, const moirai_graph *g)
+{
+    *o = (moirai_problem_options){.cost_model = cli_text(cli, "cost"), .tf32 = cli_has(cli, "tf32")};
+    cli_cut_costs(o, cli);
+    int rc = cli_runtime(&o->runtime, cli, g);
+    rc = rc ? rc : moirai_flow_parse(&o->flow, cli_text(cli, "flow"));
+    rc = rc ? rc : moirai_congestion_parse(&o->congestion, cli_text(cli, "congestion"));
+    return rc ? rc : moirai_memory_parse(&o->memory, cli_text(cli, "memory"));
+}
+
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                 const char *name)
 {
     moirai_cost_report report = {0};
-    moirai_problem_options o = {
-        .name = name, .cost_model = cli_text(cli, "cost"), .cost_report = &report, .tf32 = cli_has(cli, "tf32")};
+    moirai_problem_options o;
     wishes w;
     int rc = wishes_read(&w, cli);
-    cli_cut_costs(&o, cli);
-    rc = rc ? rc : cli_runtime(&o.runtime, cli, g);
-    rc = rc ? rc : moirai_flow_parse(&o.flow, cli_text(cli, "flow"));
-    rc = rc ? rc : moirai_congestion_parse(&o.congestion, cli_text(cli, "congestion"));
-    rc = rc ? rc : moirai_memory_parse(&o.memory, cli_text(cli, "memory"));
+    rc = rc ? rc : cli_problem_options(&o, cli, g);
+    o.name = name;
+    o.cost_report = &report;
     o.wishes = w.wish;
     o.n_wishes = w.n;
     rc = rc ? rc : moirai_problem_new(out, g, c, &o);
-    if (!rc)
+    if (!rc) {
         tell_costs(cli, g, c, &report, o.runtime);
+        tell_cuts(cli, *out, c);
+    }
     if (!rc)
         cli_tell_sharing(cli, c, 0,
                          "a plan that lets them work at the same time promises what no run keeps; 'moirai tune' uses "

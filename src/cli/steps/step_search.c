@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/util.h"
+
 int cli_placer(const moirai_placer **out, const cli_context *cli)
 {
     const char *name = cli_text(cli, "placer");
@@ -52,6 +54,8 @@ static int place_logged(moirai_plan **out, cli_context *cli, const moirai_proble
     o->budget.progress_data = log;
     rc = moirai_place(out, p, placer->name, o);
     int log_rc = cli_log_close(log);
+    if (!rc && (cli_has(cli, "log") || cli_has(cli, "log-timeless")))
+        cli_log_steps(*out, !cli_has(cli, "log-timeless"));
     if (!rc && moirai_interrupt_raised(cli_interrupt()))
         cli_say(cli, "interrupted: this is the best plan so far\n");
     if (!rc && log_rc) /* the plan is worth more than its log */
@@ -76,6 +80,8 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
     moirai_place_options_init(&o);
     o.budget.seed = (uint64_t)cli_count(cli, "seed");
     o.budget.time_limit_s = cli_time_limit_s(cli);
+    if (o.budget.time_limit_s > 0 && cli->spent_s > 0)
+        o.budget.time_limit_s = UTIL_MAX(o.budget.time_limit_s - cli->spent_s, 0.1);
     o.gap = cli_real(cli, "gap");
     o.budget.effort = cli_real(cli, "effort");
     o.budget.threads = (int)cli_count(cli, "threads");

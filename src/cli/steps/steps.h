@@ -13,13 +13,30 @@
      .help = "number type of a network of the zoo (default fp32); a file has its own, and another one is refused"}
 #define CLI_OPTIONS_NETWORK \
     CLI_OPTION_DTYPE, \
-    {.name = "dim", .argument = "NAME=N", .help = "set a symbolic dimension of an ONNX network", \
+    {.name = "dim", .argument = "NAME=N", \
+     .help = "set a dimension that an ONNX network leaves open, by its name or as INPUT:AXIS=N; others get usual sizes, " \
+             "which are shown", \
      .kind = CLI_VALUE_TEXT, .repeated = true}, \
     {.name = "shape", .argument = "INPUT:1x3x224x224", .help = "set the shape of an ONNX network's input", \
      .kind = CLI_VALUE_TEXT, .repeated = true}
 /* clang-format on */
 
+/* clang-format off */
+#define CLI_OPTION_SUM \
+    {.name = "sum", .argument = "HOW", .kind = CLI_VALUE_CHOICE, .choices = "chain|star|tree", .standard = "chain", \
+     .help = "how partial results are added up: one after the other, all by one operator, or in pairs"}
+#define CLI_OPTIONS_SHARD \
+    {.name = "split-operators", .argument = "HOW", .kind = CLI_VALUE_TEXT, .standard = "off", \
+     .help = "cut operators of an ONNX model into pieces first: auto chooses which and how, a FILE has the cut (docs/shard.md)"}, \
+    {.name = "cut-out", .argument = "FILE", .kind = CLI_VALUE_FILE, \
+     .help = "write the cut model, to which the plan belongs, if operators were cut"}
+/* clang-format on */
+moirai_shard_sum cli_shard_sum(const char *how);
+
 bool cli_is_onnx(const char *path);
+/* --dim and --shape; cli_onnx_options_free when done. */
+int cli_onnx_options(moirai_onnx_options *out, const cli_context *cli);
+void cli_onnx_options_free(moirai_onnx_options *o);
 int cli_network(moirai_graph **out, cli_context *cli, const char *name_or_path);
 /* moirai_problem_read, and the status line says so. */
 int cli_problem_read(moirai_problem **out, const char *path);
@@ -38,12 +55,13 @@ int cli_problem_read(moirai_problem **out, const char *path);
      .help = "what must fit: weights and workspace, or these and the tensors alive at once"}, \
     {.name = "cost", .argument = "MODEL", .kind = CLI_VALUE_COST, .standard = "auto", \
      .help = "cost model that gives the operators' times"}, \
-    {.name = "runtime", .argument = "R", .kind = CLI_VALUE_CHOICE, .choices = "eager|ort|graph", \
+    {.name = "runtime", .argument = "R", .kind = CLI_VALUE_CHOICE, .choices = "eager|ort|graph|tensorrt", \
      .help = "what will run the plan, for the cost of a launch where times are not measured: eager PyTorch, ONNX Runtime, " \
-             "CUDA graphs or TensorRT (default ort for an ONNX file, else the cost model's own)"}, \
+             "compiled into CUDA graphs, TensorRT (default ort for an ONNX file, else the cost model's own)"}, \
     {.name = "tf32", .kind = CLI_VALUE_FLAG, .help = "products of fp32 numbers at the tf32 rate, where a device has one"}, \
-    {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e9, .standard = "0", \
-     .help = "what a sub-model of its own takes in a run; part of every transfer's latency"}, \
+    {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e9, \
+     .help = "what a segment of its own takes in a run, part of every transfer's latency (default: what the runtime " \
+             "needs: ort 8, on accelerators 17; eager 26.6; 0 where the cluster's cuts were measured)"}, \
     {.name = "move-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e9, .standard = "0", \
      .help = "time of devices for a MB that moves between them; part of every transfer"}, \
     {.name = "pin", .argument = "PATTERN=DEVICE", .kind = CLI_VALUE_TEXT, .repeated = true, \
@@ -57,6 +75,8 @@ int cli_problem_read(moirai_problem **out, const char *path);
 /* Reads the options above; `name` may be NULL. Tells where the times came from. */
 int cli_problem(moirai_problem **out, cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                 const char *name);
+/* The same without wishes, as options. */
+int cli_problem_options(moirai_problem_options *o, const cli_context *cli, const moirai_graph *g);
 /* What a cut costs, from the options above. */
 void cli_cut_costs(moirai_problem_options *o, const cli_context *cli);
 /* --runtime, or what fits the network. */
@@ -109,8 +129,52 @@ int cli_search_writable(const cli_context *cli);
 /* --time-limit, or 20 s: a command that people type should answer. None where --effort is given: work that is counted on
  * purpose should not depend on the clock. */
 double cli_time_limit_s(const cli_context *cli);
+
+/* ---- operators cut into pieces ---- */
+typedef struct cli_cut {
+    char *text; /* "" or NULL: nothing is cut */
+    moirai_shards *shards;
+    moirai_graph *whole;        /* the network before, where it was cut */
+    moirai_shard_choice choice; /* of auto; zero otherwise */
+} cli_cut;
+/* --split-operators: what it says, or chooses for the cluster; *graph becomes that of the cut model. cli_cut_free in every
+ * case. The time that it takes is the search's. */
+int cli_cut_network(cli_cut *cut, moirai_graph **graph, cli_context *cli, const moirai_cluster *c);
+int cli_cut_write(const cli_cut *cut, const cli_context *cli);
+/* What was cut, and what the network whole takes. */
+void cli_show_cut(const cli_cut *cut, cli_context *cli);
+void cli_cut_free(cli_cut *cut);
+
 /* Runs the placer with the log and Ctrl-C connected. `start` may be NULL. */
 int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, const moirai_plan *start);
+
+/* ---- many requests in flight ---- */
+/* clang-format off */
+#define CLI_OPTIONS_RATE \
+    {.name = "objective", .argument = "O", .kind = CLI_VALUE_CHOICE, .choices = "latency|rate", .standard = "latency", \
+     .help = "what counts: one inference as early as possible, or many per second"}, \
+    {.name = "in-flight", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 1, .most = MOIRAI_MOST_IN_FLIGHT, \
+     .help = "for --objective rate: requests that are in flight at most (default: twice the devices)"}, \
+    {.name = "latency-limit", .argument = "MS", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e9, \
+     .help = "for --objective rate: no request may take longer, in milliseconds"}, \
+    {.name = "curve", .kind = CLI_VALUE_FLAG, \
+     .help = "for --objective rate: plans for 1, 2, 4 ... requests in flight, up to --in-flight; the last is written"}
+/* clang-format on */
+
+#define CLI_MANY_MOST 12
+typedef struct cli_many {
+    moirai_plan *plan[CLI_MANY_MOST]; /* fewer requests in flight first */
+    int n;
+} cli_many;
+
+bool cli_many_wanted(const cli_context *cli);
+/* Whether the options above go together with each other and with those of a search. */
+int cli_many_check(const cli_context *cli);
+/* Searches with the log and Ctrl-C connected. `start` may be NULL. Free with cli_many_free, also after a failure. */
+int cli_many_search(cli_many *out, cli_context *cli, const moirai_problem *p, const moirai_plan *start);
+void cli_many_free(cli_many *r);
+/* The last plan, the curve where there are several, and the page where --report asks for it. */
+int cli_show_many(cli_context *cli, const moirai_problem *p, const cli_many *all);
 
 /* ---- a split ---- */
 /* clang-format off */
@@ -136,6 +200,8 @@ int cli_split(moirai_split_report *report, const cli_context *cli, const char *p
     {.name = "picture", .kind = CLI_VALUE_FLAG, .help = "draw when each device works"}
 /* clang-format on */
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
+/* The steps behind the plan and its bound, into cli->result only. */
+void cli_show_steps(cli_context *cli, const moirai_plan *plan);
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 void cli_show_problem(cli_context *cli, const moirai_problem *p);
 /* Lines [first, first + most) of the verdict as text, all of it and the critical path into cli->result. */
@@ -194,5 +260,18 @@ void cli_log_event(void *log, const moirai_progress *news); /* a moirai_progress
 /* What the status line shows `seconds` after the beginning; writes a line where nothing was said for long. */
 void cli_log_tick(cli_log *log, double seconds, char *text, size_t size);
 int cli_log_close(cli_log *log);
+/* After the log: what every step of the search has taken and gained; without times where two logs are to be compared. */
+void cli_log_steps(const moirai_plan *plan, bool times);
+
+/* How sure a speed-up is: what 80 % of the times that might be give (step_sure.c). */
+typedef struct cli_interval {
+    bool known; /* some times are predicted, and something could be said */
+    double low, high;
+    char most_wanted[64]; /* the class of operators whose times the plan hangs on most, "" if none */
+} cli_interval;
+void cli_how_sure(cli_interval *out, const moirai_problem *p, const moirai_plan *plan, const moirai_graph *g,
+                  const moirai_cluster *c);
+/* Into the result, and in words where the verdict hangs on it. */
+void cli_tell_sure(cli_context *cli, const cli_interval *sure, double speed_up);
 
 #endif

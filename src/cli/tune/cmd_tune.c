@@ -17,8 +17,8 @@
 
 #include "cli/commands/commands.h"
 #include "cli/tune/tune.h"
-#include "cli/steps/run_steps.h"
-#include "cli/steps/step_ranks.h"
+#include "cli/run/run_steps.h"
+#include "cli/run/step_ranks.h"
 #include "cli/steps/steps.h"
 #include "util/util.h"
 

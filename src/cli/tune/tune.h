@@ -7,7 +7,7 @@
 #include <moirai/moirai.h>
 
 #include "cli/framework/cli.h"
-#include "cli/steps/run_steps.h"
+#include "cli/run/run_steps.h"
 
 enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 400 };
 

@@ -21,7 +21,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cli/steps/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "util/sort.h"
 #include "util/util.h"
 

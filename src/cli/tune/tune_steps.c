@@ -2,14 +2,13 @@
  * tune_run.c. */
 #include "cli/tune/tune_call.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/steps/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "cli/steps/steps.h"
 #include "util/hash.h"
 #include "util/json.h"
@@ -49,17 +48,8 @@ void tune_close(tune *t)
     for (int r = 0; r < TUNE_MOST_ROUNDS; r++)
         tune_turns_free(&t->round[r]);
     tune_turns_free(&t->machine);
-    DIR *d = t->temporary ? opendir(t->folder) : NULL;
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char path[TUNE_PATH + 300];
-        snprintf(path, sizeof path, "%s/%s", t->folder, e->d_name);
-        if (*e->d_name != '.')
-            unlink(path);
-    }
-    if (d) {
-        closedir(d);
-        rmdir(t->folder);
-    }
+    if (t->temporary)
+        util_folder_remove(t->folder, 0);
     moirai_cluster_free(t->cluster);
 }
 

@@ -141,6 +141,32 @@ FOLD(variadic)
         onnx_fold_copy(n);
 }
 
+/* The limits are inputs since opset 11, attributes before; either may be left out. */
+FOLD(clip)
+{
+    static const char *const names[2] = {"min", "max"};
+    onnx_value *out = onnx_out(n, 0);
+    onnx_fold_copy(n);
+    for (int32_t side = 0; side < 2 && out && onnx_has_numbers(out); side++) {
+        const Onnx__AttributeProto *a = onnx_attr(n->proto, names[side]);
+        const onnx_value *limit = onnx_in(n, side + 1);
+        if (limit && (!onnx_has_numbers(limit) || limit->elements != 1)) {
+            onnx_fold_drop(out);
+            return;
+        }
+        if (!limit && !(a && a->has_f))
+            continue;
+        double real = limit ? onnx_real(limit, 0) : (double)a->f;
+        int64_t whole = limit ? onnx_value_int(limit, 0) : (int64_t)UTIL_MAX(UTIL_MIN(real, 9e18), -9e18);
+        for (int64_t i = 0; i < out->elements; i++) {
+            if (out->reals && (side ? out->reals[i] > real : out->reals[i] < real))
+                out->reals[i] = real;
+            if (out->ints && (side ? out->ints[i] > whole : out->ints[i] < whole))
+                out->ints[i] = whole;
+        }
+    }
+}
+
 FOLD(where)
 {
     if (!onnx_fold_ready(n, 3) || !onnx_fold_room(n, n->out[0]))

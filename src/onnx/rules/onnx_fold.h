@@ -16,15 +16,10 @@ static inline bool onnx_fold_ready(const onnx_node *n, int32_t inputs)
     return true;
 }
 
-static inline bool onnx_fold_is_real(int32_t type)
-{
-    return type == ONNX_FLOAT || type == ONNX_FLOAT16 || type == 11;
-}
-
 /* Room for the output's numbers in its own kind; false if it gets none. */
 static inline bool onnx_fold_room(onnx_node *n, onnx_value *v)
 {
-    return onnx_fold_is_real(v->type) ? onnx_value_reals(n->import, v) != NULL : onnx_value_ints(n->import, v) != NULL;
+    return onnx_is_real(v->type) ? onnx_value_reals(n->import, v) != NULL : onnx_value_ints(n->import, v) != NULL;
 }
 
 static inline void onnx_fold_drop(onnx_value *v)

@@ -210,3 +210,40 @@ FOLD(split)
         begin += out->elements;
     }
 }
+
+FOLD(tile)
+{
+    if (!onnx_fold_ready(n, 1) || n->out[0]->guessed || n->in[0]->rank != n->out[0]->rank || !n->in[0]->elements ||
+        !onnx_fold_room(n, n->out[0]))
+        return;
+    const onnx_value *x = n->in[0];
+    onnx_value *out = n->out[0];
+    for (int64_t i = 0; i < out->elements; i++) {
+        int64_t at = 0, stride = 1, rest = i;
+        for (int32_t a = x->rank - 1; a >= 0; a--) {
+            at += rest % out->dim[a] % x->dim[a] * stride;
+            rest /= out->dim[a];
+            stride *= x->dim[a];
+        }
+        onnx_fold_put(out, i, x, at);
+    }
+}
+
+/* Of vectors with a constant, as exporters fill up lists of paddings; cropped where a number is negative. */
+FOLD(pad)
+{
+    onnx_list pads;
+    if (!onnx_fold_ready(n, 1) || n->out[0]->guessed || n->in[0]->rank != 1 || onnx_in(n, 3) ||
+        !onnx_attr_is(n->proto, "mode", "constant", true) || !onnx_list_of(n, "pads", 1, &pads) || pads.n != 2 ||
+        (onnx_in(n, 2) && (!onnx_has_numbers(n->in[2]) || n->in[2]->elements != 1)) || onnx_attr(n->proto, "value") ||
+        !onnx_fold_room(n, n->out[0]))
+        return;
+    onnx_value *out = n->out[0];
+    for (int64_t i = 0; i < out->elements; i++) {
+        int64_t from = i - pads.item[0];
+        if (from >= 0 && from < n->in[0]->elements)
+            onnx_fold_put(out, i, n->in[0], from);
+        else if (onnx_in(n, 2))
+            onnx_fold_put(out, i, n->in[2], 0);
+    }
+}

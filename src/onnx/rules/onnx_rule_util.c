@@ -15,6 +15,15 @@ bool onnx_list_of(onnx_node *n, const char *name, int32_t input, onnx_list *out)
     return true;
 }
 
+bool onnx_number_of(const onnx_node *n, int32_t input, int64_t *out)
+{
+    const onnx_value *v = onnx_in(n, input);
+    if (!onnx_has_numbers(v) || v->elements != 1)
+        return false;
+    *out = onnx_value_int(v, 0);
+    return true;
+}
+
 bool onnx_given(const onnx_node *n, const char *name, int32_t input)
 {
     return (name && onnx_attr(n->proto, name)) || (input >= 0 && onnx_in(n, input));

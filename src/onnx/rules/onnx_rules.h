@@ -14,6 +14,8 @@ typedef struct onnx_list {
 /* ---- onnx_rule_util.c ---- */
 /* Attribute `name`, or else the numbers of input `input` (-1: none). False: neither is there, or not constant. */
 bool onnx_list_of(onnx_node *n, const char *name, int32_t input, onnx_list *out);
+/* The only number of input `input`, where that is a constant. */
+bool onnx_number_of(const onnx_node *n, int32_t input, int64_t *out);
 /* Is input or attribute given at all, be it constant or not? */
 bool onnx_given(const onnx_node *n, const char *name, int32_t input);
 bool onnx_axis(int64_t *axis, int32_t rank); /* negative counts from the end; false: out of range */
@@ -34,10 +36,12 @@ static inline int64_t onnx_clamp(int64_t value, int64_t least, int64_t most)
     X(matmul_integer) X(qlinear_matmul) X(gemm) X(einsum) X(rnn) X(matmul_nbits) X(det) X(attention) X(multi_head) \
     X(embed_norm) X(reshape) X(flatten) X(squeeze) X(unsqueeze) X(transpose) X(concat) X(split) X(slice) X(gather) \
     X(gather_nd) X(like_index) X(expand) X(tile) X(pad) X(shape) X(size) X(constant_of_shape) X(range) X(constant) \
-    X(eye) X(random) X(dft)
+    X(eye) X(random) X(dft) X(stft) X(window) X(mel_weights) X(affine_grid) X(center_crop_pad) X(col2im) X(loss) \
+    X(multinomial) X(sequence_construct) X(sequence_empty) X(sequence_insert) X(sequence_erase) X(sequence_at) \
+    X(split_to_sequence) X(concat_from_sequence) X(has_element)
 #define ONNX_FOLD_RULES(X) \
     X(unary) X(binary) X(where) X(copy) X(cast) X(shape) X(size) X(gather) X(concat) X(slice) X(expand) X(range) \
-    X(fill) X(reduce) X(transpose) X(split) X(variadic)
+    X(fill) X(reduce) X(transpose) X(split) X(variadic) X(clip) X(pad) X(tile) X(sequence_length)
 #define ONNX_FLOP_RULES(X) \
     X(conv) X(conv_transpose) X(pool) X(input) X(norm) X(matmul) X(gemm) X(einsum) X(rnn) X(attention) X(multi_head) \
     X(qlinear_conv) X(qlinear_matmul) X(variadic) X(resize) X(lrn) X(matmul_nbits) X(dft)

@@ -1,18 +1,8 @@
 /* Shapes of operators that make data from nothing but shapes and attributes. */
-#include "onnx/rules/onnx_rules.h"
+#include "onnx/rules/onnx_shape.h"
 
 #include <math.h>
 #include <string.h>
-
-#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-    return false
-
-static bool set(onnx_node *n, int32_t type, int32_t rank, const int64_t *dim)
-{
-    return onnx_value_shape(onnx_out(n, 0), type, rank, dim);
-}
 
 SHAPE(shape)
 {
@@ -22,13 +12,13 @@ SHAPE(shape)
     begin = onnx_clamp(begin < 0 ? begin + rank : begin, 0, rank);
     end = onnx_clamp(end < 0 ? end + rank : end, 0, rank);
     int64_t count = UTIL_MAX(end - begin, (int64_t)0);
-    return set(n, ONNX_INT64, 1, &count);
+    return onnx_set_out(n, ONNX_INT64, 1, &count);
 }
 
 SHAPE(size)
 {
     NEED(0);
-    return set(n, ONNX_INT64, 0, NULL);
+    return onnx_set_out(n, ONNX_INT64, 0, NULL);
 }
 
 SHAPE(constant_of_shape)
@@ -36,7 +26,8 @@ SHAPE(constant_of_shape)
     onnx_list shape;
     const Onnx__AttributeProto *value = onnx_attr(n->proto, "value");
     int32_t type = value && value->t ? value->t->data_type : ONNX_FLOAT;
-    return onnx_list_of(n, NULL, 0, &shape) && shape.n <= ONNX_MAX_RANK && set(n, type, (int32_t)shape.n, shape.item);
+    return onnx_list_of(n, NULL, 0, &shape) && shape.n <= ONNX_MAX_RANK &&
+           onnx_set_out(n, type, (int32_t)shape.n, shape.item);
 }
 
 SHAPE(range)
@@ -49,7 +40,7 @@ SHAPE(range)
     if (!(fabs(count) < 1e15))
         return false;
     int64_t dim = count > 0 ? (int64_t)count : 0;
-    return set(n, n->in[0]->type, 1, &dim);
+    return onnx_set_out(n, n->in[0]->type, 1, &dim);
 }
 
 SHAPE(eye)
@@ -67,7 +58,7 @@ SHAPE(random)
         return false;
     if (!onnx_list_of(n, "shape", -1, &shape))
         return onnx_value_like(onnx_out(n, 0), (int32_t)type, onnx_in(n, 0));
-    return shape.n <= ONNX_MAX_RANK && set(n, (int32_t)type, (int32_t)shape.n, shape.item);
+    return shape.n <= ONNX_MAX_RANK && onnx_set_out(n, (int32_t)type, (int32_t)shape.n, shape.item);
 }
 
 /* ---- Constant: the one rule that sets numbers itself, since they are its attributes ---- */
@@ -75,7 +66,7 @@ SHAPE(random)
 static bool constant_ints(onnx_node *n, int32_t rank, const int64_t *item, int64_t count)
 {
     onnx_value *v = onnx_out(n, 0);
-    if (!set(n, ONNX_INT64, rank, &count))
+    if (!onnx_set_out(n, ONNX_INT64, rank, &count))
         return false;
     int64_t *numbers = v ? onnx_value_ints(n->import, v) : NULL;
     for (int64_t i = 0; numbers && i < count; i++)
@@ -86,7 +77,7 @@ static bool constant_ints(onnx_node *n, int32_t rank, const int64_t *item, int64
 static bool constant_reals(onnx_node *n, int32_t rank, const float *item, int64_t count)
 {
     onnx_value *v = onnx_out(n, 0);
-    if (!set(n, ONNX_FLOAT, rank, &count))
+    if (!onnx_set_out(n, ONNX_FLOAT, rank, &count))
         return false;
     double *numbers = v ? onnx_value_reals(n->import, v) : NULL;
     for (int64_t i = 0; numbers && i < count; i++)
@@ -109,10 +100,11 @@ SHAPE(constant)
         return constant_reals(n, 0, &a->f, 1);
     if ((a = onnx_attr(n->proto, "sparse_value")) && a->sparse_tensor && a->sparse_tensor->values)
         return a->sparse_tensor->n_dims <= ONNX_MAX_RANK &&
-               set(n, a->sparse_tensor->values->data_type, (int32_t)a->sparse_tensor->n_dims, a->sparse_tensor->dims);
+               onnx_set_out(n, a->sparse_tensor->values->data_type, (int32_t)a->sparse_tensor->n_dims,
+                            a->sparse_tensor->dims);
     if ((a = onnx_attr(n->proto, "value_strings"))) {
         int64_t count = (int64_t)a->n_strings;
-        return set(n, 8, 1, &count);
+        return onnx_set_out(n, 8, 1, &count);
     }
-    return set(n, 8, 0, NULL);
+    return onnx_set_out(n, 8, 0, NULL);
 }

@@ -1,12 +1,7 @@
 /* Einsum: its equation, its output's shape, and its arithmetic. */
-#include "onnx/rules/onnx_rules.h"
+#include "onnx/rules/onnx_shape.h"
 
 #include <string.h>
-
-#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-    return false
 
 typedef struct einsum {
     int64_t letter[128]; /* -1: not used */

@@ -1,12 +1,7 @@
 /* Shapes of operators that work element by element, or normalise, or reduce. */
-#include "onnx/rules/onnx_rules.h"
+#include "onnx/rules/onnx_shape.h"
 
 #include <string.h>
-
-#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-    return false
 
 static bool like(onnx_node *n, int32_t out, int32_t type, const onnx_value *v)
 {

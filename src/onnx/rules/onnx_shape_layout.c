@@ -1,18 +1,8 @@
 /* Shapes of operators that move, cut and join data. */
-#include "onnx/rules/onnx_rules.h"
+#include "onnx/rules/onnx_shape.h"
 
 #include <math.h>
 #include <string.h>
-
-#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-    return false
-
-static bool set(onnx_node *n, int32_t type, int32_t rank, const int64_t *dim)
-{
-    return onnx_value_shape(onnx_out(n, 0), type, rank, dim);
-}
 
 SHAPE(reshape)
 {
@@ -34,7 +24,10 @@ SHAPE(reshape)
     }
     if (open >= 0)
         dim[open] = known > 0 ? x->elements / known : 0;
-    return set(n, x->type, (int32_t)shape.n, dim);
+    n->misfits = open >= 0 ? known > 0 && x->elements % known : known != x->elements;
+    if (n->misfits && n->import->strict)
+        return false;
+    return onnx_set_out(n, x->type, (int32_t)shape.n, dim);
 }
 
 SHAPE(flatten)
@@ -45,7 +38,7 @@ SHAPE(flatten)
     if (axis != x->rank && !onnx_axis(&axis, x->rank))
         return false;
     int64_t dim[2] = {onnx_product(x->dim, 0, (int32_t)axis), onnx_product(x->dim, (int32_t)axis, x->rank)};
-    return set(n, x->type, 2, dim);
+    return onnx_set_out(n, x->type, 2, dim);
 }
 
 static bool mark_axes(onnx_node *n, int32_t rank, bool *mark, int64_t *count)
@@ -80,7 +73,7 @@ SHAPE(squeeze)
     for (int32_t i = 0; i < x->rank; i++)
         if (given ? !mark[i] : x->dim[i] != 1)
             dim[rank++] = x->dim[i];
-    return set(n, x->type, rank, dim);
+    return onnx_set_out(n, x->type, rank, dim);
 }
 
 SHAPE(unsqueeze)
@@ -95,7 +88,7 @@ SHAPE(unsqueeze)
     int32_t rank = x->rank + (int32_t)count;
     for (int32_t i = 0; i < rank; i++)
         dim[i] = mark[i] ? 1 : x->dim[taken++];
-    return set(n, x->type, rank, dim);
+    return onnx_set_out(n, x->type, rank, dim);
 }
 
 SHAPE(transpose)
@@ -113,7 +106,7 @@ SHAPE(transpose)
             return false;
         dim[i] = x->dim[from];
     }
-    return set(n, x->type, x->rank, dim);
+    return onnx_set_out(n, x->type, x->rank, dim);
 }
 
 SHAPE(concat)
@@ -127,9 +120,11 @@ SHAPE(concat)
     for (int32_t i = 1; i < n->n_in; i++) {
         if (!n->in[i] || n->in[i]->rank != x->rank)
             return false;
+        for (int32_t k = 0; k < x->rank; k++)
+            n->misfits |= k != axis && n->in[i]->dim[k] != x->dim[k] && n->in[i]->elements && x->elements;
         dim[axis] = onnx_add(dim[axis], n->in[i]->dim[axis]);
     }
-    return set(n, x->type, x->rank, dim);
+    return !(n->misfits && n->import->strict) && onnx_set_out(n, x->type, x->rank, dim);
 }
 
 SHAPE(split)
@@ -186,7 +181,7 @@ SHAPE(slice)
             return false;
         dim[axis] = slice_count(starts.item[i], ends.item[i], step, x->dim[axis]);
     }
-    return set(n, x->type, x->rank, dim);
+    return onnx_set_out(n, x->type, x->rank, dim);
 }
 
 SHAPE(gather)
@@ -204,7 +199,7 @@ SHAPE(gather)
         dim[rank++] = index->dim[i];
     for (int32_t i = (int32_t)axis + 1; i < x->rank; i++)
         dim[rank++] = x->dim[i];
-    return set(n, x->type, rank, dim);
+    return onnx_set_out(n, x->type, rank, dim);
 }
 
 SHAPE(gather_nd)
@@ -220,7 +215,7 @@ SHAPE(gather_nd)
         dim[rank++] = index->dim[i];
     for (int32_t i = from; i < x->rank; i++)
         dim[rank++] = x->dim[i];
-    return set(n, x->type, rank, dim);
+    return onnx_set_out(n, x->type, rank, dim);
 }
 
 SHAPE(like_index)
@@ -238,7 +233,7 @@ SHAPE(expand)
         !onnx_value_shape(&target, n->in[0]->type, (int32_t)shape.n, shape.item))
         return false;
     int32_t rank = target.rank;
-    return onnx_broadcast(&rank, target.dim, n->in[0]) && set(n, n->in[0]->type, rank, target.dim);
+    return onnx_broadcast(&rank, target.dim, n->in[0]) && onnx_set_out(n, n->in[0]->type, rank, target.dim);
 }
 
 SHAPE(tile)
@@ -251,7 +246,7 @@ SHAPE(tile)
         return false;
     for (int32_t i = 0; i < x->rank; i++)
         dim[i] = repeats.item[i] < 0 ? -1 : onnx_mul(x->dim[i], repeats.item[i]);
-    return set(n, x->type, x->rank, dim);
+    return onnx_set_out(n, x->type, x->rank, dim);
 }
 
 SHAPE(pad)
@@ -274,5 +269,5 @@ SHAPE(pad)
             !util_add64(&dim[axis], dim[axis], pads.item[i + count]))
             return false;
     }
-    return set(n, x->type, x->rank, dim);
+    return onnx_set_out(n, x->type, x->rank, dim);
 }

@@ -1,12 +1,7 @@
 /* Shapes of operators that multiply matrices: products, recurrent layers, attention (Einsum: onnx_shape_einsum.c). */
-#include "onnx/rules/onnx_rules.h"
+#include "onnx/rules/onnx_shape.h"
 
 #include <string.h>
-
-#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-    return false
 
 /* numpy's rules: vectors count as a row on the left and a column on the right; what is before the last two dims
  * broadcasts. */
@@ -139,12 +134,35 @@ SHAPE(multi_head)
     return onnx_value_shape(onnx_out(n, 0), q->type, q->rank, dim);
 }
 
+/* Attention of ONNX itself: (q, k, v, mask, past key, past value) to (y, key, value, scores). Queries may have more heads
+ * than keys and values; tensors are batch x positions x (heads x width) or batch x heads x positions x width. */
+static bool attention_of_onnx(onnx_node *n)
+{
+    const onnx_value *q = n->in[0], *k = n->in[1], *v = onnx_in(n, 2), *past = onnx_in(n, 4);
+    if (!v || q->rank != k->rank || q->rank != v->rank || (q->rank != 3 && q->rank != 4))
+        return false;
+    bool packed = q->rank == 3;
+    int64_t heads = packed ? onnx_attr_int(n->proto, "q_num_heads", 0) : q->dim[1];
+    int64_t kv_heads = packed ? onnx_attr_int(n->proto, "kv_num_heads", 0) : k->dim[1];
+    if (heads < 1 || kv_heads < 1 || heads > 1 << 20 || kv_heads > 1 << 20)
+        return false;
+    int32_t at = packed ? 1 : 2;
+    int64_t share = packed ? kv_heads : 1, width_k = k->dim[at + 1] / share, width_v = v->dim[at + 1] / share;
+    int64_t queries = q->dim[at], keys = onnx_add(k->dim[at], past && past->rank == 4 ? past->dim[2] : 0);
+    int64_t y3[3] = {q->dim[0], queries, onnx_mul(heads, width_v)}, y4[4] = {q->dim[0], heads, queries, width_v};
+    int64_t key[4] = {q->dim[0], kv_heads, keys, width_k}, value[4] = {q->dim[0], kv_heads, keys, width_v};
+    int64_t scores[4] = {q->dim[0], heads, queries, keys};
+    return onnx_value_shape(onnx_out(n, 0), q->type, q->rank, packed ? y3 : y4) &&
+           onnx_value_shape(onnx_out(n, 1), k->type, 4, key) && onnx_value_shape(onnx_out(n, 2), v->type, 4, value) &&
+           onnx_value_shape(onnx_out(n, 3), q->type, 4, scores);
+}
+
 SHAPE(attention)
 {
     NEED(0);
     NEED(1);
     if (!n->proto->domain || strcmp(n->proto->domain, "com.microsoft"))
-        return onnx_shape_multi_head(n);
+        return attention_of_onnx(n);
     const onnx_value *x = n->in[0], *w = n->in[1];
     onnx_list sizes = {0};
     if (x->rank != 3 || w->rank != 2)
@@ -165,20 +183,4 @@ SHAPE(embed_norm)
     return onnx_value_shape(onnx_out(n, 0), words->type, 3, dim) &&
            onnx_value_shape(onnx_out(n, 1), ONNX_INT32, 1, dim) &&
            onnx_value_shape(onnx_out(n, 2), words->type, 3, dim);
-}
-
-SHAPE(dft)
-{
-    NEED(0);
-    const onnx_value *x = n->in[0], *axis_in = onnx_in(n, 2);
-    int64_t axis = onnx_attr_int(n->proto, "axis", axis_in ? -2 : 1), dim[ONNX_MAX_RANK];
-    if (onnx_has_numbers(axis_in) && axis_in->elements == 1)
-        axis = onnx_value_int(axis_in, 0);
-    if (x->rank < 2 || !onnx_axis(&axis, x->rank))
-        return false;
-    memcpy(dim, x->dim, sizeof dim);
-    if (onnx_attr_int(n->proto, "onesided", 0))
-        dim[axis] = dim[axis] / 2 + 1;
-    dim[x->rank - 1] = 2;
-    return onnx_value_shape(onnx_out(n, 0), x->type, x->rank, dim);
 }

@@ -1,13 +1,9 @@
 /* Shapes of operators that slide a window over space: convolutions, pools, resizing. */
-#include "onnx/rules/onnx_rules.h"
+#include "onnx/rules/onnx_shape.h"
 
 #include <math.h>
 #include <string.h>
 
-#define SHAPE(name) bool onnx_shape_##name(onnx_node *n)
-#define NEED(i) \
-    if (!onnx_in(n, i)) \
-    return false
 #define LIMIT (1ll << 40) /* on anything that enters window arithmetic: no sum of products of two overflows */
 
 typedef struct window {
@@ -85,9 +81,11 @@ static bool windowed(onnx_node *n, const onnx_value *x, const onnx_value *weight
         return false;
     dim[0] = x->dim[0];
     dim[1] = channels;
-    for (int32_t i = 0; i < w.spatial; i++)
+    for (int32_t i = 0; i < w.spatial; i++) {
         dim[i + 2] = window_out(&w, i, x->dim[i + 2]);
-    return onnx_value_shape(onnx_out(n, 0), type, x->rank, dim);
+        n->misfits |= dim[i + 2] < 1; /* the window is larger than the image */
+    }
+    return !(n->misfits && n->import->strict) && onnx_value_shape(onnx_out(n, 0), type, x->rank, dim);
 }
 
 SHAPE(conv)
@@ -180,6 +178,28 @@ static const onnx_value *filled(const onnx_node *n, int32_t input)
     return v && v->elements ? v : NULL;
 }
 
+/* Sizes that keep the image's proportions: one factor for all axes, by which none is larger (or smaller) than asked. */
+static bool proportional(onnx_node *n, const onnx_value *sizes, const onnx_list *axes, int64_t *dim)
+{
+    bool larger = onnx_attr_is(n->proto, "keep_aspect_ratio_policy", "not_smaller", false);
+    if (!larger && !onnx_attr_is(n->proto, "keep_aspect_ratio_policy", "not_larger", false))
+        return false;
+    const onnx_value *x = n->in[0];
+    double factor = larger ? 0 : HUGE_VAL;
+    int64_t at[ONNX_MAX_RANK];
+    int32_t count = (int32_t)UTIL_MIN(axes->n ? axes->n : (int64_t)x->rank, (int64_t)x->rank);
+    for (int32_t i = 0; i < count; i++) {
+        at[i] = axes->n ? axes->item[i] : i;
+        if (i >= sizes->n_numbers || !onnx_axis(&at[i], x->rank) || !x->dim[at[i]])
+            return false;
+        double own = onnx_real(sizes, i) / (double)x->dim[at[i]];
+        factor = larger ? fmax(factor, own) : fmin(factor, own);
+    }
+    for (int32_t i = 0; i < count; i++)
+        dim[at[i]] = (int64_t)fmin(floor(factor * (double)x->dim[at[i]] + 0.5), 1e15);
+    return true;
+}
+
 SHAPE(resize)
 {
     NEED(0);
@@ -191,6 +211,8 @@ SHAPE(resize)
     onnx_list_of(n, "axes", -1, &axes);
     int64_t dim[ONNX_MAX_RANK], count = axes.n ? axes.n : x->rank;
     memcpy(dim, x->dim, sizeof dim);
+    if (onnx_has_numbers(sizes) && proportional(n, sizes, &axes, dim))
+        return onnx_value_shape(onnx_out(n, 0), x->type, x->rank, dim);
     for (int64_t i = 0; i < count; i++) {
         int64_t axis = axes.n ? axes.item[i] : i;
         if (!onnx_axis(&axis, x->rank))

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "branch/branch.h"
 #include "pair/cases.h"
 #include "pair/priced/priced_case.h"
 #include "pair/priced/priced_climb.h"
-#include "util/pool.h"
 #include "util/util.h"
 
 #define STEPS 256
@@ -72,7 +72,7 @@ static int32_t weakest_but(const pair_priced *v, const int32_t *picked, int32_t 
 {
     int32_t least = -1;
     for (int32_t i = 0; i < v->n_cases; i++)
-        if (!pair_is_picked(picked, n, i) && (least < 0 || v->cases[i].value < v->cases[least].value))
+        if (!branch_is_picked(picked, n, i) && (least < 0 || v->cases[i].value < v->cases[least].value))
             least = i;
     return least;
 }
@@ -114,7 +114,7 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
     if (v->stamp == job->stamp)
         return;
     v->stamp = job->stamp;
-    v->home = job->home;
+    v->centre = job->centre;
     v->solved = x->block.n_interior == 0;
     if (known) /* values hold, and what was found about cases */
         return;
@@ -136,9 +136,9 @@ void pair_priced_update_cases(pair_priced *v, const pair_priced_task *job)
         pair_priced_case *c = &v->cases[i];
         if (!c->valued)
             pair_priced_value_case(v, c);
-        if (v->home) { /* what proves most here is what to come back to */
-            c->found.home = true;
-            c->kept.home = false;
+        if (v->centre) { /* what proves most here is what to come back to */
+            c->found.centre = true;
+            c->kept.centre = false;
         }
     }
 }
@@ -261,7 +261,7 @@ int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced
     for (int32_t i = 0; i < from->n_cases && !rc; i++) {
         rc = pair_priced_case_copy(v, &other.cases[i], &from->cases[i]);
         other.cases[i].found.known = other.cases[i].kept.known = 0; /* there, not here */
-        other.cases[i].found.home = other.cases[i].kept.home = false;
+        other.cases[i].found.centre = other.cases[i].kept.centre = false;
         other.n_cases++;
     }
     if (!rc)
@@ -273,53 +273,62 @@ int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced
     return rc;
 }
 
-typedef struct solving {
+typedef struct searching {
     pair_priced *v;
     const pair_priced_task *job;
-    int32_t picked[PAIR_PRICED_SOLVERS], n;
-} solving;
+    int64_t ceiling;
+} searching;
 
-static int solve_picked(void *data, int32_t i)
+static int32_t weakest_of(void *data, const int32_t *picked, int32_t n)
 {
-    solving *x = data;
-    return pair_priced_solve_case(x->v, i, &x->v->cases[x->picked[i]], x->job);
+    return weakest_but(((searching *)data)->v, picked, n);
 }
 
-/* The weakest cases, divided as long as they are solved: none where the weakest of all is worth the ceiling or can't be
- * divided. */
-static int pick_cases(solving *x, int64_t ceiling)
+/* Closed where the weakest of all is worth the ceiling or can't be divided. */
+static branch_state state_of(void *data, int32_t index)
 {
-    int rc = 0;
-    x->n = 0;
-    while (x->n < PAIR_PRICED_SOLVERS && !rc) {
-        int32_t index = weakest_but(x->v, x->picked, x->n);
-        const pair_priced_case *c = index < 0 ? NULL : &x->v->cases[index];
-        if (!c || c->value >= ceiling || c->most_ns == INT64_MAX)
-            break;
-        if (!c->end.solved)
-            x->picked[x->n++] = index;
-        else if (c->end.split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_PRICED_QUESTIONS)
-            break;
-        else
-            rc = divide(x->v, index, x->job->byte_price);
-    }
-    return rc;
+    const searching *x = data;
+    const pair_priced_case *c = &x->v->cases[index];
+    if (c->value >= x->ceiling || c->most_ns == INT64_MAX)
+        return BRANCH_CLOSED;
+    if (!c->end.solved)
+        return BRANCH_UNSOLVED;
+    return c->end.split.on == PRICING_NO_BRANCH || c->n_branches >= PAIR_PRICED_QUESTIONS ? BRANCH_CLOSED
+                                                                                          : BRANCH_SOLVED;
 }
 
-/* The weakest cases, as many at a time as there are solvers. */
+static int divide_one(void *data, int32_t index)
+{
+    const searching *x = data;
+    return divide(x->v, index, x->job->byte_price);
+}
+
+static int solve_one(void *data, int32_t solver, int32_t index)
+{
+    const searching *x = data;
+    return pair_priced_solve_case(x->v, solver, &x->v->cases[index], x->job);
+}
+
+static int share_found(void *data, int32_t index)
+{
+    const searching *x = data;
+    return share_prices(x->v, index, x->ceiling);
+}
+
 static int best_first(pair_priced *v, const pair_priced_task *job, int64_t ceiling)
 {
-    solving x = {.v = v, .job = job};
-    int rc = 0;
-    for (int32_t solves = 0; !rc && solves < job->solves && !util_stopped(&job->stop); solves += x.n) {
-        rc = pick_cases(&x, ceiling);
-        if (rc || !x.n)
-            break;
-        rc = util_pool_run(solve_picked, &x, x.n, job->threads);
-        for (int32_t i = 0; i < x.n && !rc; i++)
-            rc = share_prices(v, x.picked[i], ceiling);
-    }
-    return rc;
+    searching x = {.v = v, .job = job, .ceiling = ceiling};
+    int64_t solves;
+    return branch_best_first(&solves, &(branch_best_task){.data = &x,
+                                                          .solvers = PAIR_PRICED_SOLVERS,
+                                                          .solves = job->solves,
+                                                          .threads = job->threads,
+                                                          .stop = &job->stop,
+                                                          .weakest = weakest_of,
+                                                          .state = state_of,
+                                                          .divide = divide_one,
+                                                          .solve = solve_one,
+                                                          .solved = share_found});
 }
 
 /* Finer buckets may show more of a case. */
@@ -335,7 +344,8 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
     int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
     /* Arrivals are what targets are for; and first solves go where they raise most. */
-    bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending[0].fixed;
+    bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending[0].fixed &&
+                  !util_off(&job->stop, UTIL_METHOD_PRICED_TARGETS);
     int rc = begin(v, job);
     if (!rc)
         pair_priced_update_cases(v, job);

@@ -15,7 +15,7 @@ typedef struct pair_priced_end {
 typedef struct pair_priced_finding {
     pricing_duals prices; /* on a grid of the case's longest time or more; none: length and cheapest bytes alone */
     int64_t known, known_at[MOIRAI_MAX_DEVICES]; /* what they have proven, at which prices on bytes; 0: nothing */
-    bool home;                                   /* these are the prices on bytes that one comes back to */
+    bool centre;                                 /* these are the prices on bytes that one comes back to */
     pair_priced_end end;                         /* at these, while others are looked at */
 } pair_priced_finding;
 
@@ -52,7 +52,7 @@ typedef struct pair_priced {
     int64_t byte_price[MOIRAI_MAX_DEVICES]; /* of `stamp` */
     int32_t buckets;                        /* that cases were last solved with */
     int32_t visits;                         /* refinements so far */
-    bool home;                              /* these are the prices on bytes that one comes back to */
+    bool centre;                            /* these are the prices on bytes that one comes back to */
     bool solved;                            /* refined for the prices on bytes of `stamp` */
     bool stuck;    /* its weakest case can be neither raised nor divided, at these prices on bytes */
     int64_t value; /* the least over the cases */
@@ -62,7 +62,7 @@ typedef struct pair_priced {
 typedef struct pair_priced_task {
     const int64_t *byte_price; /* per device, in units */
     int64_t stamp;             /* names the prices: changes when they do */
-    bool home; /* one comes back to these prices: what is found at them is kept when others are looked at */
+    bool centre; /* one comes back to these prices: what is found at them is kept when others are looked at */
     int32_t buckets, solves;
     int64_t ceiling; /* in units: what a plan of the pair costs, more need not be proven; 0: not known */
     int threads;     /* 0: one per core */

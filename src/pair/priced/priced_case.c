@@ -124,7 +124,7 @@ static bool is_known_at(const pair_priced *v, const pair_priced_finding *x, cons
 
 void pair_priced_move_case(const pair_priced *v, pair_priced_case *c, const pair_priced_bytes *at)
 {
-    if (c->found.home && is_known_at(v, &c->found, v->byte_price))
+    if (c->found.centre && is_known_at(v, &c->found, v->byte_price))
         c->found.end = c->end;
     int64_t found = pair_priced_floor(v, c, &c->found, at), kept = pair_priced_floor(v, c, &c->kept, at);
     if (kept > found)
@@ -132,16 +132,16 @@ void pair_priced_move_case(const pair_priced *v, pair_priced_case *c, const pair
     c->value = UTIL_MAX(found, kept);
     c->valued = is_known_at(v, &c->found, at->price);
     c->end.solved = false;
-    if (c->found.home && c->valued)
+    if (c->found.centre && c->valued)
         c->end = c->found.end;
 }
 
-/* What is known at home stays known there. */
+/* What is known at centre stays known there. */
 static void take_value(const pair_priced *v, pair_priced_case *c, int64_t value)
 {
     c->value = value;
     c->valued = true;
-    if (c->found.home && !v->home)
+    if (c->found.centre && !v->centre)
         return;
     c->found.known = value;
     memcpy(c->found.known_at, v->byte_price, sizeof v->byte_price);
@@ -155,10 +155,10 @@ void pair_priced_value_case(pair_priced *v, pair_priced_case *c)
 /* Makes room in `found`. */
 static void put_aside(const pair_priced *v, pair_priced_case *c)
 {
-    if (c->found.home && !v->home)
+    if (c->found.centre && !v->centre)
         swap_findings(c);
     free(c->found.prices.price);
-    c->found = (pair_priced_finding){.home = v->home};
+    c->found = (pair_priced_finding){.centre = v->centre};
 }
 
 int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pricing_duals *prices, int64_t value)

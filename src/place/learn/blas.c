@@ -1,17 +1,7 @@
-/* The one file that calls OpenBLAS. Without it the learning placers are there, and say why they do not run. */
+/* The one file that calls OpenBLAS. */
 #include "place/learn/real.h"
 
-#if MOIRAI_HAVE_OPENBLAS
 #include <cblas.h>
-#endif
-
-bool learn_available(const char **why)
-{
-    *why = "built without OpenBLAS (libopenblas-dev)";
-    return MOIRAI_HAVE_OPENBLAS;
-}
-
-#if MOIRAI_HAVE_OPENBLAS
 
 void learn_product(learn_form a_form, learn_form b_form, int32_t m, int32_t n, int32_t k, const learn_real *a,
                    const learn_real *b, bool add, learn_real *c)
@@ -41,23 +31,3 @@ void learn_blas_end(int before)
     if (before != 1)
         openblas_set_num_threads(before);
 }
-
-#else
-
-void learn_product(learn_form a_form, learn_form b_form, int32_t m, int32_t n, int32_t k, const learn_real *a,
-                   const learn_real *b, bool add, learn_real *c)
-{
-    (void)a_form, (void)b_form, (void)m, (void)n, (void)k, (void)a, (void)b, (void)add, (void)c;
-}
-
-int learn_blas_begin(void)
-{
-    return 1;
-}
-
-void learn_blas_end(int before)
-{
-    (void)before;
-}
-
-#endif

@@ -28,16 +28,6 @@
 #define BAD_COST 2
 #define PRIOR 2 /* a group away from an operator's own stretch begins less likely by e^-2 */
 
-static const moirai_param params[] = {
-    LEARN_PARAMS,
-    {.name = "groups",
-     .kind = MOIRAI_PARAM_INT,
-     .help = "most groups to be used; 0: half as many as operators",
-     .value = 0,
-     .least = 0,
-     .most = HRL_MAX_GROUPS},
-};
-
 typedef struct lane {
     hrl_work work;
     int32_t steps;                                        /* of the longest sequence in this batch */
@@ -318,19 +308,4 @@ const learn_method learn_hrl = {
     .play = play,
     .appraise = appraise,
     .teach = teach,
-};
-
-static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
-{
-    return learn_place(out, &learn_hrl, p, o, NULL, NULL);
-}
-
-const moirai_placer place_hrl = {
-    .name = "hrl",
-    .summary = "HRL: two learnt networks, one groups operators, one places the groups",
-    .letters = "E episode",
-    .params = params,
-    .n_params = sizeof params / sizeof *params,
-    .available = learn_available,
-    .place = place,
 };

@@ -3,6 +3,7 @@
 #define MOIRAI_PLACE_LEARN_HRL_NET_H
 
 #include "place/learn/lstm.h"
+#include "place/learnt.h"
 
 #define HRL_TYPES 16              /* operator types share so many columns, by hash */
 #define HRL_NEAR 4                /* producers and readers whose place an item knows */
@@ -12,7 +13,7 @@
 #define HRL_ENCODER 32 /* state, per direction */
 #define HRL_BOTH (2 * HRL_ENCODER)
 #define HRL_DECODER HRL_BOTH
-#define HRL_MAX_GROUPS 256
+#define HRL_MAX_GROUPS PLACE_LEARNT_MAX_GROUPS
 
 #define HRL_GROUPS(n_devices) (20 * (n_devices) < HRL_MAX_GROUPS ? 20 * (n_devices) : HRL_MAX_GROUPS)
 #define HRL_GROUP_FEATURES(n_groups) (HRL_TYPES + 3 + (n_groups))

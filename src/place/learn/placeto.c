@@ -35,16 +35,6 @@
 #define SKIP 4         /* one step in so many is learnt from */
 #define DISCOUNT 0.95
 
-static const moirai_param params[] = {
-    LEARN_PARAMS,
-    {.name = "nodes",
-     .kind = MOIRAI_PARAM_INT,
-     .help = "most groups of operators to be visited",
-     .value = 128,
-     .least = 2,
-     .most = 1024},
-};
-
 typedef struct lane {
     placeto_work play, teach;
     learn_real *features;    /* [step][episode][node][feature] */
@@ -385,19 +375,4 @@ const learn_method learn_placeto = {
     .play = play,
     .appraise = appraise,
     .teach = teach,
-};
-
-static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
-{
-    return learn_place(out, &learn_placeto, p, o, NULL, NULL);
-}
-
-const moirai_placer place_placeto = {
-    .name = "placeto",
-    .summary = "Placeto: a learnt policy over the graph's embedding moves groups one by one",
-    .letters = "E episode",
-    .params = params,
-    .n_params = sizeof params / sizeof *params,
-    .available = learn_available,
-    .place = place,
 };

@@ -15,9 +15,6 @@ typedef double learn_real;
 typedef float learn_real;
 #endif
 
-/* Whether a BLAS is built in; *why says what is missing. */
-bool learn_available(const char **why);
-
 /* c (m x n) = a' b', or c += a' b' with `add`. a' is a (m x k), or the transpose of a (k x m); b' likewise.
  * All matrices are row-major without gaps. One thread: the same sum on every call. */
 typedef enum learn_form { LEARN_PLAIN, LEARN_TURNED } learn_form;

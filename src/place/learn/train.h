@@ -75,21 +75,6 @@ int learn_place(moirai_plan **out, const learn_method *method, const moirai_prob
 int learn_run_open(learn_run *run, const learn_method *method, const moirai_problem *p, const moirai_place_options *o);
 void learn_run_close(learn_run *run);
 
-/* The settings that all of them declare: save, load, train, episodes. */
-#define LEARN_PARAMS \
-    {.name = "save", .kind = MOIRAI_PARAM_TEXT, .help = "file to write the trained policy to"}, \
-        {.name = "load", .kind = MOIRAI_PARAM_TEXT, .help = "file to read a policy from"}, \
-        {.name = "train", \
-         .kind = MOIRAI_PARAM_BOOL, \
-         .help = "learn on this problem; off: use the policy as it is", \
-         .value = 1, \
-         .least = 0, \
-         .most = 1}, \
-    { \
-        .name = "episodes", .kind = MOIRAI_PARAM_INT, .help = "train for so many; 0: as effort and time limit say", \
-        .value = 0, .least = 0, .most = 1e9 \
-    }
-
 extern const learn_method learn_placeto, learn_hrl;
 
 #endif

@@ -14,6 +14,7 @@
 #include "place/list/speed.h"
 #include "place/placers.h"
 #include "util/util.h"
+#include "util/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -71,8 +72,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         place_split_clear(&split);
     }
     if (!rc && !*out)
-        rc = moirai_error(MOIRAI_EINFEASIBLE,
-                          "no contiguous split fits: the best is %" PRId64 " bytes short of the peak", short_bytes);
+        rc = moirai_error(MOIRAI_EINFEASIBLE, "no contiguous split fits: the best is %s short of the peak",
+                          util_human_bytes(short_bytes).s);
     moirai_sim_free(sim);
     free(device);
     return rc;

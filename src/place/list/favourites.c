@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pricing/lp_whole.h"
+#include "lp/lp_whole.h"
 #include "util/util.h"
 
 #define HORIZON 1e3 /* the longest path of a piece, in the solver's units */

@@ -9,7 +9,7 @@
 #include "place/list/etf.h"
 #include "place/list/favourites.h"
 #include "place/placers.h"
-#include "pricing/lp_whole.h"
+#include "lp/lp_whole.h"
 #include "util/util.h"
 
 #include <stdio.h>

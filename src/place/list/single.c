@@ -43,6 +43,11 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
         snprintf(why, size, "cannot run '%.100s'", p->op_name[banned]);
         return 0;
     }
+    int64_t least = place_fit_least_bytes(p, k);
+    if (least > p->device_memory_bytes[k]) {
+        snprintf(why, size, "%s short of memory", util_human_bytes(least - p->device_memory_bytes[k]).s);
+        return 0;
+    }
     for (int32_t i = 0; i < p->n_ops; i++)
         device[i] = k;
     /* Any order takes the same time; only peak memory asks for a good one. */

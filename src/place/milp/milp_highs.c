@@ -7,7 +7,7 @@
  * The solver's bound is a floating-point number: a margin of 10^-6 of the horizon is taken off, and the rest rounded up
  * to a whole grid unit, which is where makespans are (milp_dag.c). An answer "infeasible" needs no margin. */
 #include "place/milp/milp.h"
-#include "pricing/lp_whole.h"
+#include "lp/lp_whole.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  * worst device lacks. A bound above zero proves that no plan exists, and the solution says who is short, and by how
  * much, at best. Everything said is recomputed in whole bytes. */
 #include "place/milp/milp.h"
+#include "util/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,10 +52,10 @@ static int explain(const milp_program *g, const milp_solve *job)
                             "operator's inputs and "
                             "outputs beside the resident bytes",
                             p->name, ceil(job->bound - margin));
-    return moirai_error(
-        MOIRAI_EINFEASIBLE,
-        "problem '%s': no placement fits: at best device '%s' needs %lld bytes and has %lld, %lld bytes short", p->name,
-        p->device_name[device], (long long)need, (long long)p->device_memory_bytes[device], (long long)lacks);
+    return moirai_error(MOIRAI_EINFEASIBLE,
+                        "problem '%s': no placement fits: at best device '%s' needs %s and has %s, %s short", p->name,
+                        p->device_name[device], util_human_bytes(need).s,
+                        util_human_bytes(p->device_memory_bytes[device]).s, util_human_bytes(lacks).s);
 }
 
 static bool keep_on(void *data, double bound, int64_t nodes)

@@ -38,7 +38,8 @@ typedef struct search {
     int32_t *clique;
     milp_program *g; /* of this round */
     moirai_plan *best;
-    int64_t lower_ns;
+    int64_t lower_ns;  /* with the solver's word, by which the search goes on or ends */
+    int64_t proven_ns; /* without it: by whole numbers alone */
     int64_t nodes;
     bool overflow; /* this round's answer did not fit */
     bool new_clique;
@@ -150,7 +151,6 @@ static int find_start(search *s)
     double limit = s->o->budget.time_limit_s;
     util_stop stop = util_stop_within(&all, limit > 0 ? UTIL_MAX(0.1 * limit, 0.01) : 5);
     place_starts_task task = {.p = s->p, .o = s->o, .stop = &stop, .offer = take_start, .data = s};
-    s->lower_ns = UTIL_MAX(s->lower_ns, UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p)));
     return place_starts(&task);
 }
 
@@ -199,10 +199,11 @@ static int solve_round(search *s, milp_status *status)
 }
 
 /* The program has no solution: with a cutoff that proves the plan; without a plan that there is none. */
-static int no_solution(search *s, const milp_program *g)
+static int no_solution(search *s, bool by_solver)
 {
     if (s->best && s->cutoff) {
         s->lower_ns = s->best->makespan_ns;
+        s->proven_ns = by_solver ? s->proven_ns : s->lower_ns;
         return 0;
     }
     if (s->best) {
@@ -212,7 +213,6 @@ static int no_solution(search *s, const milp_program *g)
     int rc = milp_check_memory(s->p, s->o);
     if (rc)
         return rc;
-    (void)g;
     return moirai_error(MOIRAI_EINFEASIBLE,
                         "problem '%s': no plan fits the devices' memory with the lives of its tensors", s->p->name);
 }
@@ -227,16 +227,17 @@ static int round_of(search *s, bool *done)
     *done = true;
     int rc = milp_program_new(&s->g, s->p, s->formulation, upper, s->max_rows, &s->peak);
     if (rc == MOIRAI_EINFEASIBLE)
-        return no_solution(s, NULL);
+        return no_solution(s, false);
     if (rc)
         return rc;
     s->new_clique = s->overflow = false;
     /* Longest paths that know devices need no solver. */
-    s->lower_ns =
-        UTIL_MAX(s->lower_ns, UTIL_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
+    s->proven_ns =
+        UTIL_MAX(s->proven_ns, UTIL_MIN((int64_t)s->g->m.col_lo[0] * s->grid_ns, best >= 0 ? best : INT64_MAX));
+    s->lower_ns = UTIL_MAX(s->lower_ns, s->proven_ns);
     rc = solve_round(s, &status);
     if (!rc && status == MILP_INFEASIBLE)
-        rc = no_solution(s, s->g);
+        rc = no_solution(s, true);
     else if (!rc && status == MILP_OPTIMAL && !proven(s)) {
         bool better = s->best && s->best->makespan_ns != best;
         *done = !(better || s->new_clique || (s->lower_ns > lower && s->cutoff));
@@ -268,7 +269,7 @@ static int prepare(search *s)
     s->max_rows = (int64_t)moirai_setting_real(s->o, &place_milp, "max-rows");
     s->began = util_seconds();
     s->grid_ns = milp_grid_ns(s->p);
-    s->lower_ns = UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p));
+    s->lower_ns = s->proven_ns = UTIL_MAX(moirai_bound_critical_path(s->p), moirai_bound_load(s->p));
     s->clique = util_alloc((size_t)s->p->n_tensors, sizeof *s->clique);
     if (!s->clique || (rc = moirai_sim_new(&s->sim, s->p)))
         return MOIRAI_EFAIL;
@@ -291,7 +292,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (!rc && !s.best)
         rc = moirai_error(MOIRAI_ELIMIT, "problem '%s': milp found no plan within the limits", p->name);
     if (!rc) {
-        s.best->lower_bound_ns = UTIL_MIN(s.lower_ns, s.best->makespan_ns);
+        s.best->lower_bound_ns = UTIL_MIN(s.proven_ns, s.best->makespan_ns);
+        s.best->solver_bound_ns = UTIL_MIN(s.lower_ns, s.best->makespan_ns);
         *out = s.best;
         s.best = NULL;
     }
@@ -305,7 +307,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 
 const moirai_placer place_milp = {
     .name = "milp",
-    .summary = "the paper's mixed-integer program, solved with proof by HiGHS",
+    .summary = "the paper's mixed-integer program, solved by HiGHS in floating point",
     .letters = PLACE_STARTS_KEY ", M program",
     .params = params,
     .n_params = sizeof params / sizeof *params,

@@ -212,8 +212,7 @@ static int trial_load(profile_trial *t, const uint8_t *piece, size_t length, con
     int rc = rank_ort_check(o, o->api->CloneSessionOptions(options, &t->options), "session options");
     rc = rc ? rc : give_weights(t);
     rc = rc ? rc
-            : rank_ort_check(o, o->api->CreateSessionFromArray(o->env, piece, length, t->options, &t->session),
-                             g->n_node ? g->node[0]->op_type : "piece");
+            : rank_ort_session_of(&t->session, o, piece, length, t->options, g->n_node ? g->node[0]->op_type : "piece");
     if (rc && t->options) {
         o->api->ReleaseSessionOptions(t->options);
         t->options = NULL;

@@ -9,6 +9,7 @@
 #include "rank/gpu/mps.h"
 #include "rank/rank.h"
 #include "rank/run/rank_play.h"
+#include "rank/stream/stream.h"
 
 /* ---- who runs what ---- */
 
@@ -24,6 +25,7 @@ static int run_all(rank_exec *x)
 {
     int rc = rank_play_begin(x);
     rc = rc ? rc : rank_play(x);
+    rc = rc || x->job->in_flight < 2 ? rc : stream_rate(x);
     rank_gpu_let_go(x);
     return rank_world_agree(x->world, rc); /* before anybody frees what others have mapped */
 }
@@ -47,11 +49,24 @@ static int idle_play(const rank_world *w, const rank_job *job)
     return rank_world_agree(w, 0);
 }
 
+/* stream_open takes the others apart. */
+static int idle_stream(const rank_world *w)
+{
+    rank_world rest;
+    int rc = rank_world_agree(w, 0);
+    if (rc)
+        return rc;
+    rank_world_part(&rest, w, 1);
+    rank_world_part_close(&rest);
+    return 0;
+}
+
 static int idle(const rank_world *w, const rank_job *job)
 {
     rank_world_own_core(w); /* collective */
     int rc = rank_world_agree(w, 0);
     rc = rc ? rc : idle_play(w, job);
+    rc = rc || job->in_flight < 2 ? rc : idle_stream(w);
     return rank_world_agree(w, rc);
 }
 

@@ -1,5 +1,9 @@
 /* The network for Graphviz: a cluster per device, an arrow per (producer, reader) pair; what crosses devices is drawn
- * strong and with its size. */
+ * strong and with its size.
+ *
+ * newrank has dot give all operators their ranks at once: cluster by cluster, as it does otherwise, devices that wait for
+ * each other in turns end in "trouble in init_rank". From MANY operators on, its searches for the best ranks and the
+ * fewest crossings are cut short: they would take minutes. */
 #include "report/report.h"
 
 #include <inttypes.h>
@@ -30,6 +34,8 @@ static void write_device(report_text *t, const moirai_analysis *a, int32_t k)
     report_put(t, "  }\n");
 }
 
+#define MANY 400
+
 static int write_dot(char **out, size_t *length, const moirai_analysis *a, const moirai_export_options *o)
 {
     (void)o;
@@ -37,7 +43,9 @@ static int write_dot(char **out, size_t *length, const moirai_analysis *a, const
     report_text t = {0};
     report_put(&t, "digraph plan {\n  label=\"");
     report_put_dot(&t, p->name);
-    report_put(&t, ": %s\"; labelloc=t; rankdir=TB; fontname=\"Helvetica\";\n", util_human_ns(a->plan->makespan_ns).s);
+    report_put(&t, ": %s\"; labelloc=t; rankdir=TB; newrank=true; fontname=\"Helvetica\";%s\n",
+               util_human_ns(a->plan->makespan_ns).s,
+               a->n_ops >= MANY ? " splines=line; nslimit=1; nslimit1=1; mclimit=0.3;" : "");
     report_put(
         &t,
         "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=10, margin=\"0.08,0.04\"];\n");

@@ -175,9 +175,10 @@ static void put_title(chart *c)
     report_put(&c->t, "<tspan class=\"scale\" dx=\"8\">");
     report_put_xml(&c->t, plan->placer ? plan->placer : "");
     report_put(&c->t, ": %s", util_human_ns(plan->makespan_ns).s);
-    if (plan->lower_bound_ns >= 0)
-        report_put(&c->t, moirai_plan_is_optimal(plan) ? ", optimal" : ", proven within %s of the best",
-                   util_human_gap(moirai_plan_gap(plan)).s);
+    if (moirai_plan_is_optimal(plan))
+        report_put(&c->t, ", %s", moirai_plan_verdict(plan));
+    else if (plan->lower_bound_ns >= 0)
+        report_put(&c->t, ", proven within %s of the best", util_human_gap(moirai_plan_gap(plan)).s);
     report_put(&c->t, "</tspan></text>\n");
 }
 

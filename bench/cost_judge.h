@@ -1,0 +1,17 @@
+/* What the files of the cost models' judge share. */
+#ifndef MOIRAI_BENCH_COST_JUDGE_H
+#define MOIRAI_BENCH_COST_JUDGE_H
+
+#include <moirai/moirai.h>
+#include "cost/fit.h"
+#include "cost/spread.h"
+
+/* A measured time as coefficients have it. */
+double cost_judge_predict(const cost_fitted_set *set, const cost_fit_sample *s);
+/* The number of its device in the fit. */
+int cost_judge_device(const moirai_fit *fit, const cost_fit_sample *s);
+/* The table of intervals, by coefficients without each device and from all; `figures` NULL or a C table to write. */
+void cost_judge_spread(const moirai_fit *fit, const cost_fitted_set *without, const cost_fitted_set *all,
+                       const char *figures);
+
+#endif

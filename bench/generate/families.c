@@ -1,0 +1,33 @@
+/* All families. A new one is a function and a line here. */
+#include "generate/families.h"
+
+const generate_family generate_families[GENERATE_FAMILIES] = {
+    {"fork-join", generate_fork_join, NULL},
+    {"phases", generate_phases, NULL},
+    {"layered", generate_layered, NULL},
+    {"sparse", generate_sparse, NULL},
+    {"cholesky", generate_cholesky, NULL},
+    {"lu", generate_lu, NULL},
+    {"fft", generate_fft, NULL},
+    {"gauss", generate_gauss, NULL},
+    {"wavefront", generate_wavefront, NULL},
+    {"stencil", generate_stencil, NULL},
+    {"in-tree", generate_in_tree, NULL},
+    {"out-tree", generate_out_tree, NULL},
+    {"chains", generate_chains, NULL},
+    {"shuffle", generate_shuffle, NULL},
+    {"montage", generate_montage, NULL},
+    {"epigenomics", generate_epigenomics, NULL},
+    {"series-parallel", generate_series_parallel, NULL},
+    {"ladders", generate_ladders, NULL},
+    {"cells", generate_cells, NULL},
+    {"side-by-side", generate_side_by_side, NULL},
+    {"multi-resolution", NULL, generate_multi_resolution},
+    {"searched-cells", NULL, generate_searched_cells},
+    {"pyramid", NULL, generate_pyramid},
+    {"unet", NULL, generate_unet},
+    {"towers", NULL, generate_towers},
+    {"experts", NULL, generate_experts},
+    {"recommender", NULL, generate_recommender},
+    {"ensemble", NULL, generate_ensemble},
+};

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""Plans of compiled kernels on parts of one GPU against torch.compile on the largest part.
+
+    python3 bench/gpu_compiled.py --out FOLDER [--networks layers,hrnet] [--seconds 120]
+
+Per network, the most telling first: the module on the largest part, plain and by torch.compile (channels last where
+that pays), as CUDA graphs; the captured network on that part alone, compiled by us; the sum of its groups there; a plan
+over all parts, predicted and measured. A line is printed and kept in FOLDER/lines.jsonl after each step, so that
+whatever was measured before the end stays; no step begins after --seconds. --small tries the script on processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+
+import torch  # noqa: E402
+
+import moirai  # noqa: E402
+import moirai.torch as mt  # noqa: E402
+import networks_compiled  # noqa: E402
+from gpu import cluster_of  # noqa: E402
+from moirai.torch.compiler import settle  # noqa: E402
+from moirai.torch.precision import adopt, flags  # noqa: E402
+
+began = time.monotonic()
+
+
+# ---- in a rank's process
+
+
+def timed(work: Callable[[], Any], runs: int, cuda: bool) -> float:
+    """Milliseconds, the median."""
+    times = []
+    for _ in range(runs + 3):
+        if cuda:
+            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            a.record()
+            work()
+            b.record()
+            b.synchronize()
+            times.append(a.elapsed_time(b))
+        else:
+            start = time.perf_counter_ns()
+            work()
+            times.append((time.perf_counter_ns() - start) / 1e6)
+    return statistics.median(times[3:])
+
+
+def alone(name: str, small: bool, dtype: str, last: bool, how: str, runs: int, given: Any, folder: str) -> float:
+    """The module itself in this process, in milliseconds: "plain" or "compiled", on a GPU as a CUDA graph."""
+    adopt(given)
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda" if cuda else "cpu")
+    settle(Path(folder), device, 4)
+    module, args = networks_compiled.make(name, small, getattr(torch, dtype))
+    module, args = module.to(device), tuple(a.to(device) for a in args)
+    if last:
+        module = module.to(memory_format=torch.channels_last)
+        args = tuple(a.to(memory_format=torch.channels_last) if a.dim() == 4 else a for a in args)
+    run = torch.compile(module) if how == "compiled" else module
+    with torch.no_grad():
+        with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
+            for _ in range(3):
+                run(*args)
+        if not cuda:
+            return timed(lambda: run(*args), runs, cuda)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            run(*args)
+        found = timed(graph.replay, runs, cuda)
+    graph.reset()
+    torch._dynamo.reset()
+    return found
+
+
+# ---- a network
+
+
+class Lines:
+    """What was measured, kept as it comes."""
+
+    def __init__(self, o: argparse.Namespace) -> None:
+        self.o, self.path = o, o.out / "lines.jsonl"
+
+    def add(self, network: str, what: str, **numbers: Any) -> None:
+        line = {"at_s": round(time.monotonic() - began, 1), "network": network, "what": what, **numbers}
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+        shown = ", ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items())
+        print(f"[{line['at_s']:6.1f}] {network}: {what}: {shown}", flush=True)
+
+    def late(self) -> bool:
+        return time.monotonic() - began > self.o.seconds
+
+
+class Case:
+    def __init__(self, name: str, o: argparse.Namespace, workers: mt.Workers, lines: Lines) -> None:
+        self.name, self.o, self.workers, self.lines = name, o, workers, lines
+        self.module, self.args = networks_compiled.make(name, o.small, getattr(torch, o.dtype))
+        self.largest = len(workers.devices) - 1
+        self.part = workers.devices[self.largest].name
+        self.best = 0.0  # ms, the fastest that torch does on the largest part
+        self.expected: Any = None
+
+    def say(self, what: str, **numbers: Any) -> None:
+        self.lines.add(self.name, what, **numbers)
+
+    def torch_alone(self, how: str, last: bool) -> float:
+        args = (self.name, self.o.small, self.o.dtype, last, how, self.o.runs, flags(), str(self.o.out / "cache"))
+        job = {"module": "gpu_compiled", "function": "alone", "args": args}
+        found = float(self.workers.tell("call", {self.largest: job}, 900)[self.largest])
+        self.say(f"torch {how}{', channels last' if last else ''} on {self.part}", ms=found)
+        return found
+
+    def capture(self) -> mt.Captured:
+        start = time.monotonic()
+        kind = "cpu" if self.o.small else "cuda"
+        options = {"fuse": "inductor", "fuse_for": kind, "cache": self.o.out / "cache"}
+        found = mt.capture(self.module, self.args, name=self.name, **options)
+        calls = sum(len(g) for g in found.ops.values())
+        self.say("captured", s=time.monotonic() - start, calls=calls, groups=len(found.graph), by=found.grouped_by)
+        return found
+
+    def check(self, run: Any) -> float:
+        if self.expected is None:
+            with torch.no_grad():
+                self.expected = self.module(*self.args)
+        got = run(*self.args)
+        return float((got.float() - self.expected.float()).norm() / self.expected.float().norm())
+
+    def run(self, what: str, plan: moirai.Plan, transport: str) -> mt.Measured:
+        start = time.monotonic()
+        options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
+        with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
+            loaded = time.monotonic() - start
+            off = self.check(run)
+            measured = run.measure(warmup=5, runs=self.o.runs)
+            made = {d: f"{c.pieces}, {c.distinct} distinct, {c.compiled} compiled" for d, c in run.compiled.items()}
+            why = run.why_eager
+        ms = measured.median_ns / 1e6
+        self.say(what, ms=ms, predicted_ms=plan.makespan_ns / 1e6, of_torch=ms / self.best if self.best else 0.0,
+                 transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why)  # fmt: skip
+        return measured
+
+    def single(self) -> None:
+        """One part that runs all, as one compiled segment."""
+        for device in self.workers.devices:
+            self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
+        problem = moirai.Problem(self.captured.graph, self.workers.cluster)
+        plan = moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
+        self.run(f"ours, compiled, {self.part} alone", plan, "auto")
+
+    def groups(self) -> None:
+        start = time.monotonic()
+        report = mt.profile(self.captured, workers=self.workers, cache=None, options=mt.Options(runs=10, seconds=0.05))
+        total = sum((op.time_ns or {}).get(self.part, 0) for op in self.captured.graph.ops) / 1e6
+        self.say(f"sum of groups on {self.part}", ms=total, of_torch=total / self.best if self.best else 0.0,
+                 distinct=report.distinct, not_compiled=len(report.not_compiled), failed=len(report.failed),
+                 s=time.monotonic() - start)  # fmt: skip
+
+    def split(self, links: Any, transport: str, folder: Path) -> None:
+        options = {"congestion": "none" if transport == "ipc" else "port"}
+        times = mt.Times(self.captured, links(transport), options, folder)
+        for number in range(2):
+            plan = times.place("moirai", time_limit=self.o.time_limit, threads=self.o.threads)
+            parts = len(set(plan.placement.values()))
+            way = "auto" if self.o.small else transport
+            measured = self.run(f"{parts} parts by {transport}, plan {number}", plan, way)
+            times.learn(plan, measured)
+            if self.lines.late():
+                break
+
+    def all(self, links: Any, folder: Path) -> None:
+        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
+        with ThreadPoolExecutor(1) as pool:  # grouping takes the caller's processor, compiling another process'
+            baseline = pool.submit(self.torch_alone, "compiled", last)
+            self.captured = self.capture()
+            self.best = baseline.result()
+        steps: list[Callable[[], Any]] = [self.single, self.groups]
+        steps += [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
+        steps += [partial(self.torch_alone, "plain", last)]
+        for step in steps:
+            if self.lines.late():
+                self.say("no time left")
+                return
+            step()
+
+
+def options() -> argparse.Namespace:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--out", type=Path, default=Path("out/gpu_compiled"), help="folder for results and code")
+    p.add_argument("--networks", default="layers,hrnet", help="layers, hrnet, and those of networks.py")
+    p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
+    p.add_argument("--shares", default="0.1,0.2,0.3,0.4", help="parts of the GPU")
+    p.add_argument("--links", default="ipc")
+    p.add_argument("--runs", type=int, default=40)
+    p.add_argument("--seconds", type=float, default=120, help="no step begins after that")
+    p.add_argument("--time-limit", type=float, default=8, help="of a search, in seconds")
+    p.add_argument("--threads", type=int, default=8, help="of a search")
+    p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
+    p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")
+    o = p.parse_args()
+    o.out = o.out.resolve()
+    o.out.mkdir(parents=True, exist_ok=True)
+    return o
+
+
+class Links:
+    """Probed, or as they were found on an H200 before; runs correct them."""
+
+    def __init__(self, o: argparse.Namespace, lines: Lines) -> None:
+        self.o, self.lines = o, lines
+        self.known: dict[str, moirai.Cluster] = {}
+
+    def get(self, workers: mt.Workers, transport: str) -> moirai.Cluster:
+        if transport not in self.known:
+            if self.o.probe:
+                self.known[transport] = mt.probe(workers, transport="auto" if self.o.small else transport, runs=10)
+            else:
+                latency_ns, rate = (2000, 10**12) if transport == "ipc" else (15000, 26 * 10**9)
+                made = [replace(x, latency_ns=latency_ns, bytes_per_second=rate) for x in workers.cluster.links]
+                self.known[transport] = workers.cluster.with_links(made)
+            us = sorted({x.latency_ns / 1000 for x in self.known[transport].links})
+            self.lines.add("links", transport, probed=self.o.probe, us=us)
+        return self.known[transport]
+
+
+def main() -> int:
+    o = options()
+    if o.tf32:
+        torch.set_float32_matmul_precision("high")
+    lines, failed = Lines(o), 0
+    links = Links(o, lines)
+    workers: mt.Workers | None = None
+    for name in o.networks.split(","):
+        try:
+            if workers is None or not workers.alive:
+                workers = mt.Workers(cluster_of(o), logs=o.out / f"ranks-{name}")
+                lines.add(name, "ranks", sm=[workers.about[k].get("sm", 0) for k in workers.about])
+            Case(name, o, workers, lines).all(partial(links.get, workers), o.out)
+        except Exception as error:  # the next network may do
+            traceback.print_exc()
+            lines.add(name, "FAILED", why=str(error).splitlines()[0] if str(error) else type(error).__name__)
+            failed += 1
+    if workers is not None:
+        for device, said in (workers.logs() if workers.alive else {}).items():
+            for line in [x for x in said.splitlines() if "other strides" in x][-3:]:
+                lines.add("ranks", device, said=line)
+        workers.close()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

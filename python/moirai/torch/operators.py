@@ -1,0 +1,124 @@
+"""The graph that plans are made of: operators with names that lead back to the module, tensors, and what they cost.
+
+An operator is a call of ATen, or a group of calls that a compiler makes one kernel of (groups.py); `members` are its
+calls then. What a group reads of itself is nobody's business; what others read of it, in whatever view, is its outputs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ..graph import Graph, Op, Tensor
+from . import flops
+from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
+
+if TYPE_CHECKING:
+    from .capture import Captured
+
+
+def _names(nodes: dict[str, Node]) -> dict[str, str]:
+    """Node -> operator name: the module's path where it makes one operator, else path/operator."""
+    ops = [n for n in nodes.values() if n.kind == OP]
+    per_path = Counter(n.path for n in ops)
+    used: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for node in ops:
+        kind = flops.base_name(node.target)
+        label = node.path if node.path and per_path[node.path] == 1 else f"{node.path}/{kind}" if node.path else kind
+        used[label] += 1
+        names[node.name] = label if used[label] == 1 else f"{label}.{used[label]}"
+    taken = Counter(names.values())
+    for key, label in names.items():  # a path/op.2 that meets a module of that very name
+        if taken[label] > 1:
+            names[key] = f"{label}#{key}"
+    return names
+
+
+def make_graph(captured: Captured, title: str, groups: list[list[str]] | None = None) -> Graph:
+    """Fills `captured.ops` and `captured.tensors`; `groups` has every call once, in the nodes' order, else each call is
+    an operator."""
+    return _Builder(captured, groups).build(title)
+
+
+class _Builder:
+    def __init__(self, captured: Captured, groups: list[list[str]] | None) -> None:
+        self.c, self.nodes = captured, captured.nodes
+        self.names = _names(captured.nodes)
+        self.groups = groups or [[n] for n in self.names]
+        self.home = {call: k for k, group in enumerate(self.groups) for call in group}
+        self.taken = set(self.names.values())
+        self.written: dict[str, list[str]] = {n: [] for n in self.names}
+        self.tensor_name: dict[str, str] = {}
+
+    def build(self, title: str) -> Graph:
+        reads = [[self._read(r, k) for call in g for r in self.nodes[call].refs()] for k, g in enumerate(self.groups)]
+        for leaf in self.c.out_leaves:
+            if isinstance(leaf, Ref):
+                self._read(leaf.name, None)
+        ops = [self._op(group, read) for group, read in zip(self.groups, reads)]
+        self.c.ops = {op.name: tuple(group) for op, group in zip(ops, self.groups)}
+        self.c.tensors = {name: source for source, name in self.tensor_name.items()}
+        metas = [m for n in self.nodes.values() for m in flops.metas(n.meta) if m.dtype.is_floating_point]
+        sizes = Counter(m.dtype.itemsize for m in metas)
+        element = sizes.most_common(1)[0][0] if sizes else 4
+        return Graph.build(title, ops, element_bytes=element if element in (2, 4) else 4)
+
+    def _outer(self, kind: str, plain: str) -> str:
+        """The name of what nobody computes: its own, unless an operator has it."""
+        return plain if plain and plain not in self.taken else f"{kind}:{plain}"
+
+    def _read(self, ref: str, group: int | None) -> str | None:
+        """The graph's name of what is read; None within a group."""
+        base = self.c.path_to(ref)[0]
+        kind = self.nodes[base].kind
+        if kind == INPUT:
+            return self._outer("input", base)
+        if kind == WEIGHT:
+            return self._outer("weight", self.nodes[base].path)
+        if kind != OP:
+            return f"const:{base}"
+        if self.home[base] == group:
+            return None
+        source = self.c.source(ref)
+        if source not in self.written[base]:
+            self.written[base].append(source)
+            self.tensor_name[source] = self.names[base] if source == base else f"{self.names[base]}:{source}"
+        return self.tensor_name[source]
+
+    def _op(self, group: list[str], reads: list[str | None]) -> Op:
+        calls = [self.nodes[call] for call in group]
+        sources = [s for call in group for s in self.written[call]]
+        kinds = list(dict.fromkeys(flops.base_name(n.target) for n in calls))
+        labels = tuple(self.names[call] for call in group)
+        members = labels if len(group) > 1 else calls[0].members
+        return Op(
+            name=labels[-1],
+            type="+".join(kinds),
+            inputs=tuple(dict.fromkeys(r for r in reads if r is not None)),
+            outputs=tuple(Tensor(self.tensor_name[s], self.nodes[s].meta.bytes) for s in sources),
+            weight_bytes=self._weight_bytes(calls),
+            flops=sum(flops.flops(n, self._ins(n), flops.metas(n.meta)) for n in calls),
+            traffic_bytes=self._traffic_bytes(calls),
+            members=members,
+        )
+
+    def _ins(self, node: Node) -> list[Meta]:
+        return [m for r in node.refs() if isinstance(m := self.nodes[r].meta, Meta)]
+
+    def _weight_bytes(self, calls: list[Node]) -> int:
+        """Of every weight and constant that they read, each once. What a constant was made of need not stay."""
+        held = {self.c.path_to(r)[0] for n in calls for r in n.refs()}
+        constant = [self.nodes[h] for h in held if self.nodes[h].kind in (WEIGHT, CONST)]
+        return sum(m.bytes for node in constant for m in flops.metas(node.meta))
+
+    def _traffic_bytes(self, calls: list[Node]) -> int:
+        """What is handed on within a group is neither written nor read."""
+        total, own = 0, {n.name for n in calls}
+        for node in calls:
+            total += flops.traffic_bytes(node, self._ins(node), flops.metas(node.meta))
+            if len(calls) > 1:
+                inner = [r for r in node.refs() if self.c.path_to(r)[0] in own]
+                total -= sum(self.nodes[r].meta.bytes for r in inner if isinstance(self.nodes[r].meta, Meta))
+                total -= 0 if self.written[node.name] else sum(m.bytes for m in flops.metas(node.meta))
+        return max(total, 1)

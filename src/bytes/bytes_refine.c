@@ -1,0 +1,136 @@
+/* Which pairs are refined at the present prices on bytes, and how far: those of the bound's path, and of the paths of the
+ * last LP solution. Pairs that have a class of equal shape begin where that has ended. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bytes/bytes_state.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define FIRST_BUCKETS 2  /* of pairs of which nothing is known */
+#define FEW_BUCKETS 8    /* where there is little to gain */
+#define MOST_PART 4      /* of the solves for each pair: to those on which most of the gap hangs */
+#define MOST_PART_MANY 2 /* the same, where classes are many */
+
+pair_priced_task bytes_priced_task(const bytes_prices *m, const bytes_bound_task *job)
+{
+    pair_priced_task task = bytes_task(m);
+    task.buckets = job->buckets;
+    task.solves = m->many && m->rounds < BYTES_FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves;
+    task.threads = job->threads;
+    task.stop = job->stop;
+    return task;
+}
+
+typedef struct refining {
+    bytes_prices *m;
+    pair_priced_task task;
+    int64_t upper_ns;
+    bytes_batch batch;
+    double *times; /* per pair: how often the path takes it, or the LP solution over paths */
+} refining;
+
+/* Solves go where there is something to gain: by what the class takes of the time at first, then by what is still open on
+ * the path. */
+static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
+{
+    const bytes_prices *m = x->m;
+    const pair_priced *v = &m->pair[pair].priced;
+    double part = 10 * pair_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
+    if (!first && ceiling != INT64_MAX) {
+        double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
+        part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
+    }
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : m->many ? MOST_PART_MANY : MOST_PART)), 5);
+}
+
+static int refine_one(void *data, int32_t i)
+{
+    refining *x = data;
+    int32_t pair = x->batch.pair[x->batch.first + i];
+    int8_t pick;
+    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->price, &pick), alike = bytes_alike(x->m, pair);
+    pair_priced *v = &x->m->pair[pair].priced;
+    pair_priced_task task = x->task;
+    bool first = !v->solver[0].master;
+    int rc = alike < 0 ? 0 : pair_priced_adopt(v, &x->m->pair[alike].priced, &task);
+    task.solves = solves_for(x, pair, ceiling, first);
+    const pair_state *known = pair_chain_get(x->m->c, pair);
+    if (task.solves <= 5) /* little to gain */
+        task.buckets = UTIL_MIN(task.buckets, FEW_BUCKETS);
+    if (first &&
+        known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */
+        task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);
+        task.solves = known->n_first_sendings + 2;
+    }
+    task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
+    rc = rc ? rc : pair_priced_refine(v, &task);
+    if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
+        v->solved = true;
+        rc = 0;
+    }
+    return rc;
+}
+
+int64_t bytes_alike(const bytes_prices *m, int64_t pair)
+{
+    int64_t cells = (int64_t)m->K * m->K, alike = m->alike[pair / cells];
+    return alike < 0 || m->apart || !pair_chain_get(m->c, alike * cells + pair % cells)->open
+               ? -1
+               : alike * cells + pair % cells;
+}
+
+int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data, int threads)
+{
+    int32_t leaders = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        if (bytes_alike(m, x->pair[i]) < 0) {
+            int32_t leader = x->pair[i];
+            memmove(x->pair + leaders + 1, x->pair + leaders, sizeof *x->pair * (size_t)(i - leaders));
+            x->pair[leaders++] = leader;
+        }
+    x->first = 0;
+    int rc = util_pool_run(job, data, leaders, threads);
+    x->first = leaders;
+    return rc ? rc : util_pool_run(job, data, x->n - leaders, threads);
+}
+
+static void count_pair(refining *x, int64_t pair, double part)
+{
+    if (x->times[pair] == 0 && !x->m->pair[pair].priced.solved)
+        x->batch.pair[x->batch.n++] = (int32_t)pair;
+    x->times[pair] += part;
+}
+
+/* Pairs of the paths of the bound's last LP solution: near its prices they all cost the same, and raising one of them only
+ * moves the path to the next. */
+static void count_solution(refining *x)
+{
+    const bytes_prices *m = x->m;
+    const decompose_cuts *s = m->c->s;
+    for (size_t j = 0; j < m->cuts.n; j++) {
+        const bytes_path *path = &m->cuts.path[j];
+        for (int32_t i = 0; i < s->n_blocks && path->part > BYTES_LEAST_PART; i++)
+            count_pair(x, bytes_pair_on_path(m, path, i), path->part);
+    }
+}
+
+int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any)
+{
+    refining x = {.m = m, .task = bytes_priced_task(m, job), .upper_ns = job->upper_ns};
+    size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
+    x.batch.pair = util_alloc(pairs, sizeof *x.batch.pair);
+    x.times = util_alloc(pairs, sizeof *x.times);
+    int rc = x.batch.pair && x.times ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < m->c->s->n_blocks && !rc; i++)
+        count_pair(&x, bytes_pair_of(m, i), 1);
+    if (solution && !rc)
+        count_solution(&x);
+    *any = x.batch.n > 0;
+    m->refined += *any;
+    rc = rc ? rc : bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
+    free(x.batch.pair);
+    free(x.times);
+    return rc;
+}

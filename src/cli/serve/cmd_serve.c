@@ -1,0 +1,184 @@
+/* moirai serve: a plan that answers requests, by the Open Inference Protocol. */
+#include "cli/commands/commands.h"
+#include "cli/measure/run_rate.h"
+#include "cli/serve/serve_keep.h"
+#include "cli/steps/steps.h"
+
+#include <string.h>
+#include <time.h>
+
+static void announce(const serve_keep *k)
+{
+    cli_context *cli = k->cli;
+    const serve_model *m = serve_model_of(k->server);
+    const char *address = cli_text(cli, "address");
+    bool six = strchr(address, ':') != NULL;
+    (cli->json ? cli_say : cli_print)(cli, "serving      http://%s%s%s:%d/v2/models/%s on %d devices, %lld in flight\n",
+                                      six ? "[" : "", address, six ? "]" : "", serve_port(k->server), m->name,
+                                      k->first.run.n_ranks, (long long)k->in_flight);
+    fflush(stdout);
+}
+
+static void sum_up(const serve_keep *k)
+{
+    yyjson_mut_obj_add_int(k->cli->doc, k->cli->result, "accepted", k->n_accepted);
+    yyjson_mut_obj_add_int(k->cli->doc, k->cli->result, "repeated", k->n_repeated);
+    yyjson_mut_obj_add_int(k->cli->doc, k->cli->result, "lost_groups", k->n_lost);
+    yyjson_mut_obj_add_real(k->cli->doc, k->cli->result, "longest_loss_s", k->longest_s);
+    cli_say(k->cli, "%lld requests were accepted, and all of them answered\n", (long long)k->n_accepted);
+}
+
+static int run(cli_context *cli)
+{
+    serve_keep k;
+    int rc = serve_keep_open(&k, cli);
+    if (!rc) {
+        announce(&k);
+        while (!moirai_interrupt_raised(cli_interrupt())) {
+            serve_keep_tick(&k);
+            nanosleep(&(struct timespec){0, 5000000}, NULL);
+        }
+        cli_say(cli, "ending: no more requests are taken\n");
+    }
+    char message[1024];
+    snprintf(message, sizeof message, "%s", moirai_error_message());
+    serve_keep_close(&k);
+    if (rc)
+        return moirai_error(rc, "%s", message);
+    sum_up(&k);
+    return 0;
+}
+
+static const cli_argument arguments[] = {
+    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"},
+    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "the ONNX file that the plan was made for"},
+    {0},
+};
+static const cli_option options[] = {
+    {.name = "cluster",
+     .letter = 'c',
+     .argument = "NAME|FILE",
+     .kind = CLI_VALUE_CLUSTER,
+     .help = "the plan's cluster: gives each device's ep, threads, cores and host, and lets plans be made for the case "
+             "that a device leaves (default: one CPU thread each, here)"},
+    {.name = "in-flight",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 1,
+     .most = CLI_MOST_IN_FLIGHT,
+     .help = "requests that the devices work on at a time (default: as many as the plan was made for, else 4)"},
+    {.name = "address",
+     .argument = "IP",
+     .kind = CLI_VALUE_TEXT,
+     .standard = "127.0.0.1",
+     .help = "where to listen; there is no encryption and no password: what others can reach, others can use"},
+    {.name = "port",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "8000",
+     .least = 0,
+     .most = 65535,
+     .help = "where to listen; 0 takes one that is free"},
+    {.name = "name",
+     .argument = "NAME",
+     .kind = CLI_VALUE_TEXT,
+     .help = "the model's name for clients (default: the file's)"},
+    {.name = "queue",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "64",
+     .least = 1,
+     .most = 1e6,
+     .help = "requests that may wait beside those in flight; one more is refused with status 429"},
+    {.name = "timeout",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .standard = "30",
+     .least = 1e-3,
+     .most = 1e6,
+     .help = "a request that takes longer is answered with status 504; a request may ask for less"},
+    {.name = "idle",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .standard = "30",
+     .least = 1e-3,
+     .most = 1e6,
+     .help = "a client that takes longer to send a request, to take its answer, or between two is cut off"},
+    {.name = "connections",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "256",
+     .least = 2,
+     .most = 10000,
+     .help = "clients at a time"},
+    {.name = "network",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "what plans without a device are made of: a graph file with measured times (default: MODEL)"},
+    {.name = "plan-limit",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .standard = "3",
+     .least = 1e-3,
+     .most = 1e6,
+     .help = "time for each plan without a device, made by one thread beside the server"},
+    {.name = "no-fallback",
+     .kind = CLI_VALUE_FLAG,
+     .help = "make no plans without a device: when one leaves, all start again"},
+    {.name = "retake",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .standard = "5",
+     .least = 0,
+     .most = 1e6,
+     .help = "after that time without a device the whole plan is started again, and takes over when it is loaded"},
+    {.name = "hosts",
+     .argument = "HOST,HOST",
+     .kind = CLI_VALUE_TEXT,
+     .help = "machines for the devices in order, the first of them this one; a host in the cluster file wins"},
+    {.name = "seed",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .standard = "1",
+     .help = "draws the inputs of the first run, which shows the sizes of all tensors"},
+    {.name = "work",
+     .argument = "FOLDER",
+     .kind = CLI_VALUE_FOLDER,
+     .help = "folder for the sub-models, kept; with several machines all must see it (default: temporary ones)"},
+    {.name = "start-limit",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0.1,
+     .most = 1e6,
+     .help = "time for all ranks to come up (default 60, with several machines 30)"},
+    {.name = "stall",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .least = 0,
+     .most = 1e6,
+     .standard = "20",
+     .help = "all start again when a device waits that long for another; 0 is for ever"},
+    CLI_OPTIONS_SPLIT,
+    {0},
+};
+static const cli_example examples[] = {
+    {"moirai serve plan.json model.onnx --cluster mine.json", "Answer requests on http://127.0.0.1:8000"},
+    {"curl -d '{\"inputs\": [{\"name\": \"x\", \"datatype\": \"FP32\", \"shape\": [2], \"data\": [1, 2]}]}' "
+     "http://127.0.0.1:8000/v2/models/model/infer",
+     "Ask it"},
+    {"curl http://127.0.0.1:8000/metrics", "What Prometheus reads"},
+    {0},
+};
+const cli_command cli_command_serve = {
+    .name = "serve",
+    .summary = "answer requests by a plan: HTTP with the Open Inference Protocol",
+    .text =
+        "Splits the model, starts one process per device, and keeps them. Clients of the Open Inference Protocol, "
+        "version 2, such as those of Triton and KServe, send requests; several are in flight at a time. When a device "
+        "leaves, the others go on by a plan without it, and requests that were under way are repeated.\n\n"
+        "SIGTERM and Ctrl-C end it: what was accepted is answered first.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,228 @@
+/* One group serves. When it is lost, its requests go back to the front of the queue, and another one is started: of the plan
+ * without the device that died, where there is one, else of the plan itself. Later the plan itself comes up again beside
+ * it, and takes over when it is loaded: nobody waits for that. MPI can't go on without a rank that has died, so a group
+ * lives and dies as a whole; that is why there are several. */
+#include "cli/serve/serve_keep.h"
+#include "cli/measure/run_rate.h"
+#include "cli/run/step_ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util/util.h"
+
+enum { STANDARD_IN_FLIGHT = 4 };
+#define HELLO_S 10
+#define PAUSE_S 1.0 /* after a start that failed; doubled up to PAUSE_MOST_S */
+#define PAUSE_MOST_S 30.0
+
+/* ---- opening ---- */
+
+static void name_of(char *out, size_t size, const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    snprintf(out, size, "%s", slash ? slash + 1 : model);
+    char *dot = strrchr(out, '.');
+    if (dot && dot != out)
+        *dot = '\0';
+}
+
+static int wait_for(serve_group *g, int *fd)
+{
+    int state = 0;
+    while (!state && !moirai_interrupt_raised(cli_interrupt())) {
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
+        state = serve_group_poll(g, fd);
+    }
+    return state > 0 ? 0
+           : state   ? moirai_error(g->rc ? g->rc : MOIRAI_EFAIL, "%s", g->message)
+                     : moirai_error(MOIRAI_EFAIL, "interrupted");
+}
+
+static int attach(serve_keep *k, serve_group *g, int fd, int n_ranks)
+{
+    return serve_attach(&g->link, k->server, fd, n_ranks, g->run.name, 2 * k->in_flight);
+}
+
+static int open_first(serve_keep *k, serve_model *m)
+{
+    cli_context *cli = k->cli;
+    int fd = -1, n_ranks = 0;
+    serve_options o = {.address = cli_text(cli, "address"),
+                       .port = (int)cli_count(cli, "port"),
+                       .most_waiting = cli_count(cli, "queue"),
+                       .timeout_s = cli_real(cli, "timeout"),
+                       .idle_s = cli_real(cli, "idle"),
+                       .most_connections = (int)cli_count(cli, "connections")};
+    cli_status_set("loading the sub-models on %d devices", k->first.run.n_ranks);
+    int rc = serve_group_start(&k->first);
+    rc = rc ? rc : wait_for(&k->first, &fd);
+    rc = rc ? rc : serve_hello_read(m, fd, &n_ranks, HELLO_S);
+    cli_status_set("%s", "");
+    if (rc) {
+        if (fd >= 0)
+            close(fd);
+        serve_model_free(m);
+        return rc;
+    }
+    serve_model_sum(m);
+    rc = serve_open(&k->server, m, &o);
+    if (rc) {
+        close(fd);
+        return rc;
+    }
+    rc = attach(k, &k->first, fd, n_ranks);
+    k->now = rc ? NULL : &k->first;
+    return rc;
+}
+
+int serve_keep_open(serve_keep *k, cli_context *cli)
+{
+    char name[256];
+    serve_model *m = NULL;
+    cli_rate_plan planned;
+    *k = (serve_keep){.cli = cli, .pause_s = PAUSE_S};
+    name_of(name, sizeof name, cli_arg(cli, 1));
+    int rc = cli_has(cli, "work") ? util_folder_make(cli_text(cli, "work")) : 0;
+    rc = rc ? rc : cli_rate_plan_read(&planned, cli_arg(cli, 0));
+    rc = rc ? rc : cli_rate_in_flight(&k->in_flight, cli, &planned, STANDARD_IN_FLIGHT);
+    rc = rc ? rc : serve_group_prepare(&k->first, cli, cli_arg(cli, 0), "plan", k->in_flight);
+    if (rc)
+        return rc;
+    cli_note_stand_ins(cli, k->first.run.device, k->first.run.n_ranks);
+    cli_note_threads(cli, k->first.run.device, k->first.run.n_ranks);
+    rc = serve_group_model(&m, &k->first, cli_text(cli, "name") ? cli_text(cli, "name") : name);
+    rc = rc ? rc : open_first(k, m);
+    return rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first);
+}
+
+/* ---- losing and finding ---- */
+
+static const char *what_is(const serve_keep *k, const serve_group *g, char out[300])
+{
+    if (g == &k->first)
+        snprintf(out, 300, "all %d devices of the plan", g->run.n_ranks);
+    else
+        snprintf(out, 300, "%d devices, without '%.200s'", g->run.n_ranks, k->first.run.name[g - k->fallback.group]);
+    return out;
+}
+
+static void start(serve_keep *k, serve_group *g)
+{
+    int rc = serve_group_start(g);
+    if (!rc) {
+        k->next = g;
+        return;
+    }
+    cli_say(k->cli, "%s\n", moirai_error_message());
+    serve_group_end(g, false);
+    k->retry_s = util_seconds() + k->pause_s;
+}
+
+/* The group at work is dead. */
+static void lose(serve_keep *k)
+{
+    serve_group *g = k->now;
+    k->now = NULL;
+    k->n_lost++;
+    k->lost_s = util_seconds();
+    int64_t n = serve_detach(g->link, 0);
+    g->link = NULL;
+    serve_group_end(g, true); /* it ends by itself; who died is known then */
+    cli_say(k->cli, "lost: %s; %lld requests that were under way are repeated\n", g->message, (long long)n);
+    serve_group *other = g == &k->first ? serve_fallback_of(&k->fallback, g->dead_rank) : NULL;
+    k->retake_s = k->lost_s + cli_real(k->cli, "retake");
+    if (!k->next)
+        start(k, other ? other : &k->first);
+}
+
+static void take_over(serve_keep *k, int fd)
+{
+    serve_group *g = k->next, *before = k->now;
+    char words[300];
+    int n_ranks, rc = serve_hello_read((serve_model *)serve_model_of(k->server), fd, &n_ranks, HELLO_S);
+    k->next = NULL;
+    if (rc)
+        close(fd);
+    rc = rc ? rc : attach(k, g, fd, n_ranks);
+    if (rc) {
+        cli_say(k->cli, "%s\n", moirai_error_message());
+        serve_group_end(g, false);
+        k->retry_s = k->retake_s = util_seconds() + k->pause_s;
+        return;
+    }
+    k->now = g;
+    k->pause_s = PAUSE_S;
+    if (before) {
+        serve_detach(before->link, cli_real(k->cli, "timeout")); /* it answers what it has */
+        before->link = NULL;
+        serve_group_end(before, true);
+        cli_say(k->cli, "back: %s\n", what_is(k, g, words));
+        return;
+    }
+    double gone_s = util_seconds() - k->lost_s;
+    k->longest_s = UTIL_MAX(k->longest_s, gone_s);
+    cli_say(k->cli, "going on after %.2f s with %s\n", gone_s, what_is(k, g, words));
+}
+
+/* The group that was to come up did not. */
+static void give_up(serve_keep *k)
+{
+    serve_group *g = k->next;
+    k->next = NULL;
+    serve_group_end(g, true);
+    cli_say(k->cli, "%s did not start: %s\n", g == &k->first ? "the plan" : "the plan without a device", g->message);
+    k->retry_s = k->retake_s = util_seconds() + k->pause_s;
+    k->pause_s = UTIL_MIN(2 * k->pause_s, PAUSE_MOST_S);
+}
+
+/* After a start of the plan itself that failed, those without a device have their turn, and so on. */
+static serve_group *choose(serve_keep *k)
+{
+    serve_group *other = serve_fallback_of(&k->fallback, k->first.dead_rank);
+    return other && k->first.dead_rank >= 0 ? other : &k->first;
+}
+
+void serve_keep_tick(serve_keep *k)
+{
+    double now_s = util_seconds();
+    int fd;
+    if (k->now && serve_link_is_dead(k->now->link))
+        lose(k);
+    int state = k->next ? serve_group_poll(k->next, &fd) : 0;
+    if (state > 0)
+        take_over(k, fd);
+    else if (state < 0)
+        give_up(k);
+    if (!k->now && !k->next && now_s >= k->retry_s)
+        start(k, choose(k));
+    if (k->now && k->now != &k->first && !k->next && now_s >= k->retake_s)
+        start(k, &k->first);
+}
+
+/* ---- the end ---- */
+
+void serve_keep_close(serve_keep *k)
+{
+    if (k->server) {
+        serve_close_door(k->server);
+        while (!serve_is_idle(k->server)) { /* every request has its deadline */
+            serve_keep_tick(k);
+            nanosleep(&(struct timespec){0, 5000000}, NULL);
+        }
+    }
+    if (k->now) {
+        serve_detach(k->now->link, 0); /* only what was answered for being late is there still */
+        k->now->link = NULL;
+        serve_group_end(k->now, true);
+    }
+    if (k->next)
+        serve_group_end(k->next, false);
+    if (k->server)
+        serve_counts(k->server, &k->n_accepted, &k->n_repeated);
+    serve_close(k->server);
+    serve_fallback_close(&k->fallback);
+    serve_group_free(&k->first);
+}

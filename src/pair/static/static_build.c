@@ -1,0 +1,228 @@
+/* The columns and rows of a static programme (static_lp.c), and the columns that the case at hand fixes to 0. */
+#include "pair/static/static_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "util/util.h"
+
+#define LIGHT 0.004 /* of what is proven: transfers that are no longer have no columns */
+
+static bool may_be(const moirai_problem *q, int32_t i, int32_t k)
+{
+    return q->op_devices[i] >> k & 1;
+}
+
+/* Which edges need columns of their own. The devices of an edge whose one end is pinned are those of its other end; an
+ * edge whose transfers take next to no time is left to its path row alone (multipliers 0). */
+static void choose_ways(pair_programme *x)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    for (int32_t e = 0; e < x->E; e++) {
+        int32_t i = x->from[e], j = q->edge_reader[e];
+        int64_t most = 0;
+        for (int32_t ab = 0; ab < K * K; ab++)
+            if (may_be(q, i, ab / K) && may_be(q, j, ab % K))
+                most = UTIL_MAX(most, moirai_transfer_ns(q, q->edge_tensor[e], ab / K, ab % K));
+        x->way[e] = (double)most <= LIGHT * (double)x->proven_ns ? PAIR_WAY_LIGHT
+                    : pair_programme_is_pinned(q, i)             ? PAIR_WAY_OF_READER
+                    : pair_programme_is_pinned(q, j)             ? PAIR_WAY_OF_PRODUCER
+                                                                 : PAIR_WAY_OWN;
+    }
+}
+
+static bool may_share(const pair_programme *x, int32_t e, int32_t a, int32_t b)
+{
+    return x->shared[x->q->edge_tensor[e]] && a != b && x->way[e] != PAIR_WAY_LIGHT && may_be(x->q, x->from[e], a) &&
+           may_be(x->q, x->q->edge_reader[e], b);
+}
+
+static void number_rows(pair_programme *x)
+{
+    int32_t K = x->K, E = x->E;
+    x->assign_row = 0;
+    x->out_row = x->n;
+    x->in_row = x->out_row + E * K;
+    x->share_row = x->in_row + E * K;
+    x->path_row = x->share_row;
+    for (int32_t c = 0; c < E * K * K; c++)
+        x->share_of[c] = may_share(x, c / (K * K), c / K % K, c % K) ? x->path_row++ : -1;
+    x->end_row = x->path_row + E;
+    x->number_row = x->end_row + x->n;
+    x->load_row = x->n_rows = x->number_row + x->n_numbers;
+}
+
+static int add_column(pair_programme *x, int32_t *which, double cost)
+{
+    int rc = pricing_lp_add_column(x->lp, cost, x->n_entries, x->place, x->value);
+    x->n_entries = 0;
+    if (which)
+        *which = x->n_columns;
+    x->n_columns++;
+    return rc;
+}
+
+static int begin_rows(pair_programme *x)
+{
+    double *low = util_alloc((size_t)x->n_rows, sizeof *low), *high = util_alloc((size_t)x->n_rows, sizeof *high);
+    int rc = low && high ? 0 : MOIRAI_EFAIL;
+    for (int32_t r = 0; !rc && r < x->n_rows; r++) {
+        bool equal = r < x->share_row, number = r >= x->number_row;
+        low[r] = r < x->out_row ? 1 : number ? -HUGE_VAL : 0;
+        high[r] = equal ? low[r] : HUGE_VAL;
+    }
+    rc = rc ? rc : pricing_lp_new(&x->lp, x->n_rows, low, high);
+    free(low);
+    free(high);
+    return rc;
+}
+
+static int add_starts(pair_programme *x)
+{
+    const moirai_problem *q = x->q;
+    int rc = 0;
+    for (int32_t i = 0; i < x->n && !rc; i++) {
+        for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
+            pair_programme_enter(x, x->path_row + q->op_in_edge[j], 1);
+        for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
+            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+                pair_programme_enter(x, x->path_row + e, -1);
+        pair_programme_enter(x, x->end_row + i, -1);
+        rc = add_column(x, NULL, 0);
+    }
+    for (int32_t i = 0; i < x->n; i++)
+        pair_programme_enter(x, x->end_row + i, 1);
+    return rc ? rc : add_column(x, &x->time_column, 1);
+}
+
+/* What the column of operator i on k says of edges whose other end is pinned. */
+static void enter_pinned_edge(pair_programme *x, int32_t e, int32_t a, int32_t b, double path)
+{
+    const moirai_problem *q = x->q;
+    int32_t cell = (e * x->K + a) * x->K + b;
+    path += x->way[e] == PAIR_WAY_LIGHT ? 0 : (double)moirai_transfer_ns(q, q->edge_tensor[e], a, b) / x->unit_ns;
+    if (path > 0)
+        pair_programme_enter(x, x->path_row + e, -path);
+    if (x->share_of[cell] >= 0)
+        pair_programme_enter(x, x->share_of[cell], -1);
+    x->edge_column[cell] = x->n_columns;
+}
+
+static void enter_edge_behind(pair_programme *x, int32_t e, int32_t k, double time)
+{
+    const moirai_problem *q = x->q;
+    if (x->way[e] == PAIR_WAY_OF_PRODUCER) {
+        enter_pinned_edge(x, e, k, __builtin_ctzll(q->op_devices[q->edge_reader[e]]), time);
+        return;
+    }
+    if (x->way[e] == PAIR_WAY_OWN)
+        pair_programme_enter(x, x->out_row + e * x->K + k, -1);
+    pair_programme_enter(x, x->path_row + e, -time);
+}
+
+static void enter_edge_before(pair_programme *x, int32_t e, int32_t k)
+{
+    if (x->way[e] == PAIR_WAY_OF_READER)
+        enter_pinned_edge(x, e, __builtin_ctzll(x->q->op_devices[x->from[e]]), k, 0);
+    else if (x->way[e] == PAIR_WAY_OWN)
+        pair_programme_enter(x, x->in_row + e * x->K + k, -1);
+}
+
+static int add_devices(pair_programme *x, int32_t i)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    int rc = 0;
+    for (int32_t k = 0; k < K && !rc; k++) {
+        if (!may_be(q, i, k))
+            continue;
+        double time = (double)moirai_op_ns(q, i, k) / x->unit_ns;
+        pair_programme_enter(x, x->assign_row + i, 1);
+        pair_programme_enter(x, x->end_row + i, -time);
+        for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
+            enter_edge_before(x, q->op_in_edge[j], k);
+        for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
+            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+                enter_edge_behind(x, e, k, time);
+        if (x->group_of[i] != MOIRAI_NONE)
+            pair_programme_enter(x, x->number_row + x->group_of[i] * K + k, 1);
+        if (x->sent != MOIRAI_NONE && pair_programme_times_read(x, i))
+            pair_programme_enter(x, x->number_row + x->n_groups * K + k, pair_programme_times_read(x, i));
+        rc = add_column(x, &x->op_column[i * K + k], 0);
+    }
+    return rc;
+}
+
+static int add_edge(pair_programme *x, int32_t e)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K, t = q->edge_tensor[e];
+    int rc = 0;
+    for (int32_t ab = 0; ab < K * K && !rc && x->way[e] == PAIR_WAY_OWN; ab++) {
+        int32_t a = ab / K, b = ab % K;
+        if (!may_be(q, x->from[e], a) || !may_be(q, q->edge_reader[e], b))
+            continue;
+        double time = (double)moirai_transfer_ns(q, t, a, b) / x->unit_ns;
+        pair_programme_enter(x, x->out_row + e * K + a, 1);
+        pair_programme_enter(x, x->in_row + e * K + b, 1);
+        if (time > 0)
+            pair_programme_enter(x, x->path_row + e, -time);
+        if (x->shared[t] && a != b)
+            pair_programme_enter(x, x->share_of[e * K * K + ab], -1);
+        rc = add_column(x, &x->edge_column[e * K * K + ab], 0);
+    }
+    return rc;
+}
+
+static int add_sends(pair_programme *x, int32_t t)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    int rc = 0;
+    for (int32_t ab = 0; ab < K * K && !rc && x->shared[t]; ab++) {
+        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+            if (x->share_of[e * K * K + ab] >= 0)
+                pair_programme_enter(x, x->share_of[e * K * K + ab], 1);
+        if (x->n_entries)
+            rc = add_column(x, &x->send_column[t * K * K + ab], 0);
+    }
+    return rc;
+}
+
+int pair_programme_build(pair_programme *x)
+{
+    choose_ways(x);
+    number_rows(x);
+    int rc = begin_rows(x);
+    rc = rc ? rc : add_starts(x);
+    for (int32_t i = 0; i < x->n && !rc; i++)
+        rc = add_devices(x, i);
+    for (int32_t e = 0; e < x->E && !rc; e++)
+        rc = add_edge(x, e);
+    for (int32_t t = 0; t < x->q->n_tensors && !rc; t++)
+        rc = add_sends(x, t);
+    return rc;
+}
+
+static int fix(pair_programme *x, int32_t column, bool fixed)
+{
+    if (column < 0 || x->fixed[column] == fixed)
+        return 0;
+    x->fixed[column] = fixed;
+    return pricing_lp_set_column(x->lp, column, fixed ? 0 : HUGE_VAL);
+}
+
+int pair_programme_fix(pair_programme *x)
+{
+    int32_t cells = x->K * x->K;
+    int rc = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        for (int32_t k = 0; k < x->K && !rc; k++)
+            if (may_be(x->q, i, k))
+                rc = fix(x, x->op_column[i * x->K + k], !pair_programme_allows(x, i, k));
+    for (int32_t c = 0; c < x->E * cells && !rc; c++)
+        if (x->way[c / cells] == PAIR_WAY_OWN)
+            rc = fix(x, x->edge_column[c], !x->cell[c]);
+    return rc;
+}

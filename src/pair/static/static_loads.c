@@ -1,0 +1,278 @@
+/* Load rows of the static programme, found where its solution violates them.
+ *
+ * A row is a resource and a set S of its tasks: T >= (least head in S) + (sum over S of what is chosen) + (least tail
+ * in S), valid where the two ends sum to no more than is proven (static_lp.c). There are as many as there are pairs of
+ * a head and a tail, thousands for a block of fifty operators, and a few dozen bind; a coarse grid of them loses 5 % of
+ * the bound of a layer of experts. So the programme begins with none, and each solution is searched for the rows that
+ * it violates most: tasks in order of their tails, once for each head, O(tasks^2) for a resource.
+ *
+ * The set stays when another case moves heads and tails; its two ends follow. In the verdict a row counts *all* tasks
+ * beyond its two ends: no fewer than S, which proves no less. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pair/static/static_state.h"
+#include "util/util.h"
+
+#define ROWS_AT_ONCE 2 /* of a resource */
+#define MOST_ROWS 600
+
+typedef struct load_task {
+    int64_t head_ns, tail_ns;
+    double load; /* that the solution puts on the resource */
+    int32_t id;
+} load_task;
+
+typedef struct violated_row {
+    double by;
+    int64_t head_ns, tail_ns;
+} violated_row;
+
+bool pair_load_counts_op(const pair_programme *x, const pair_load *r, int32_t i, int32_t k)
+{
+    return r->kind == PAIR_LOAD_DEVICE && r->which == k && r->head_ns >= 0 &&
+           x->head[(int64_t)i * x->K + k] >= r->head_ns && x->tail[(int64_t)i * x->K + k] >= r->tail_ns;
+}
+
+static bool uses(const pair_programme *x, const pair_load *r, int32_t a, int32_t b)
+{
+    return r->kind == PAIR_LOAD_SEND      ? r->which == a
+           : r->kind == PAIR_LOAD_RECEIVE ? r->which == b
+                                          : r->kind == PAIR_LOAD_CHANNEL && r->which == a * x->K + b;
+}
+
+bool pair_load_counts_transfer(const pair_programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
+{
+    return r->head_ns >= 0 && uses(x, r, a, b) && x->send[(int64_t)t * x->K + a] >= r->head_ns &&
+           x->arrive[(int64_t)t * x->K + b] >= r->tail_ns;
+}
+
+/* ---- tasks ---- */
+
+static bool possible(const pair_programme *x, int32_t t, int32_t a, int32_t b)
+{
+    bool any = false;
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !any; e++)
+        any = x->way[e] != PAIR_WAY_LIGHT && x->cell[((int64_t)e * x->K + a) * x->K + b];
+    return a != b && any && moirai_transfer_ns(x->q, t, a, b) > 0;
+}
+
+/* How much of tensor t the solution sends from a to b; flow edge: to all readers together. */
+static double part_sent(const pair_programme *x, int32_t t, int32_t ab)
+{
+    int32_t cells = x->K * x->K;
+    double sum = 0;
+    if (x->shared[t])
+        return x->send_column[t * cells + ab] < 0 ? 0 : x->column_value[x->send_column[t * cells + ab]];
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1]; e++)
+        sum += x->edge_column[e * cells + ab] < 0 ? 0 : x->column_value[x->edge_column[e * cells + ab]];
+    return sum;
+}
+
+static int32_t list_ops(const pair_programme *x, int32_t k, load_task *task)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->n; i++) {
+        int64_t ns = pair_programme_allows(x, i, k) ? moirai_op_ns(x->q, i, k) : 0;
+        if (ns > 0)
+            task[n++] = (load_task){x->head[(int64_t)i * x->K + k], x->tail[(int64_t)i * x->K + k],
+                                    (double)ns * x->column_value[x->op_column[i * x->K + k]], i};
+    }
+    return n;
+}
+
+static int32_t list_transfers(const pair_programme *x, const pair_load *r, load_task *task)
+{
+    int32_t n = 0, K = x->K;
+    for (int32_t t = 0; t < x->q->n_tensors; t++)
+        for (int32_t ab = 0; ab < K * K; ab++)
+            if (uses(x, r, ab / K, ab % K) && possible(x, t, ab / K, ab % K))
+                task[n++] = (load_task){x->send[(int64_t)t * K + ab / K], x->arrive[(int64_t)t * K + ab % K],
+                                        (double)moirai_transfer_ns(x->q, t, ab / K, ab % K) * part_sent(x, t, ab),
+                                        t * K * K + ab};
+    return n;
+}
+
+/* ---- rows ---- */
+
+static void enter_task(pair_programme *x, pair_load_kind kind, int32_t k, int32_t id)
+{
+    int32_t cells = x->K * x->K;
+    if (kind == PAIR_LOAD_DEVICE) {
+        pair_programme_enter(x, x->op_column[id * x->K + k], -(double)moirai_op_ns(x->q, id, k) / x->unit_ns);
+        return;
+    }
+    int32_t t = id / cells, ab = id % cells;
+    double time = (double)moirai_transfer_ns(x->q, t, ab / x->K, ab % x->K) / x->unit_ns;
+    if (x->shared[t] && x->send_column[id] >= 0)
+        pair_programme_enter(x, x->send_column[id], -time);
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !x->shared[t]; e++)
+        if (x->edge_column[e * cells + ab] >= 0)
+            pair_programme_enter(x, x->edge_column[e * cells + ab], -time);
+}
+
+static int grow(pair_programme *x, size_t tasks)
+{
+    size_t loads = (size_t)x->n_loads, used = loads ? (size_t)x->load_off[loads] : 0;
+    if (util_grow(&x->load, &x->load_capacity, loads + 1, sizeof *x->load) ||
+        util_grow(&x->load_off, &x->off_capacity, loads + 2, sizeof *x->load_off) ||
+        util_grow(&x->load_task, &x->task_capacity, used + tasks, sizeof *x->load_task))
+        return MOIRAI_EFAIL;
+    x->load_off[loads] = (int64_t)used;
+    return 0;
+}
+
+/* An operator that reads two tensors of a pinned one has its column twice. */
+static void merge_entries(pair_programme *x)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->n_entries; i++) {
+        int32_t at = 0;
+        while (at < n && x->place[at] != x->place[i])
+            at++;
+        if (at < n) {
+            x->value[at] += x->value[i];
+        } else {
+            x->place[n] = x->place[i];
+            x->value[n++] = x->value[i];
+        }
+    }
+    x->n_entries = n;
+}
+
+static int add_row(pair_programme *x, const pair_load *row, const load_task *task, int32_t n)
+{
+    int rc = grow(x, (size_t)n);
+    if (rc)
+        return rc;
+    int64_t at = x->load_off[x->n_loads];
+    pair_programme_enter(x, x->time_column, 1);
+    for (int32_t i = 0; i < n; i++)
+        if (task[i].head_ns >= row->head_ns && task[i].tail_ns >= row->tail_ns) {
+            x->load_task[at++] = task[i].id;
+            enter_task(x, row->kind, row->which, task[i].id);
+        }
+    merge_entries(x);
+    x->load[x->n_loads++] = *row;
+    x->load_off[x->n_loads] = at;
+    x->n_rows++;
+    rc = pricing_lp_add_row(x->lp, (double)(row->head_ns + row->tail_ns) / x->unit_ns, HUGE_VAL, x->n_entries, x->place,
+                            x->value);
+    x->n_entries = 0;
+    return rc;
+}
+
+/* The ends of row r for the case at hand; false: it has no tasks there, or the guard forbids it. */
+static bool ends_of(const pair_programme *x, int32_t r, int64_t *head_ns, int64_t *tail_ns)
+{
+    const pair_load *row = &x->load[r];
+    int32_t K = x->K, k = row->which;
+    *head_ns = *tail_ns = INT64_MAX;
+    for (int64_t i = x->load_off[r]; i < x->load_off[r + 1]; i++) {
+        int32_t id = x->load_task[i], t = id / (K * K), a = id / K % K, b = id % K;
+        bool op = row->kind == PAIR_LOAD_DEVICE;
+        if (op ? !pair_programme_allows(x, id, k) : !possible(x, t, a, b))
+            continue;
+        *head_ns = UTIL_MIN(*head_ns, op ? x->head[(int64_t)id * K + k] : x->send[(int64_t)t * K + a]);
+        *tail_ns = UTIL_MIN(*tail_ns, op ? x->tail[(int64_t)id * K + k] : x->arrive[(int64_t)t * K + b]);
+    }
+    return *head_ns != INT64_MAX && *head_ns <= x->proven_ns - *tail_ns;
+}
+
+int pair_loads_refresh(pair_programme *x)
+{
+    int rc = 0;
+    for (int32_t r = 0; r < x->n_loads && !rc; r++) {
+        int64_t head, tail;
+        bool row = ends_of(x, r, &head, &tail);
+        x->load[r].head_ns = row ? head : -1;
+        x->load[r].tail_ns = row ? tail : 0;
+        rc = pricing_lp_set_row(x->lp, x->load_row + r, row ? (double)(head + tail) / x->unit_ns : -HUGE_VAL, HUGE_VAL);
+    }
+    return rc;
+}
+
+/* ---- separation ---- */
+
+static int by_tail(const void *a, const void *b)
+{
+    const load_task *x = a, *y = b;
+    return x->tail_ns != y->tail_ns ? (x->tail_ns < y->tail_ns) - (x->tail_ns > y->tail_ns) : x->id - y->id;
+}
+
+/* Keeps the few that are violated most, one for each head. */
+static void keep(violated_row *best, int32_t *n, const violated_row *row)
+{
+    int32_t at = *n;
+    if (at == ROWS_AT_ONCE && best[at - 1].by >= row->by)
+        return;
+    if (at < ROWS_AT_ONCE)
+        ++*n;
+    else
+        at--;
+    for (; at > 0 && best[at - 1].by < row->by; at--)
+        best[at] = best[at - 1];
+    best[at] = *row;
+}
+
+/* Of tasks by falling tails: for each head, the tail at which the row is violated most. */
+static int32_t most_violated(const pair_programme *x, const load_task *task, int32_t n, violated_row *best)
+{
+    double length = x->column_value[x->time_column] * x->unit_ns, least = x->violated * length;
+    int32_t m = 0;
+    for (int32_t h = 0; h < n; h++) {
+        int64_t head = task[h].head_ns;
+        bool again = task[h].load <= 0;
+        for (int32_t i = 0; i < h && !again; i++)
+            again = task[i].head_ns == head && task[i].load > 0;
+        violated_row row = {.by = 0};
+        double sum = 0;
+        for (int32_t i = 0; i < n && !again; i++) {
+            sum += task[i].head_ns >= head ? task[i].load : 0;
+            double by = (double)(head + task[i].tail_ns) + sum - length;
+            if (by > fmax(row.by, least) && head <= x->proven_ns - task[i].tail_ns)
+                row = (violated_row){by, head, task[i].tail_ns};
+        }
+        if (row.by > 0)
+            keep(best, &m, &row);
+    }
+    return m;
+}
+
+static int separate(pair_programme *x, pair_load_kind kind, int32_t which, load_task *task, int32_t *added)
+{
+    pair_load row = {kind, which, 0, 0};
+    violated_row best[ROWS_AT_ONCE];
+    int32_t n = kind == PAIR_LOAD_DEVICE ? list_ops(x, which, task) : list_transfers(x, &row, task);
+    int rc = 0;
+    if (n)
+        qsort(task, (size_t)n, sizeof *task, by_tail);
+    int32_t m = most_violated(x, task, n, best);
+    for (int32_t i = 0; i < m && !rc && x->n_loads < MOST_ROWS; i++) {
+        row.head_ns = best[i].head_ns;
+        row.tail_ns = best[i].tail_ns;
+        rc = add_row(x, &row, task, n);
+        ++*added;
+    }
+    return rc;
+}
+
+int pair_loads_separate(pair_programme *x, int32_t *added)
+{
+    int32_t K = x->K;
+    size_t most = (size_t)UTIL_MAX(x->n, x->q->n_tensors * K * K);
+    load_task *task = util_alloc(most, sizeof *task);
+    int rc = task ? 0 : MOIRAI_EFAIL;
+    *added = 0;
+    for (int32_t k = 0; k < K && !rc; k++)
+        rc = separate(x, PAIR_LOAD_DEVICE, k, task, added);
+    for (int32_t k = 0; k < K && !rc && x->q->congestion == MOIRAI_CONGESTION_PORT; k++) {
+        rc = separate(x, PAIR_LOAD_SEND, k, task, added);
+        rc = rc ? rc : separate(x, PAIR_LOAD_RECEIVE, k, task, added);
+    }
+    for (int32_t k = 0; k < K * K && !rc && x->q->congestion == MOIRAI_CONGESTION_CHANNEL; k++)
+        rc = separate(x, PAIR_LOAD_CHANNEL, k, task, added);
+    free(task);
+    return rc;
+}

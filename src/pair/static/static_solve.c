@@ -1,0 +1,226 @@
+/* Solving a static programme, and what its duals prove in whole numbers (static_lp.c). */
+#include "pair/static/static_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define UNIT PAIR_STATIC_UNIT
+#define MOST_DUAL INT64_C(1000000000000000)
+#define MOST_CUTS 14 /* rounds of load rows for one case */
+#define REFUTING 1e5 /* programme's units: multipliers of a case without plans */
+
+static int make_room(pair_programme *x)
+{
+    size_t rows = (size_t)x->n_rows, columns = (size_t)x->n_columns;
+    return util_grow(&x->dual, &x->capacity[0], rows, sizeof *x->dual) ||
+                   util_grow(&x->real_dual, &x->capacity[1], rows, sizeof *x->real_dual) ||
+                   util_grow(&x->row_value, &x->capacity[2], rows, sizeof *x->row_value) ||
+                   util_grow(&x->column_value, &x->capacity[3], columns, sizeof *x->column_value)
+               ? MOIRAI_EFAIL
+               : 0;
+}
+
+typedef __int128 wide;
+
+static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
+{
+    wide price = 0;
+    for (int32_t r = 0; r < x->n_loads && a != b; r++)
+        if (pair_load_counts_transfer(x, &x->load[r], t, a, b))
+            price += x->dual[x->load_row + r];
+    return price;
+}
+
+/* What it costs to have the ends of edge e on a and b, but for the rows that tie it to them. */
+static wide way_price(const pair_programme *x, int32_t e, int32_t ab)
+{
+    int32_t K = x->K, a = ab / K, b = ab % K, t = x->q->edge_tensor[e];
+    wide price = x->dual[x->path_row + e], cost = 0;
+    if (!x->shared[t] || a == b)
+        price += line_price(x, t, a, b);
+    else if (x->share_of[e * K * K + ab] >= 0)
+        cost += x->dual[x->share_of[e * K * K + ab]];
+    return cost + price * moirai_transfer_ns(x->q, t, a, b);
+}
+
+/* An edge without columns of its own pays at its end that is not pinned. */
+static void settle_pinned(pair_programme *x, int32_t e)
+{
+    int32_t K = x->K;
+    bool reader = x->way[e] == PAIR_WAY_OF_READER;
+    int32_t pinned = __builtin_ctzll(x->q->op_devices[reader ? x->from[e] : x->q->edge_reader[e]]);
+    for (int32_t k = 0; k < K; k++) {
+        int32_t ab = reader ? pinned * K + k : k * K + pinned;
+        wide price = x->edge_column[e * K * K + ab] < 0 ? 0 : way_price(x, e, ab);
+        x->dual[(reader ? x->in_row : x->out_row) + e * K + k] = (int64_t)UTIL_MIN(price, (wide)MOST_DUAL);
+    }
+}
+
+static void round_duals(pair_programme *x)
+{
+    for (int32_t r = 0; r < x->n_rows; r++) {
+        bool number = r >= x->number_row && r < x->load_row, any_sign = r < x->share_row || number;
+        /* Rows of times have duals without a unit, the others duals of time. */
+        double u = x->real_dual[r] * (double)UNIT * (r < x->path_row || number ? x->unit_ns : 1);
+        x->dual[r] = u > MOST_DUAL ? MOST_DUAL : u < -MOST_DUAL ? -MOST_DUAL : (int64_t)floor(u + 0.5);
+        if (!any_sign && x->dual[r] < 0)
+            x->dual[r] = 0;
+    }
+    for (int32_t e = 0; e < x->E; e++)
+        if (x->way[e] == PAIR_WAY_OF_READER || x->way[e] == PAIR_WAY_OF_PRODUCER)
+            settle_pinned(x, e);
+}
+
+/* Multipliers that show that the case has no plans: large ones, so that they show that plans up to `upper` are none. */
+static void round_refutation(pair_programme *x)
+{
+    double most = 1e-9;
+    for (int32_t r = 0; r < x->n_rows; r++)
+        most = fmax(most, fabs(x->real_dual[r]));
+    for (int32_t r = 0; r < x->n_rows; r++)
+        x->real_dual[r] *= REFUTING / most;
+    round_duals(x);
+}
+
+int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *stop)
+{
+    int rc = 0;
+    for (int32_t cut = 0, added = 1; cut < MOST_CUTS && added && !rc; cut++) {
+        rc = make_room(x);
+        if (!rc && !x->solved)
+            rc = pricing_lp_solve_once(x->lp, stop, x->real_dual, x->column_value);
+        rc = rc ? rc : pricing_lp_solve_again(x->lp, stop, x->real_dual, x->row_value, x->column_value);
+        if (rc && pricing_lp_refuted(x->lp, x->real_dual)) {
+            round_refutation(x);
+            return 0;
+        }
+        if (!rc) {
+            x->solved = true;
+            round_duals(x);
+            bool enough = x->column_value[x->time_column] * x->unit_ns > (double)enough_ns;
+            added = 0;
+            rc = cut + 1 < MOST_CUTS && !enough ? pair_loads_separate(x, &added) : 0;
+        }
+    }
+    return rc;
+}
+
+/* ---- the verdict, in whole numbers ---- */
+
+/* How many edges lead from the tensor that is sent to operator i. */
+int32_t pair_programme_times_read(const pair_programme *x, int32_t i)
+{
+    int32_t n = 0;
+    for (int32_t j = x->q->op_in_off[i]; j < x->q->op_in_off[i + 1]; j++)
+        n += pair_programme_reads(x, x->q->op_in_edge[j]);
+    return n;
+}
+
+/* The least part of an operator: over its devices, and over its start. */
+static wide part_of_op(const pair_programme *x, int32_t i)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    const int64_t *u = x->dual;
+    wide behind = u[x->end_row + i], before = 0, least = 0;
+    bool any = false;
+    for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
+        before += u[x->path_row + q->op_in_edge[j]];
+    for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
+        for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+            behind += u[x->path_row + e];
+    for (int32_t k = 0; k < K; k++) {
+        if (!pair_programme_allows(x, i, k))
+            continue;
+        wide price = behind, cost = 0;
+        for (int32_t r = 0; r < x->n_loads; r++)
+            if (pair_load_counts_op(x, &x->load[r], i, k))
+                price += u[x->load_row + r];
+        for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
+            cost += u[x->in_row + q->op_in_edge[j] * K + k];
+        for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
+            for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+                cost += u[x->out_row + e * K + k];
+        cost += price * moirai_op_ns(q, i, k);
+        if (x->group_of[i] != MOIRAI_NONE)
+            cost -= u[x->number_row + x->group_of[i] * K + k];
+        if (x->sent != MOIRAI_NONE)
+            cost -= (wide)pair_programme_times_read(x, i) * u[x->number_row + x->n_groups * K + k];
+        if (!any || cost < least)
+            least = cost;
+        any = true;
+    }
+    wide slope = behind - before;
+    return least + slope * (slope > 0 ? x->first[i] : x->last[i]);
+}
+
+static wide part_of_edge(const pair_programme *x, int32_t e)
+{
+    int32_t K = x->K;
+    wide least = 0;
+    bool any = false;
+    for (int32_t ab = 0; ab < K * K; ab++) {
+        if (!x->cell[(int64_t)e * K * K + ab])
+            continue;
+        wide cost = way_price(x, e, ab) - x->dual[x->out_row + e * K + ab / K] - x->dual[x->in_row + e * K + ab % K];
+        if (!any || cost < least)
+            least = cost;
+        any = true;
+    }
+    return least;
+}
+
+/* Whether tensor t can be sent from a to b for any of its readers. */
+static bool may_send(const pair_programme *x, int32_t t, int32_t ab)
+{
+    bool any = false;
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !any; e++)
+        any = x->cell[(int64_t)e * x->K * x->K + ab];
+    return any;
+}
+
+static wide part_of_sends(const pair_programme *x, int32_t t)
+{
+    const moirai_problem *q = x->q;
+    int32_t K = x->K;
+    wide sum = 0;
+    for (int32_t ab = 0; ab < K * K && x->shared[t]; ab++) {
+        int32_t a = ab / K, b = ab % K;
+        wide cost = line_price(x, t, a, b) * moirai_transfer_ns(q, t, a, b);
+        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+            cost -= x->share_of[e * K * K + ab] >= 0 ? x->dual[x->share_of[e * K * K + ab]] : 0;
+        sum += cost < 0 && may_send(x, t, ab) ? cost : 0; /* else z = 0 */
+    }
+    return sum;
+}
+
+/* The Lagrangian's least value over plans of proven_ns .. upper_ns, as a bound of the makespan. */
+int64_t pair_programme_evaluate(const pair_programme *x)
+{
+    wide sum = 0, slope = UNIT;
+    for (int32_t r = 0; r < x->n_loads; r++)
+        if (x->load[r].head_ns >= 0) {
+            sum += (wide)x->dual[x->load_row + r] * (x->load[r].head_ns + x->load[r].tail_ns);
+            slope -= x->dual[x->load_row + r];
+        }
+    for (int32_t c = 0; c < x->n_numbers; c++) {
+        int64_t u = x->dual[x->number_row + c];
+        sum += (wide)u * (u > 0 ? x->least[c] : x->most[c]);
+    }
+    for (int32_t i = 0; i < x->n; i++) {
+        slope -= x->dual[x->end_row + i];
+        sum += part_of_op(x, i);
+    }
+    for (int32_t e = 0; e < x->E; e++)
+        sum += part_of_edge(x, e);
+    for (int32_t t = 0; t < x->q->n_tensors; t++)
+        sum += part_of_sends(x, t);
+    sum += slope * (slope > 0 ? x->proven_ns : x->upper_ns);
+    if (sum <= 0)
+        return 0;
+    wide bound = (sum + UNIT - 1) / UNIT;
+    return bound > x->upper_ns ? x->upper_ns : (int64_t)bound;
+}

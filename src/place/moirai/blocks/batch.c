@@ -1,0 +1,208 @@
+/* What is refined next: the pairs on which most of the gap hangs.
+ *
+ * Only pairs on the path that the bound or the plan takes count, the widest first; tightening one moves the path to
+ * others. So a bound is raised by a stride, and the path is looked at again: what a pair is raised above the next best path
+ * is of no use yet. Pairs on the plan's path alone get plans alone; a plan that one pair finds is tried between the
+ * devices of the others (copies_share.c). A batch has a fixed size, is chosen before it starts and read after it ends, so
+ * that the result depends on seed and effort, not on the number of threads. */
+#include <math.h>
+#include <string.h>
+
+#include "place/moirai/blocks/blocks.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define STRIDE 40 /* parts of a pair's bound: when it has risen by one, the path is looked at again */
+#define OFTEN 4   /* parts of a class on the paths: what a pair needs for a plan of its own */
+#define MINOR 8   /* parts of the widest pair: what is below can wait */
+
+static int refine_one(void *data, int32_t i)
+{
+    blocks *x = data;
+    pair_refine_task job = x->batch.task[i];
+    int32_t level = job.level;
+    int64_t at = pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device);
+    pair_state *pair = x->c->pair[at];
+    if (x->batch.times[at] && blocks_wants_cases(x, pair)) {
+        int rc = blocks_raise_cases(x, pair);
+        if (rc || !x->batch.plan_times[at])
+            return rc;
+    }
+    job.level = UTIL_MIN(level, PAIR_LEVELS);
+    int rc = pair_refine(x->c, &job);
+    if (job.improve)
+        pair->plan_level = UTIL_MAX(pair->plan_level, level);
+    if (!job.plans_only)
+        pair->level = pair->climbing ? level - 1 : level;
+    return rc;
+}
+
+static const pair_state *batch_pair(const blocks *x, int32_t i)
+{
+    const pair_refine_task *job = &x->batch.task[i];
+    return pair_chain_at(x->c, job->class_, job->entry_device, job->exit_device);
+}
+
+void blocks_count_path(blocks *x, const int32_t *device)
+{
+    memset(x->batch.times, 0, sizeof *x->batch.times * (size_t)pair_chain_count(x->c));
+    for (int32_t i = 0; i < x->c->s->n_blocks; i++)
+        x->batch.times[pair_chain_on_path(x->c, i, device)]++;
+}
+
+static bool plan_is_due(const blocks *x, int64_t i)
+{
+    const pair_state *pair = pair_chain_get(x->c, i);
+    return x->batch.plan_times[i] && UTIL_MAX(pair->plan_level, 1) < x->top_level;
+}
+
+static bool bound_is_due(const blocks *x, int64_t i)
+{
+    return x->batch.times[i] && pair_chain_get(x->c, i)->level < x->top_level;
+}
+
+/* The part of the gap that hangs on each pair of a path. */
+static void weigh_path(blocks *x, const int32_t *device, bool (*due)(const blocks *, int64_t))
+{
+    int64_t n = pair_chain_count(x->c);
+    blocks_count_path(x, device);
+    for (int64_t i = 0; i < n; i++) {
+        const pair_state *pair = pair_chain_get(x->c, i);
+        if (due(x, i) && pair->plan.device)
+            x->batch.weight[i] += x->batch.times[i] * (pair->plan.length_ns - pair->lower_ns);
+    }
+}
+
+/* What pair `i` would have to prove for the gap's goal, were the path to stay; a little more, since it will not. */
+static int64_t needed(const blocks *x, int64_t i)
+{
+    const pair_state *pair = pair_chain_get(x->c, i);
+    if (!x->in->best)
+        return INT64_MAX;
+    double goal = (double)x->in->best->makespan_ns * (1 - 0.5 * x->in->o->gap), rise = goal - (double)x->in->lower_ns;
+    int64_t times = UTIL_MAX(x->batch.times[i], 1);
+    return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
+}
+
+/* The bound of a pair of the same class and entry that is ahead: where results go matters little. 0: none. */
+static int64_t likely(const blocks *x, int64_t i)
+{
+    int64_t K = x->c->K, first = i / K * K, most = 0;
+    for (int64_t j = first; j < first + K; j++) {
+        const pair_state *other = pair_chain_get(x->c, j);
+        if (j != i && (other->level >= 2 || other->climbing))
+            most = UTIL_MAX(most, other->lower_ns);
+    }
+    return most;
+}
+
+/* Plans of pairs that a path often takes: what they find others can use, too. */
+static bool worth_a_plan(const blocks *x, int64_t i, int32_t level)
+{
+    int64_t K = x->c->K, times = x->batch.plan_times[i] + x->batch.times[i];
+    bool often = times * OFTEN >= x->c->s->class_count[i / K / K];
+    return pair_chain_get(x->c, i)->plan_level < level && often && (x->batch.plan_times[i] > 0 || level <= 2);
+}
+
+static void add_to_batch(blocks *x, int64_t i)
+{
+    const pair_state *pair = pair_chain_get(x->c, i);
+    int32_t K = x->c->K;
+    bool bound = bound_is_due(x, i);
+    int32_t level = bound ? pair->level + 1 : UTIL_MAX(pair->plan_level, 1) + 1;
+    x->batch.task[x->batch.n++] = (pair_refine_task){.class_ = (int32_t)(i / K / K),
+                                                     .entry_device = (int32_t)(i / K % K),
+                                                     .exit_device = (int32_t)(i % K),
+                                                     .level = level,
+                                                     .need_ns = needed(x, i),
+                                                     .stride_ns = pair->lower_ns / STRIDE,
+                                                     .likely_ns = likely(x, i),
+                                                     .improve = !bound || worth_a_plan(x, i, level),
+                                                     .plans_only = !bound,
+                                                     .few_trials = x->n_large > 1,
+                                                     .effort = x->in->effort,
+                                                     .seed = x->in->o->budget.seed + (uint64_t)x->in->passes,
+                                                     .stop = x->in->stop};
+}
+
+/* The first rise of a pair's bound takes little and is most of it: until then the path goes where nothing is known. */
+static bool first_stride(const blocks *x, int64_t i)
+{
+    const pair_state *pair = pair_chain_get(x->c, i);
+    return bound_is_due(x, i) && pair->level < 2 && !pair->climbing;
+}
+
+/* The pairs on which most of the gap hangs, widest first, ties by number. */
+static void choose_batch(blocks *x)
+{
+    int64_t n = pair_chain_count(x->c);
+    memset(x->batch.weight, 0, sizeof *x->batch.weight * (size_t)n);
+    blocks_count_path(x, x->plan_device);
+    memcpy(x->batch.plan_times, x->batch.times, sizeof *x->batch.times * (size_t)n);
+    weigh_path(x, x->plan_device, plan_is_due);
+    weigh_path(x, x->cut_device, bound_is_due); /* last: `times` stays that of the bound's path */
+    x->batch.n = 0;
+    int64_t most = 0;
+    double least = ldexp(0.0002, -x->in->passes) * (double)x->in->best->makespan_ns;
+    while (x->batch.n < BLOCKS_BATCH) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < n; i++)
+            if (x->batch.weight[i] > 0 && (best < 0 || x->batch.weight[i] > x->batch.weight[best]))
+                best = i;
+        if (best < 0 || (double)x->batch.weight[best] < least)
+            return;
+        most = UTIL_MAX(most, x->batch.weight[best]);
+        if (x->batch.weight[best] >= most / MINOR || first_stride(x, best))
+            add_to_batch(x, best);
+        x->batch.weight[best] = 0;
+    }
+}
+
+/* Pairs of the batch that have a shorter plan than before it, as bits. */
+static uint32_t shorter_plans(const blocks *x, const int64_t *before)
+{
+    uint32_t found = 0;
+    for (int32_t i = 0; i < x->batch.n; i++)
+        found |= (uint32_t)(batch_pair(x, i)->plan.length_ns < before[i]) << i;
+    return found;
+}
+
+/* What one pair has found the others of its class can use, between their own devices. */
+static int share_plans(blocks *x, uint32_t found)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < x->batch.n && !rc; i++) {
+        bool first = found >> i & 1;
+        for (int32_t j = 0; j < i && first; j++)
+            first = !(found >> j & 1) || x->batch.task[j].class_ != x->batch.task[i].class_;
+        if (first)
+            rc = blocks_share_class(x, x->batch.task[i].class_);
+    }
+    return rc;
+}
+
+/* Those that only go on with a level are not counted: each raises a bound by a stride. */
+int blocks_refine_batch(blocks *x, bool *done, bool *found)
+{
+    int64_t before[BLOCKS_BATCH];
+    choose_batch(x);
+    *found = false;
+    *done = !x->batch.n || x->batches_left <= 0;
+    if (*done)
+        return 0;
+    x->in->work += x->batch.n;
+    bool begins = false;
+    for (int32_t i = 0; i < x->batch.n; i++) {
+        before[i] = batch_pair(x, i)->plan.length_ns;
+        begins |= !batch_pair(x, i)->climbing || x->batch.task[i].plans_only;
+    }
+    x->batches_left -= begins;
+    /* Cores that pairs leave over go to their cases and runs, also those that a pair leaves when it is done. */
+    int32_t cores = x->in->o->budget.threads > 0 ? x->in->o->budget.threads : util_cores();
+    for (int32_t i = 0; i < x->batch.n; i++)
+        x->batch.task[i].threads = cores;
+    int rc = util_pool_run(refine_one, x, x->batch.n, x->in->o->budget.threads);
+    uint32_t shorter = shorter_plans(x, before);
+    *found = shorter != 0;
+    return rc ? rc : share_plans(x, shorter);
+}

@@ -1,0 +1,135 @@
+/* Plans and bounds block by block.
+ *
+ * Each pair (a class of blocks between two devices) has a plan and a bound; the chain of pairs composes either. Work
+ * goes where the answer is still open: pairs are opened (open.c), those on which most of the gap hangs are refined
+ * (batch.c), their plans composed (compose_path.c), until the gap is closed. */
+#include "place/moirai/blocks/blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "place/moirai/blocks/compose.h"
+#include "util/util.h"
+
+#define MANY_CLASSES 6 /* of blocks: the first levels of all their pairs take long */
+
+static int allocate(blocks *x)
+{
+    const moirai_problem *p = x->in->p;
+    int rc = pair_chain_new(&x->c, p);
+    if (rc)
+        return rc;
+    pair_chain_join_equals(x->c);
+    size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)pair_chain_count(x->c);
+    x->cut_device = util_alloc(cuts, sizeof(int32_t));
+    x->plan_device = util_alloc(cuts, sizeof(int32_t));
+    x->op_device = util_alloc((size_t)p->n_ops, sizeof(int32_t));
+    x->order = util_alloc((size_t)place_compose_capacity(p), sizeof(moirai_task));
+    x->batch.weight = util_alloc(pairs, sizeof(int64_t));
+    x->batch.times = util_alloc(pairs, sizeof(int64_t));
+    x->batch.plan_times = util_alloc(pairs, sizeof(int64_t));
+    x->share = util_alloc((size_t)x->c->s->n_classes, sizeof(double));
+    x->index = util_alloc((size_t)x->c->s->n_blocks, sizeof(int64_t));
+    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->batch.weight || !x->batch.times ||
+        !x->batch.plan_times || !x->share || !x->index)
+        return MOIRAI_EFAIL;
+    return moirai_sim_new(&x->sim, p);
+}
+
+int blocks_new(blocks **out, incumbent *in)
+{
+    blocks *x = util_alloc(1, sizeof *x);
+    *out = NULL;
+    if (!x)
+        return MOIRAI_EFAIL;
+    x->in = in;
+    x->top_level = in->effort < 0.5 ? 2 : in->effort < 2 ? 3 : PAIR_LEVELS;
+    x->batches_left = 2 + (int32_t)(16 * fmin(in->effort, 1000));
+    int rc = allocate(x);
+    if (rc)
+        blocks_free(x);
+    else
+        *out = x;
+    return rc;
+}
+
+void blocks_free(blocks *x)
+{
+    if (!x)
+        return;
+    bytes_prices_free(x->memory);
+    pair_chain_free(x->c);
+    moirai_sim_free(x->sim);
+    free(x->cut_device);
+    free(x->plan_device);
+    free(x->op_device);
+    free(x->order);
+    free(x->batch.weight);
+    free(x->batch.times);
+    free(x->batch.plan_times);
+    free(x->share);
+    free(x->index);
+    free(x);
+}
+
+/* Levels above the last one repeat it with more effort. */
+bool blocks_grow(blocks *x)
+{
+    if (!incumbent_grow(x->in))
+        return false;
+    x->top_level = PAIR_LEVELS + x->in->passes;
+    x->batches_left = 16 << UTIL_MIN(x->in->passes, 16);
+    return true;
+}
+
+void blocks_raise_bound(blocks *x)
+{
+    incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
+}
+
+/* Classes that have something between their cuts. */
+static int32_t count_classes(const blocks *x)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < x->c->s->n_classes; i++)
+        n += x->c->s->block_size[x->c->s->class_block[i]] > 0;
+    return n;
+}
+
+int blocks_improve(blocks *x)
+{
+    int rc = blocks_open_pairs(x);
+    if (!rc) { /* already worth something, and soon there: every block whole on a device, every longest path */
+        blocks_raise_bound(x);
+        rc = blocks_compose(x);
+    }
+    blocks_set_shares(x);
+    bool many = count_classes(x) >= MANY_CLASSES;
+    /* First levels of many classes take longer than prices that know the bytes from the start. */
+    if (!rc && x->in->memory_binds && x->n_large > 1 && many)
+        return blocks_improve_within_memory(x);
+    if (!rc && x->programmes.wanted && !incumbent_stopped(x->in))
+        rc = blocks_begin_with_programmes(x);
+    if (!rc && !many && !x->programmes.used) /* else those on the bound's path, as it goes */
+        rc = blocks_first_levels(x);
+    for (bool done = false, found = true; !rc && !done;) {
+        blocks_raise_bound(x);
+        rc = blocks_open_bound_path(x, &found);
+        if (!rc && found)
+            rc = blocks_compose(x);
+        if (!rc && x->in->memory_binds)
+            return blocks_improve_within_memory(x);
+        if (rc || !x->in->best || incumbent_gap(x->in) <= x->in->o->gap || incumbent_stopped(x->in))
+            break;
+        if (x->programmes.used && !x->programmes.begun) {
+            x->programmes.begun = true;
+            rc = blocks_refine_by_programmes(x);
+            found = true;
+            continue;
+        }
+        rc = blocks_refine_batch(x, &done, &found);
+        if (!rc && done)
+            done = !blocks_grow(x);
+    }
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* Plans and bounds block by block: what is known of the chain of blocks, for the files that refine it.
+ *
+ * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their
+ * first levels, compose_path.c makes plans of the whole, programmes.c begins with static programmes where no two
+ * layers are copies, within_memory.c goes on at prices on bytes where memory binds, copies.c anneals layers that repeat,
+ * copies_share.c carries plans from one pair of a class to the others. */
+#ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
+#define MOIRAI_PLACE_MOIRAI_BLOCKS_H
+
+#include "bytes/bytes.h"
+#include "pair/pair_refine.h"
+#include "place/moirai/incumbent/incumbent.h"
+
+#define BLOCKS_BATCH 4           /* pairs that are refined side by side, whatever the number of threads */
+#define BLOCKS_MEMORY_BUCKETS 14 /* of the prices in time where memory binds */
+
+/* The pairs to refine next. */
+typedef struct blocks_batch {
+    pair_refine_task task[BLOCKS_BATCH];
+    int32_t n;
+    int64_t *weight;     /* per pair: how much of the gap hangs on it */
+    int64_t *times;      /* per pair: how often the bound's path uses it */
+    int64_t *plan_times; /* and how often the plan's does */
+} blocks_batch;
+
+/* Static programmes for blocks that are no copies of each other (programmes.c). */
+typedef struct blocks_programmes {
+    bool wanted; /* blocks are no copies of each other, and of a size for programmes */
+    bool used;   /* blocks are raised by programmes before prices */
+    bool kept;   /* for their cases */
+    bool begun;
+} blocks_programmes;
+
+typedef struct blocks {
+    incumbent *in;
+    pair_chain *c;
+    moirai_sim *sim;
+    int32_t *cut_device;   /* of the bound's path */
+    int32_t *plan_device;  /* of the plans' path */
+    int32_t *op_device;    /* of a composed plan */
+    moirai_task *order;    /* and its order */
+    int64_t *index;        /* scratch: pairs of a path */
+    const int64_t *opened; /* pairs whose first level is due */
+    double *share;         /* per class: of the makespan, against the largest; before the first level */
+    int32_t n_large;       /* classes above SMALL_SHARE */
+    blocks_batch batch;
+    int32_t top_level; /* of refinement, by the effort */
+    int32_t batches_left;
+    blocks_programmes programmes;
+    bytes_prices *memory; /* NULL: memory does not bind, as far as is known */
+    int32_t copy_rounds;  /* of annealing layers that repeat */
+} blocks;
+
+/* The chain of blocks of the incumbent's problem, and working memory. MOIRAI_ELIMIT: too many pairs. */
+int blocks_new(blocks **out, incumbent *in);
+void blocks_free(blocks *x);
+/* Goes on with twice the effort where there is time (incumbent_grow). */
+bool blocks_grow(blocks *x);
+
+/* ---- blocks.c ---- */
+/* Refines pairs of the chain and composes their plans until the gap is closed, the effort used up or the time over. */
+int blocks_improve(blocks *x);
+/* The bound by the chain's path of least bounds, which stays in cut_device. */
+void blocks_raise_bound(blocks *x);
+
+/* ---- batch.c ---- */
+/* One batch; *done where nothing is left to refine, or no effort; *found: some plan is shorter. */
+int blocks_refine_batch(blocks *x, bool *done, bool *found);
+/* How often the path of `device` goes through each pair, in batch.times. */
+void blocks_count_path(blocks *x, const int32_t *device);
+
+/* ---- open.c ---- */
+/* Pairs to begin with: all of them where they are few. */
+int blocks_open_pairs(blocks *x);
+/* What the blocks of each class take of the makespan, against the class that takes most. */
+void blocks_set_shares(blocks *x);
+/* First levels of all that is open. */
+int blocks_first_levels(blocks *x);
+/* The bound's path goes through pairs with a first level alone in the end; those it meets without get it. *any: there
+ * were such. */
+int blocks_open_bound_path(blocks *x, bool *any);
+
+/* ---- compose_path.c ---- */
+/* The best chain of block plans as one plan; kept if it fits and is better. The path of the best plan stays in
+ * plan_device. */
+int blocks_compose(blocks *x);
+
+/* ---- programmes.c ---- */
+/* Whether most operators, of the spine where there is one, are in blocks of a size for programmes that are no copies of
+ * each other. O(V + E) besides the spine. */
+int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop);
+/* One static programme for each class of blocks. programmes.used: they are of use, and pairs get theirs before prices. */
+int blocks_begin_with_programmes(blocks *x);
+/* Whether the pair should have one; and it. */
+bool blocks_wants_programme(const blocks *x, const pair_state *y);
+int blocks_raise_static(const blocks *x, pair_state *y);
+/* Plans for the pairs of the plan's path, cases for those of the bound's, plans again. */
+int blocks_refine_by_programmes(blocks *x);
+/* Whether cases of its programme may raise the pair; twice as many as it has. */
+bool blocks_wants_cases(const blocks *x, const pair_state *y);
+int blocks_raise_cases(const blocks *x, pair_state *y);
+
+/* ---- within_memory.c ---- */
+/* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or
+ * stays. */
+int blocks_improve_within_memory(blocks *x);
+
+/* ---- copies.c ---- */
+/* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can
+ * be gone on with. *any: there are such. */
+int blocks_anneal_copies(blocks *x, bool *any, double part);
+/* Where the best plan has been found layer by layer: what one layer has found for all of them. */
+int blocks_share_copies(blocks *x);
+
+/* ---- copies_share.c ---- */
+/* Pairs of the class take what the best plan's layers and each other's plans are better at; nothing is composed. */
+int blocks_share_class(blocks *x, int32_t class_);
+
+#endif

@@ -1,0 +1,133 @@
+/* Where memory binds: plans and bounds at prices on bytes. */
+#include <math.h>
+
+#include "bytes/bytes.h"
+#include "place/moirai/blocks/compose.h"
+#include "place/moirai/blocks/blocks.h"
+#include "util/util.h"
+
+#define MEMORY_ROUNDS 12
+#define EVALUATIONS 4000  /* of a search for a block plan */
+#define WORTH_MORE 0.0005 /* of the makespan: what such a search should find */
+#define MOST_PAUSE 3      /* turns of the bound between two searches for plans */
+
+/* Bytes have a price on each device, so that equal devices differ. */
+static int begin(blocks *x)
+{
+    pair_chain_tell_apart(x->c);
+    int rc = blocks_open_pairs(x);
+    return rc ? rc : bytes_prices_new(&x->memory, x->c);
+}
+
+/* A composition that keeps to the memory, at prices on bytes. */
+static int find_plan(blocks *x, int64_t evaluations)
+{
+    int32_t searches = x->memory ? 3 : 6; /* at first there is nothing to begin with */
+    bytes_plan_task search = {.evaluations = (int64_t)((double)evaluations * x->in->effort),
+                              .rounds = 18,
+                              .searches = searches,
+                              .seed = x->in->o->budget.seed,
+                              .upper_ns = x->in->best ? x->in->best->makespan_ns : x->in->lower_ns,
+                              .threads = x->in->o->budget.threads,
+                              .stop = x->in->stop};
+    int64_t length = INT64_MAX;
+    const int32_t *cut_device;
+    const pair_plan *const *block_plan;
+    int rc = x->memory ? 0 : begin(x);
+    if (rc == MOIRAI_ELIMIT)
+        return 0; /* the heuristics' plans stand */
+    rc = rc ? rc : bytes_plan_find(&length, &cut_device, &block_plan, x->memory, &search);
+    if (rc || length == INT64_MAX)
+        return rc;
+    int64_t n = place_compose(x->c, cut_device, block_plan, x->op_device, x->order);
+    return incumbent_take_simulated(x->in, x->sim, moirai_sim_replay(x->sim, x->op_device, x->order, n), 'M');
+}
+
+/* A bound at the prices of the plans. */
+static int raise_bound(blocks *x, int32_t rounds, int32_t solves)
+{
+    int64_t lower = 0;
+    bytes_bound_task bound = {.upper_ns = x->in->best ? x->in->best->makespan_ns : 2 * x->in->lower_ns,
+                              .rounds = rounds,
+                              .buckets = BLOCKS_MEMORY_BUCKETS,
+                              .solves = (int32_t)(solves * fmin(x->in->effort, 100)) + 4,
+                              .threads = x->in->o->budget.threads,
+                              .stop = x->in->stop};
+    int rc = bytes_bound(&lower, x->memory, &bound);
+    if (!rc)
+        incumbent_take_bound(x->in, lower);
+    return rc;
+}
+
+/* Plans and bounds take turns, by what they gain. */
+typedef struct turns {
+    double plan_gain, bound_gain; /* of the last one each, of the makespan */
+    int32_t pause, wait;          /* turns of the bound alone: in a row now, and still to come */
+    double plan_s;                /* what the last search for plans took */
+    int64_t evaluations;
+} turns;
+
+static double makespan(const blocks *x)
+{
+    return x->in->best ? (double)x->in->best->makespan_ns : 0;
+}
+
+/* What a search for plans has found is lost if the time is up before its end; what the bound has gained is not. */
+static bool plans_are_due(const blocks *x, turns *t)
+{
+    if (!x->in->best)
+        return true;
+    if (t->wait > 0) {
+        t->wait--;
+        return false;
+    }
+    return util_stop_left_s(&x->in->stop) > t->plan_s;
+}
+
+/* Where a search for plans has found next to nothing, a little annealing will do until the prices have moved on; and
+ * there, or where the bound gains several times as much, the bound has the next turns for itself, as long as it gains more
+ * than the search did. */
+static int take_turn(blocks *x, turns *t)
+{
+    double plan = makespan(x), bound = (double)x->in->lower_ns, begun = util_seconds();
+    bool planned = plans_are_due(x, t);
+    int rc = 0;
+    if (planned) {
+        rc = find_plan(x, t->evaluations);
+        t->plan_s = util_seconds() - begun;
+        t->plan_gain = plan > 0 && x->in->best ? 1 - makespan(x) / plan : 1;
+        t->evaluations = t->plan_gain > WORTH_MORE ? EVALUATIONS : EVALUATIONS / 4;
+        double enough = fmax(t->bound_gain / 4, WORTH_MORE);
+        t->pause = t->plan_gain < enough ? UTIL_MIN(2 * t->pause + 1, MOST_PAUSE) : 0;
+        t->wait = t->pause;
+    }
+    rc = rc ? rc : raise_bound(x, 3, 30);
+    t->bound_gain = x->in->best ? ((double)x->in->lower_ns - bound) / makespan(x) : 0;
+    if (t->bound_gain < t->plan_gain)
+        t->wait = 0;
+    else if (planned && t->plan_gain < t->bound_gain / 4)
+        t->wait = UTIL_MAX(t->wait, 1);
+    return rc;
+}
+
+int blocks_improve_within_memory(blocks *x)
+{
+    /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
+    turns t = {.evaluations = x->n_large > 1 ? EVALUATIONS : EVALUATIONS / 4};
+    double before = 2;
+    if (incumbent_off(x->in, MEMORY))
+        return 0;
+    int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->in->effort, 1));
+    int rc = find_plan(x, EVALUATIONS / 4);
+    if (rc || !x->memory)
+        return rc;
+    rc = raise_bound(x, 1, 20);
+    for (int32_t round = 0; !rc && incumbent_gap(x->in) > x->in->o->gap && !incumbent_stopped(x->in); round++) {
+        bool stays = round >= 3 && incumbent_gap(x->in) > 0.95 * before;
+        if ((stays || round >= most) && !blocks_grow(x))
+            break;
+        before = incumbent_gap(x->in);
+        rc = take_turn(x, &t);
+    }
+    return rc;
+}

@@ -1,0 +1,190 @@
+/* What of the bound can be certified, and its certificate.
+ *
+ * Prices on loads, blocks, intervals, the pool and the exhaustive search prove in ways of their own; the strongest that leaves a
+ * proof behind is written. What comes with its proof (loads, the pool) and is all of the bound goes first: it takes no time. Where the search kept none, it is repeated by rules that a verifier can follow. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "bound/certificate.h"
+#include "bound/intervals/window_proof.h"
+#include "place/moirai/engine.h"
+#include "schedule/load.h"
+#include "util/util.h"
+
+#define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
+#define INTERVAL_NODES 3000.0       /* of the tree of an interval, at effort 1 */
+#define CHAIN_SHARE 0.4             /* of the time, for the chain, where windows have proven more */
+#define TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
+#define INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
+#define INTERVAL_EFFORT 0.3
+
+static int64_t certified(const pair_chain *c)
+{
+    return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+}
+
+/* Prices on loads, of the whole or of blocks in a row; without any, longest paths alone. */
+static int certify_by_loads(engine *x)
+{
+    const relax_answer *a = &x->loads;
+    relax_certificate from = {.p = x->in.p,
+                              .whole = a->proof.n_leaves > 0 ? &a->proof : NULL,
+                              .row = a->row.cuts ? &a->row : NULL,
+                              .proven_ns = UTIL_MIN(a->lower_ns, x->in.lower_ns),
+                              .lower_bound_ns = x->in.lower_ns};
+    int rc = relax_certificate_write(&from, x->in.o->certificate_path);
+    x->certified_ns = from.proven_ns;
+    return rc;
+}
+
+/* The pool's proof is complete as it is. */
+static int certify_by_pool(engine *x)
+{
+    bound_certificate from = {.c = x->pool, .lower_bound_ns = x->in.lower_ns};
+    int rc = bound_certificate_write(&from, x->in.o->certificate_path);
+    x->certified_ns = from.certified_ns;
+    return rc;
+}
+
+/* A small problem that was searched as a whole is searched once more as one block. */
+static int certify_by_search(engine *x, const util_stop *stop)
+{
+    size_t left = MOST_TREE;
+    int rc = x->pool ? 0 : engine_whole_block(&x->pool, x->in.p);
+    if (rc)
+        return rc;
+    x->pool->pair[0]->lower_ns = x->in.lower_ns;
+    return pair_prove_by_search(x->pool->pair[0], (int64_t)(TREE_NODES * x->in.o->budget.effort) + 1, &left, *stop);
+}
+
+static util_stop part_of(const util_stop *stop, double part)
+{
+    util_stop result = *stop;
+    double left = util_stop_left_s(stop);
+    if (left < HUGE_VAL)
+        result.deadline = util_seconds() + part * left;
+    return result;
+}
+
+/* Windows from intervals and the pool within them; *done: they prove more than the rest, and are written. */
+static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
+{
+    pair_pool_task pool = step_pool_task(&x->in, 1);
+    bound_window_task job = {.nodes = (int64_t)(INTERVAL_NODES * x->in.o->budget.effort) + 1,
+                             .most_tree = MOST_TREE,
+                             .pool = incumbent_gap(&x->in) <= ENGINE_NEAR ? &pool : NULL,
+                             .threads = x->in.o->budget.threads,
+                             .stop = part_of(stop, 0.5)}; /* the pool has the other half */
+    bound_window_proof windows;
+    pool.stop = *stop;
+    *done = false;
+    int rc = bound_window_prove(&windows, x->in.p, bound_portfolio_known(x->portfolio), &job);
+    if (rc)
+        return rc;
+    incumbent_take_bound(&x->in, windows.lower_ns);
+    if (windows.lower_ns > else_ns && !(rc = x->pool ? 0 : engine_whole_block(&x->pool, x->in.p))) {
+        bound_certificate from = {.c = x->pool, .windows = &windows, .lower_bound_ns = x->in.lower_ns};
+        rc = bound_certificate_write(&from, x->in.o->certificate_path);
+        x->certified_ns = from.certified_ns;
+        *done = true;
+    }
+    bound_window_proof_clear(&windows);
+    return rc;
+}
+
+/* The chain of blocks or of intervals, of the spine where there is one, as far as prices carry it by then; of a small problem a search of
+ * the whole; windows. */
+static int certify_by_blocks(engine *x, const util_stop *stop)
+{
+    engine *of = x->inner ? x->inner : x;
+    const blocks *y = of->blocks;
+    /* Prices on bytes have a part of their own in the certificate. */
+    int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->in.lower_ns) : x->in.lower_ns;
+    bound_certify_task job = {.goal_ns = goal,
+                              .most_tree = MOST_TREE,
+                              .programmes = y->programmes.used,
+                              .effort = x->in.o->budget.effort,
+                              .threads = x->in.o->budget.threads,
+                              .seed = x->in.o->budget.seed,
+                              .stop = *stop};
+    incumbent_tell(&x->in, ' ', "proving the bound again for the certificate");
+    /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
+    bool by_intervals = x->intervals && !y->memory && pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL) < x->in.lower_ns;
+    if (by_intervals) {
+        job.levels = INTERVAL_LEVELS;
+        job.statics = true;
+        job.effort *= INTERVAL_EFFORT;
+    }
+    if (by_intervals && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 &&
+        x->in.lower_ns > pair_chain_path(x->intervals->c, PAIR_CHAIN_LOWER, NULL))
+        job.stop = part_of(stop, CHAIN_SHARE);
+    pair_chain *chain = by_intervals ? x->intervals->c : y->c;
+    /* Blocks of which less is known than of the loads are left alone: to price a hundred thousand operators takes long. */
+    bool useful = y->memory || pair_chain_path(chain, PAIR_CHAIN_LOWER, NULL) > x->loads.lower_ns;
+    int rc = useful ? bound_certify(chain, &job) : 0;
+    bytes_bound_task settle = {.upper_ns = x->in.best->makespan_ns,
+                               .buckets = BLOCKS_MEMORY_BUCKETS,
+                               .solves = 30,
+                               .threads = x->in.o->budget.threads,
+                               .stop = *stop};
+    if (!rc && y->memory)
+        rc = bytes_settle(y->memory, &settle);
+    bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->in.lower_ns};
+    if (!rc && by_intervals && certified(x->intervals->c) > certified(y->c))
+        from =
+            (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->in.lower_ns};
+    if (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && !y->memory && certified(from.c) < x->in.lower_ns)
+        rc = certify_by_search(x, stop);
+    int64_t best = rc || y->memory
+                       ? INT64_MAX
+                       : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(certified(from.c), x->pool ? certified(x->pool) : 0));
+    bool done = false;
+    if (best < x->in.lower_ns && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && !util_stopped(stop))
+        rc = certify_by_windows(x, best, stop, &done);
+    if (rc || done)
+        return rc;
+    if (x->loads.lower_ns == best)
+        return certify_by_loads(x);
+    if (x->pool && !y->memory && certified(x->pool) > certified(from.c))
+        return certify_by_pool(x);
+    rc = rc ? rc : bound_certificate_write(&from, x->in.o->certificate_path);
+    x->certified_ns = from.certified_ns;
+    return rc;
+}
+
+/* The load bound, with what paths add to it, where that is more than the relaxation has proven. */
+static int take_load_bound(engine *x)
+{
+    relax_answer answer = {0};
+    if (x->loads.lower_ns >= x->in.lower_ns)
+        return 0;
+    int64_t weight[MOIRAI_MAX_DEVICES];
+    schedule_bound_load(weight, x->in.p);
+    int rc = relax_proof_of_devices(&answer.proof, x->in.p, weight);
+    answer.lower_ns = answer.proof.proven_ns;
+    if (!rc && answer.lower_ns > x->loads.lower_ns) {
+        relax_answer before = x->loads;
+        x->loads = answer;
+        answer = before;
+        incumbent_take_bound(&x->in, x->loads.lower_ns);
+    }
+    relax_answer_clear(&answer);
+    return rc;
+}
+
+int engine_certify(engine *x, const util_stop *stop)
+{
+    int rc = take_load_bound(x);
+    if (rc)
+        return rc;
+    if (x->loads.lower_ns >= x->in.lower_ns)
+        return certify_by_loads(x);
+    if (x->pool && certified(x->pool) >= x->in.lower_ns)
+        return certify_by_pool(x);
+    engine *of = x->inner ? x->inner : x;
+    rc = of->blocks || !util_stopped(stop) ? engine_blocks(of) : MOIRAI_ELIMIT;
+    rc = rc ? rc : certify_by_blocks(x, stop);
+    if (rc == MOIRAI_ELIMIT || (!rc && x->loads.lower_ns > x->certified_ns))
+        rc = certify_by_loads(x);
+    return rc;
+}

@@ -1,0 +1,203 @@
+/* The schedule: which step comes when, on what condition, and for which share of the time that is left.
+ *
+ * Two kinds of problems. Where most operators lie in small components between cuts, blocks do most. Where components are
+ * too large for prices and for exhaustive search (wide networks, cells), bounds of the whole come first, with annealing
+ * before and after them: what these have raised, blocks with their spanning trees would not raise further. Time that is
+ * left when all has been tried goes to the third list, again and again. */
+#include "place/moirai/engine.h"
+
+#include <math.h>
+
+#include "util/util.h"
+
+#define SMALL_GAP 0.025    /* what is left is more likely the plan's */
+#define WIDE 0.3           /* of the operators in large components: blocks are weak */
+#define LARGE_COMPONENT 36 /* operators */
+#define MOST_AGAIN 12
+
+/* ---- conditions ---- */
+
+static bool gap_is_near(const engine *x)
+{
+    return incumbent_gap(&x->in) <= ENGINE_NEAR;
+}
+
+static bool layers_repeat(const engine *x)
+{
+    return x->copies;
+}
+
+static bool none_repeats(const engine *x)
+{
+    return !x->copies;
+}
+
+static bool none_repeats_small_gap(const engine *x)
+{
+    return !x->copies && incumbent_gap(&x->in) <= SMALL_GAP;
+}
+
+static bool none_repeats_wide_gap(const engine *x)
+{
+    return !x->copies && incumbent_gap(&x->in) > SMALL_GAP;
+}
+
+static bool has_intervals(const engine *x)
+{
+    return x->in.p->n_ops <= DECOMPOSE_INTERVALS_OPS;
+}
+
+static bool too_many_for_intervals(const engine *x)
+{
+    return !has_intervals(x);
+}
+
+static bool intervals_and_copies(const engine *x)
+{
+    return has_intervals(x) && !x->differ;
+}
+
+static bool nothing_raised(const engine *x)
+{
+    return !x->intervals && !x->pool;
+}
+
+/* ---- lists ---- */
+
+static const engine_turn first[] = {
+    {.step = &step_loads_first, .share = 0.05},
+    {.step = &step_starts},
+    {.step = &step_exact},
+    {.step = &step_loads, .share = 0.15},
+};
+static const engine_turn exact_again = {.step = &step_exact};
+
+static const engine_turn wide[] = {
+    {.step = &step_copies, .share = 0.22},
+    {.step = &step_whole_anneal, .share = 0.1, .rounds = 2, .when = layers_repeat},
+    {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
+    {.step = &step_share},
+    {.step = &step_pool, .share = 0.12, .when = gap_is_near},
+    /* Layers that are copies get the best by cases of their few pairs, one round long. */
+    {.step = &step_intervals, .share = 0.25, .rounds = 2, .when = none_repeats},
+    {.step = &step_intervals, .share = 0.8, .rounds = 4, .when = layers_repeat},
+    {.step = &step_intervals, .share = 0.1, .rounds = 4, .when = none_repeats_small_gap},
+    {.step = &step_intervals, .share = 0.3, .rounds = 4, .when = none_repeats_wide_gap},
+    {.step = &step_interval_plans, .share = 0.2},
+    {.step = &step_windows, .share = 0.2, .when = gap_is_near},
+    {.step = &step_blocks, .share = 0.35, .size = 1, .when = nothing_raised}, /* finer prices would take for ever */
+    {.step = &step_copies, .share = 0.3, .when = layers_repeat},
+    {.step = &step_whole_anneal, .share = 1, .rounds = 9},
+    {.step = &step_share},
+};
+
+static const engine_turn deep[] = {
+    {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
+    {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = intervals_and_copies},
+    {.step = &step_blocks, .share = 0.8, .when = has_intervals},
+    {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
+    {.step = &step_intervals, .share = 0.5, .rounds = 4},
+    {.step = &step_interval_plans, .share = 0.2},
+    {.step = &step_pool, .share = 0.2},
+    {.step = &step_windows, .share = 0.2, .when = gap_is_near},
+    {.step = &step_whole_anneal, .share = 1, .rounds = 5},
+};
+
+static const engine_turn again[] = {
+    {.step = &step_intervals, .share = 0.4, .rounds = 4},
+    {.step = &step_interval_plans, .share = 0.1},
+    {.step = &step_whole_anneal, .share = 0.6, .rounds = 2},
+    {.step = &step_share},
+};
+
+/* ---- turns ---- */
+
+static bool is_due(const engine *x, const engine_turn *turn)
+{
+    const incumbent *in = &x->in;
+    /* Without any plan even a search that leaves the starts out has to begin with something. */
+    if (util_off(&in->stop, turn->step->method) && (in->best || turn->step != &step_starts))
+        return false;
+    if (in->best ? incumbent_gap(in) <= in->o->gap && !turn->step->to_the_end : !turn->step->without_plan)
+        return false;
+    return !turn->when || turn->when(x);
+}
+
+int engine_take_turn(engine *x, const engine_turn *turn)
+{
+    incumbent *in = &x->in;
+    if (!is_due(x, turn))
+        return 0;
+    in->at_work = util_method_name(turn->step->method);
+    incumbent_stat *stat = &in->stat[turn->step->method];
+    double begun = util_cpu_seconds();
+    int64_t plan = in->best ? in->best->makespan_ns : 0, bound = in->lower_ns;
+    int rc = turn->step->run(x, turn);
+    stat->calls++;
+    stat->cpu_s += util_cpu_seconds() - begun;
+    stat->plan_gain_ns += plan && in->best ? plan - in->best->makespan_ns : 0;
+    stat->bound_gain_ns += in->lower_ns - bound;
+    return rc;
+}
+
+static int take_turns(engine *x, const engine_turn *turn, size_t n)
+{
+    int rc = 0;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = engine_take_turn(x, &turn[i]);
+    return rc;
+}
+
+#define TAKE_TURNS(x, list) take_turns(x, list, sizeof(list) / sizeof *(list))
+
+/* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
+static int find_width(double *part, const moirai_problem *p)
+{
+    pair_chain *c;
+    int rc = pair_chain_new(&c, p);
+    double large = 0;
+    *part = 0;
+    if (rc)
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
+    for (int32_t i = 0; i < c->s->n_classes && !rc; i++) {
+        const decompose_block *b = pair_chain_block(c, i);
+        rc = b ? 0 : MOIRAI_EFAIL;
+        for (int32_t j = 0; b && j < b->n_components; j++) {
+            int32_t n = b->component_off[j + 1] - b->component_off[j];
+            large += n > LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
+        }
+    }
+    *part = large / fmax(p->n_ops, 1);
+    pair_chain_free(c);
+    return rc;
+}
+
+/* Time that is left when all has been tried. */
+static int search_on(engine *x)
+{
+    int rc = 0;
+    while (!rc && has_intervals(x) && !incumbent_off(&x->in, AGAIN) && x->in.stop.deadline > 0 &&
+           !incumbent_done(&x->in) && x->in.best && x->again < MOST_AGAIN) {
+        x->again++;
+        rc = TAKE_TURNS(x, again);
+    }
+    return rc;
+}
+
+int engine_search(engine *x)
+{
+    double width;
+    int rc = TAKE_TURNS(x, first);
+    if (rc || incumbent_done(&x->in))
+        return rc;
+    rc = find_width(&width, x->in.p);
+    if (!rc && !incumbent_off(&x->in, PROGRAMMES))
+        rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
+    if (rc)
+        return rc;
+    rc = width > WIDE && has_intervals(x) && !x->differ ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
+    rc = rc ? rc : search_on(x);
+    while (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && incumbent_grow(&x->in))
+        rc = engine_take_turn(x, &exact_again);
+    return rc;
+}

@@ -1,0 +1,135 @@
+/* The step of the engine that sees loads: bounds by prices on loads and ports (relax/cases.c), and plans from the devices
+ * that balance them.
+ *
+ * The first of two is cheap: few rounds, the cases of the largest hub. Where it proves much less than is known (deep
+ * networks, in which paths decide), the whole is not asked again. */
+#include <math.h>
+
+#include "place/moirai/engine.h"
+#include "util/util.h"
+
+#define FIRST_ROUNDS 24
+#define SIDE_ROUNDS 200
+#define SIDE_SHARE 0.5
+#define FIRST_CASES 3 /* times the devices */
+#define HOPE 0.85     /* of the known bound: below, the second step is left out */
+#define CASES 240.0   /* at effort 1 */
+#define ROUNDS 90.0
+#define FIRST_WORK 4e8 /* rounds x cells of messages */
+#define WORK 4e9       /* at effort 1 */
+#define SWEEPS 3
+#define LEAST_ROUNDS 4
+#define MOST_CELLS (INT64_C(1) << 24) /* operators x devices, and edges x devices^2 */
+
+#define BLOCK_CASES 40.0
+#define EVALUATIONS 3000.0 /* of plans of a block */
+#define N_SENDS 3
+#define MOST_NUMBERS (INT64_C(4) << 20) /* of messages in a certificate: some 40 MB */
+
+static const int32_t send_percent[N_SENDS] = {108, 120, 135}; /* no plan keeps all resources busy: less is sent */
+
+static int offer_choices(incumbent *in, const relax_answer *answer)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < answer->n_choices && !rc; i++) {
+        moirai_plan *plan = NULL;
+        if (in->best && answer->choice[i].load_ns >= in->best->makespan_ns)
+            continue;
+        rc = relax_plan(&plan, in->p, &answer->choice[i], &in->stop);
+        if (plan)
+            rc = incumbent_offer(in, plan, 'L');
+    }
+    return rc;
+}
+
+static int64_t numbers_of(const relax_answer *answer, const moirai_problem *p)
+{
+    int64_t n = relax_proof_size(&answer->proof, p->n_edges, p->n_devices);
+    for (int32_t i = 0; i < answer->row.n_pairs; i++)
+        n += relax_proof_size(&answer->row.pair[i].proof, answer->row.pair[i].n_edges, p->n_devices);
+    return n;
+}
+
+/* The best proof is kept for the certificate, unless it is too large for one. */
+static void keep(engine *x, relax_answer *answer)
+{
+    if (!x->in.o->certificate_path || answer->lower_ns <= x->loads.lower_ns)
+        return;
+    if (numbers_of(answer, x->in.p) > MOST_NUMBERS)
+        return;
+    relax_answer before = x->loads;
+    x->loads = *answer;
+    *answer = before;
+}
+
+typedef int (*solver)(relax_answer *out, const moirai_problem *p, const relax_task *job);
+
+/* What the solver proves and chooses, in this part of the time that is left. */
+static int ask(engine *x, solver solve, relax_task job, double part)
+{
+    incumbent *in = &x->in;
+    relax_answer answer;
+    job.goal_ns = in->best ? in->best->makespan_ns : INT64_MAX / 4;
+    job.known_ns = in->lower_ns;
+    job.plans = true;
+    job.row = in->o->certificate_path != NULL;
+    job.threads = in->o->budget.threads;
+    job.stop = incumbent_part(in, part);
+    int rc = solve(&answer, in->p, &job);
+    if (!rc) {
+        x->loads_ns = UTIL_MAX(x->loads_ns, answer.lower_ns);
+        rc = offer_choices(in, &answer);
+        incumbent_take_bound(in, answer.lower_ns);
+        keep(x, &answer);
+    }
+    relax_answer_clear(&answer);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+static bool fits(const incumbent *in)
+{
+    int64_t K = in->p->n_devices;
+    return K > 1 && in->p->n_ops * K <= MOST_CELLS && in->p->n_edges * K * K <= MOST_CELLS && !incumbent_stopped(in);
+}
+
+/* As many rounds and cases as so much work allows, in cells of messages: 64 devices have 4,096 for each edge. */
+static relax_task within(const moirai_problem *p, double work, double cases, double rounds)
+{
+    double n = p->n_ops, E = p->n_edges, K = p->n_devices, cells = n * K + SWEEPS * E * K * K + 1;
+    relax_task job = {.rounds = (int32_t)fmax(fmin(rounds, work / cells), LEAST_ROUNDS)};
+    job.cases = (int32_t)fmax(fmin(cases, work / (cells * job.rounds)), 1);
+    return job;
+}
+
+static int run_first(engine *x, const engine_turn *turn)
+{
+    const moirai_problem *p = x->in.p;
+    bool side_by_side = p->n_edges == 0; /* then loads are all there is */
+    relax_task job = within(p, FIRST_WORK, 1 + FIRST_CASES * p->n_devices, side_by_side ? SIDE_ROUNDS : FIRST_ROUNDS);
+    return fits(&x->in) ? ask(x, relax_solve, job, side_by_side ? SIDE_SHARE : turn->share) : 0;
+}
+
+static int run(engine *x, const engine_turn *turn)
+{
+    incumbent *in = &x->in;
+    double effort = fmin(in->o->budget.effort, 100), part = turn->share;
+    relax_task whole = within(in->p, WORK * effort, 1 + CASES * effort, 2 + ROUNDS * effort), block = whole,
+               less = within(in->p, FIRST_WORK, 1 + FIRST_CASES * in->p->n_devices, FIRST_ROUNDS);
+    block.cases = 1 + (int32_t)(BLOCK_CASES * effort);
+    block.evaluations = (int32_t)(EVALUATIONS * effort);
+    if (!fits(in))
+        return 0;
+    int64_t wide_ns = x->loads_ns;
+    int rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
+    if (rc || incumbent_gap(in) <= in->o->gap || (double)wide_ns < HOPE * (double)in->lower_ns)
+        return rc;
+    rc = ask(x, relax_solve, whole, part);
+    for (int32_t i = 0; i < N_SENDS && !rc && !incumbent_stopped(in); i++) {
+        less.send_percent = send_percent[i];
+        rc = ask(x, relax_solve, less, part / N_SENDS);
+    }
+    return rc;
+}
+
+const engine_step step_loads_first = {.method = UTIL_METHOD_LOADS, .without_plan = true, .run = run_first},
+                  step_loads = {.method = UTIL_METHOD_LOADS, .run = run};

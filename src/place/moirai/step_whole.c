@@ -1,0 +1,134 @@
+/* Annealing of the whole problem, in rounds (whole_anneal.c), each from the best plan at hand.
+ *
+ * It serves where blocks are large or missing, and polishes elsewhere. Two short rounds show bounds what there is to
+ * prove. The third is long and begins hot: slow cooling finds what many quick rounds do not (pnasnet5large on
+ * inter-server, 4.4 million states: 18.30 ms in five rounds that double, 18.08 in one), and the states that its chains have
+ * ended with are crossed (whole_cross.c). Rounds by windows follow (whole_windows.c) as long as they gain something, then
+ * a hot one again, and so on. A hot round that is cut off while it is hot is lost, so that where time is limited it is
+ * made to fit, by the pace of the rounds before. Three rounds in a row that gain nothing end it. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "place/moirai/engine.h"
+#include "place/moirai/whole/whole_cross.h"
+#include "util/util.h"
+
+#define MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
+#define EVALUATIONS 30000.0 /* of the first round, per chain, */
+#define EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
+#define LONG_OP 1700.0      /* of a long round, per operator */
+#define STEPS 8e8           /* a round puts down at most about so many operators */
+#define SHORT_ROUNDS 2
+#define WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
+#define LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
+#define IN_TIME 0.6         /* of the time that is left is planned for a hot round */
+#define CROSS_OPS 4000      /* beyond, crossing takes longer than annealing */
+#define WORTH_A_ROUND 0.0002
+#define MOST_IDLE 3      /* rounds in a row that gain nothing */
+#define MOST_PATIENCE 16 /* with windows */
+
+typedef struct step_whole {
+    int32_t rounds;      /* so far */
+    int32_t patience;    /* of annealing by windows: doubled where it gains nothing; 0: 1 */
+    bool hot_due;        /* the next of them is to be a hot one */
+    place_states states; /* that these have ended with */
+    double pace;         /* of the last one: evaluations of each chain in a second; 0: not known */
+} step_whole;
+
+void step_whole_free(struct step_whole *x)
+{
+    if (!x)
+        return;
+    place_states_clear(&x->states);
+    free(x);
+}
+
+static step_whole *data_of(engine *x)
+{
+    if (!x->whole)
+        x->whole = util_alloc(1, sizeof *x->whole);
+    return x->whole;
+}
+
+struct place_states *step_whole_states(engine *x)
+{
+    step_whole *w = data_of(x);
+    return w ? &w->states : NULL;
+}
+
+/* Evaluations of each chain in the next round, were there time for all. */
+static double full_round(const incumbent *x, const step_whole *w)
+{
+    double n = x->p->n_ops, quick = fmax(EVALUATIONS, EVALUATIONS_OP * n),
+           most = w->rounds < SHORT_ROUNDS ? quick * (1 + w->rounds) : fmax(LONG_OP * n, 4 * quick);
+    return fmin(most, STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
+}
+
+/* As many as there is time for. */
+static double timely_round(const incumbent *x, const step_whole *w, const util_stop *stop)
+{
+    double left = util_stop_left_s(stop);
+    return left < HUGE_VAL && w->pace > 0 ? fmin(full_round(x, w), IN_TIME * left * w->pace) : full_round(x, w);
+}
+
+static double gain(const moirai_plan *after, const moirai_plan *before)
+{
+    return 1 - (double)after->makespan_ns / fmax((double)before->makespan_ns, 1);
+}
+
+static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
+{
+    moirai_plan *plan;
+    int rc = moirai_plan_copy(&plan, x->best);
+    if (rc)
+        return rc;
+    const moirai_budget *b = &x->o->budget;
+    double begun = util_seconds();
+    bool first = w->rounds <= SHORT_ROUNDS;
+    hot = w->rounds == SHORT_ROUNDS ||
+          ((hot || w->hot_due) && !first && timely_round(x, w, &stop) >= LEAST_HOT * full_round(x, w));
+    bool windows = !hot && !first && !incumbent_off(x, NEIGHBOURHOODS);
+    place_whole_task job = {.evaluations = (int64_t)(windows ? full_round(x, w) : timely_round(x, w, &stop)) + 1,
+                            .heat = hot || w->rounds == 0 ? 1 : 0.4,
+                            .patience = w->patience,
+                            .states = x->p->n_ops <= CROSS_OPS && !incumbent_off(x, CROSS) ? &w->states : NULL,
+                            .seed = b->seed * 1000 + (uint64_t)w->rounds,
+                            .threads = b->threads,
+                            .stop = stop};
+    w->rounds++;
+    rc = windows ? place_whole_windows(&plan, x->p, &job) : place_whole_anneal(&plan, x->p, &job);
+    x->work += job.evaluations;
+    if (windows && !rc && gain(plan, x->best) < WORTH_A_ROUND)
+        w->patience = UTIL_MIN(2 * UTIL_MAX(w->patience, 1), MOST_PATIENCE);
+    if (!util_stopped(&stop) && !windows)
+        w->pace = (double)job.evaluations / fmax(util_seconds() - begun, 1e-6);
+    if (!rc && hot && job.states) /* windows leave one state, and short rounds none that is near to the best */
+        rc = place_states_cross(&plan, &w->states, x->p, &job);
+    if (rc) {
+        moirai_plan_free(plan);
+        return rc;
+    }
+    w->hot_due = windows && gain(plan, x->best) < WINDOWS_GAIN;
+    return incumbent_offer(x, plan, 'W');
+}
+
+static int run(engine *engine_, const engine_turn *turn)
+{
+    incumbent *x = &engine_->in;
+    step_whole *w = data_of(engine_);
+    util_stop stop = incumbent_part(x, turn->share);
+    int32_t idle = 0;
+    int rc = w ? 0 : MOIRAI_EFAIL;
+    if (x->p->n_ops > MOST_OPS)
+        return rc;
+    for (int32_t i = 0; i < turn->rounds && !rc && idle < MOST_IDLE; i++) {
+        if (incumbent_gap(x) <= x->o->gap || util_stopped(&stop))
+            break;
+        double before = (double)x->best->makespan_ns;
+        rc = anneal_round(x, w, engine_->again && i == 0, stop);
+        idle = (double)x->best->makespan_ns > (1 - WORTH_A_ROUND) * before ? idle + 1 : 0;
+    }
+    return rc;
+}
+
+const engine_step step_whole_anneal = {.method = UTIL_METHOD_WHOLE, .run = run};

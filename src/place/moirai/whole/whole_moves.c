@@ -1,0 +1,220 @@
+/* Moves of annealing: the device of an operator, of a connected stretch of operators that share one, or of an operator
+ * along with its neighbours' (copying a neighbour's device is the likelier choice); an operator to an earlier or a later
+ * place of the order, with whatever must go along. Half of the moves begin at an operator that is on a critical path:
+ * elsewhere a makespan does not fall.
+ *
+ * Two operators of about equal times may exchange their devices (`exchanges`): where devices are full, as they are
+ * where a few heavy operators are to be shared out (experts), each of the two changes alone is far too long, and no warm
+ * state leads from one packing to the next. (A layer of 8 experts on fast links, a million states from each of four
+ * seeds: 1.115 ms on average without exchanges, 1.101 with.)
+ *
+ * The makespan says nothing of work that is not on a critical path. With `lean` > 0 a move must also make up for what it
+ * adds to the loads, weighted by what a nanosecond of each device is worth (pair_pool_find_weights): work drifts to where
+ * it costs least, and makes room. */
+#include "place/moirai/whole/whole_moves.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "anneal/anneal.h"
+
+#define DRAWS 6      /* for an operator on a critical path */
+#define PARTNERS 12  /* draws of one to exchange devices with */
+#define EXCHANGES 25 /* of a hundred moves, where there are any */
+#define STRETCH 24   /* operators that change their device at once, at most */
+#define STRIDE 64    /* trials at one temperature */
+
+int place_mover_open(place_mover *m, const moirai_problem *p)
+{
+    size_t n = (size_t)p->n_ops;
+    m->low = 0;
+    m->high = p->n_ops;
+    m->stretch = util_alloc(UTIL_MAX(n, STRETCH), sizeof(int32_t));
+    m->seen = util_alloc(n, sizeof(int32_t));
+    return m->stretch && m->seen ? place_whole_new(&m->w, p) : MOIRAI_EFAIL;
+}
+
+void place_mover_clear(place_mover *m)
+{
+    place_whole_free(m->w);
+    free(m->stretch);
+    free(m->seen);
+}
+
+static int32_t draw(place_mover *m, int32_t n)
+{
+    return (int32_t)util_rng_below(&m->rng, (uint32_t)n);
+}
+
+static int32_t draw_op(place_mover *m)
+{
+    int32_t n = m->high - m->low, op = m->w->order[m->low + draw(m, n)];
+    if (util_rng_below(&m->rng, 2))
+        for (int32_t i = 0; i < DRAWS && !place_whole_critical(m->w, op); i++)
+            op = m->w->order[m->low + draw(m, n)];
+    return op;
+}
+
+/* An operator that `op` reads from or that reads from it; itself where it has none. */
+static int32_t draw_neighbour(place_mover *m, int32_t op)
+{
+    const moirai_problem *p = m->w->p;
+    int32_t in = p->op_in_off[op + 1] - p->op_in_off[op], first = p->op_out_off[op],
+            outs = p->op_out_off[op + 1] - first;
+    if (in && (!outs || util_rng_below(&m->rng, 2)))
+        return m->w->in_producer[p->op_in_off[op] + draw(m, in)];
+    if (!outs)
+        return op;
+    int32_t t = p->op_out[first + draw(m, outs)], readers = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+    return readers ? p->edge_reader[p->tensor_edge_off[t] + draw(m, readers)] : op;
+}
+
+static int32_t draw_device(place_mover *m, int32_t op)
+{
+    const place_whole *w = m->w;
+    int32_t k = w->device[draw_neighbour(m, op)];
+    return k != w->device[op] && util_rng_below(&m->rng, 2) ? k : draw(m, w->K);
+}
+
+/* Whether the operator and all that share its device by order may change. */
+static bool may_move(const place_mover *m, int32_t op)
+{
+    const place_whole *w = m->w;
+    for (int32_t x = w->group_off[w->group[op]]; x < w->group_off[w->group[op] + 1]; x++) {
+        int32_t q = w->position[w->group_op[x]];
+        if (q < m->low || q >= m->high)
+            return false;
+    }
+    return true;
+}
+
+/* A connected set of operators on one device, grown at random from `op`. */
+static int32_t grow_stretch(place_mover *m, int32_t op, int32_t most)
+{
+    const place_whole *w = m->w;
+    int32_t n = 1;
+    m->stretch[0] = op;
+    m->seen[op] = ++m->move;
+    for (int32_t tries = 0; n < most && tries < 3 * most; tries++) {
+        int32_t i = draw_neighbour(m, m->stretch[draw(m, n)]);
+        if (m->seen[i] == m->move || w->device[i] != w->device[op] || !may_move(m, i))
+            continue;
+        m->seen[i] = m->move;
+        m->stretch[n++] = i;
+    }
+    return n;
+}
+
+static void move_stretch(place_mover *m, int32_t op)
+{
+    int32_t k = draw_device(m, op), n = grow_stretch(m, op, 2 + draw(m, 2 + draw(m, STRETCH - 3)));
+    for (int32_t i = 0; i < n; i++)
+        if (may_move(m, m->stretch[i]))
+            place_whole_move(m->w, m->stretch[i], k);
+}
+
+static void move_op(place_mover *m, int32_t op)
+{
+    int32_t k = draw_device(m, op);
+    if (may_move(m, op))
+        place_whole_move(m->w, op, k);
+}
+
+static void move_order(place_mover *m, int32_t op)
+{
+    place_whole *w = m->w;
+    int32_t by = 1 + draw(m, 1 << (1 + draw(m, 7))), q = w->position[op];
+    if (util_rng_below(&m->rng, 2))
+        place_whole_pull(w, op, UTIL_MAX(q - by, m->low));
+    else
+        place_whole_push(w, op, UTIL_MIN(q + by, m->high - 1));
+}
+
+/* With an operator on another device that takes neither half nor twice its time. */
+static void exchange(place_mover *m, int32_t op)
+{
+    place_whole *w = m->w;
+    int32_t n = m->high - m->low, from = w->device[op];
+    int64_t ns = moirai_op_least_ns(w->p, op);
+    for (int32_t i = 0; i < PARTNERS; i++) {
+        int32_t other = w->order[m->low + draw(m, n)], to = w->device[other];
+        int64_t other_ns = moirai_op_least_ns(w->p, other);
+        if (to == from || other_ns < ns / 2 || ns < other_ns / 2 || !may_move(m, op) || !may_move(m, other))
+            continue;
+        if (place_whole_move(w, op, to))
+            place_whole_move(w, other, from);
+        return;
+    }
+}
+
+void place_mover_make(place_mover *m)
+{
+    int32_t op = draw_op(m), dice = draw(m, 100);
+    place_whole_begin(m->w);
+    if (m->exchanges && draw(m, 100) < EXCHANGES) {
+        if (dice < 50)
+            move_order(m, draw_op(m));
+        exchange(m, op);
+    } else if (dice < 25)
+        move_op(m, op);
+    else if (dice < 50)
+        move_stretch(m, op);
+    else if (dice < 85)
+        move_order(m, op);
+    else {
+        move_order(m, op);
+        move_op(m, op);
+    }
+}
+
+/* What the trial adds to the loads, by the worth of devices. */
+static double added_load(const place_whole *w, const double *worth)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < w->n_moved; i++) {
+        int32_t op = w->moved_op[i], to = w->device[op], from = w->moved_from[i];
+        sum += worth[to] * (double)moirai_op_ns(w->p, op, to) - worth[from] * (double)moirai_op_ns(w->p, op, from);
+    }
+    return sum;
+}
+
+typedef struct cooling {
+    place_mover *m;
+    const place_cooling *job;
+    int64_t step;
+} cooling;
+
+static void move(void *data)
+{
+    place_mover_make(((cooling *)data)->m);
+}
+
+static bool judge(void *data, double above)
+{
+    cooling *x = data;
+    place_whole *w = x->m->w;
+    int64_t step = x->step++;
+    if (x->job->worth)
+        above -= x->job->lean * added_load(w, x->job->worth);
+    if (place_whole_try(w, w->makespan_ns + (int64_t)floor(above)) == INT64_MAX) {
+        place_whole_reject(w);
+        return true;
+    }
+    place_whole_accept(w);
+    x->job->accepted(x->job->data, step);
+    return true;
+}
+
+void place_mover_cool(place_mover *m, const place_cooling *job)
+{
+    cooling x = {.m = m, .job = job};
+    anneal_run(&(anneal_task){.hot = job->hot_ns,
+                              .cold = job->cold_ns,
+                              .steps = job->evaluations,
+                              .stride = STRIDE,
+                              .rng = &m->rng,
+                              .stop = job->stop,
+                              .data = &x,
+                              .move = move,
+                              .judge = judge});
+}

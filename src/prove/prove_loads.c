@@ -1,0 +1,361 @@
+/* The proof of a pair, or of a period, by prices on loads, judged in whole numbers.
+ *
+ * Let l(r) >= 0 be prices of resources (devices; send and receive ports, or channels), u(k) >= 0 of bytes, f(e, k) and
+ * g(e, k) numbers of any sign for edges. Take a plan of the case, with operator i on d(i), that takes T between the cuts.
+ *
+ *   (load)  All that resource r gets starts at h(r) or later and ends q(r) before the end or sooner, and r serves one at
+ *           a time: load(r) + h(r) + q(r) <= T where it gets anything. The longest path of the case is at most T, so that
+ *           load(r) + offset(r) <= T always, with offset(r) = min(h(r) + q(r), longest path), and the longest path
+ *           where r can get nothing.
+ *   (bytes) The operators of the block on k need at most capacity(k) bytes together.
+ *
+ * Added up with the prices: T * (sum of l) >= sum of l(r) (load(r) + offset(r)) + sum of u(k) (bytes(k) - capacity(k)).
+ * A packet, a tensor (flow tensor) or an edge, is sent from its producer's device k once to each other device l on which a
+ * reader is; that costs c(k, l) at the prices. With S(l) = sum over its edges whose reader may be on l of max(0, f(e, k) +
+ * g(e, l)), the sum of f(e, k) + g(e, d(reader)) over its edges is at most the sum of S(l) over k and those l, so that
+ *
+ *     cost of its transfers  >=  sum of f(e, k) + g(e, d(reader)) - loss(k),   loss(k) = sum over l of max(0, S(l) - c(k, l)),
+ *
+ * with c(k, k) = 0. Hence the right side is at least the sum over operators of the least over devices k of
+ *
+ *     l(k) time(i, k) + u(k) bytes(i) + (f(e, k) of its outputs) - (loss(k) of its packets) + (g(e, k) of its inputs),
+ *
+ * plus the sum of l(r) offset(r), less the sum of u(k) capacity(k). Divided by the sum of l and rounded up, as T is whole.
+ *
+ * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets and without
+ * cases for any mixture of plans; a device that runs a share of an operator holds all of it. Rounded down: a mean.
+ *
+ * Numbers: prices are at most 2^40, of bytes 2^50, messages 2^62; all times together are below 2^61. Every sum is below
+ * 2^122. O(E K^2) for each case. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "prove/prove_read.h"
+#include "util/util.h"
+
+#define NEVER INT64_MAX
+#define LARGEST (INT64_C(1) << 62) /* message */
+
+typedef __int128 wide;
+
+typedef struct court {
+    const prove_block *b;
+    int32_t K, R;
+    bool rate, bytes;      /* of a period; some case has prices on bytes */
+    uint64_t *may;         /* devices that are left to each operator in this case */
+    int64_t *head, *tail;  /* [local * K + device] */
+    int64_t *first, *last; /* per resource: the least head and tail of what it may get */
+    int64_t *price, *byte_price;
+    int64_t *from, *to; /* [edge * K + device] */
+    wide *cost;         /* [local * K + device] */
+    int64_t leaves;
+} court;
+
+/* ---- offsets ---- */
+
+static void meet(court *x, int32_t r, int64_t before, int64_t after)
+{
+    x->first[r] = UTIL_MIN(x->first[r], before);
+    x->last[r] = UTIL_MIN(x->last[r], after);
+}
+
+/* What the ports or the channel between k and l get of an edge. */
+static void meet_edge(court *x, const prove_edge *e, int32_t k, int32_t l)
+{
+    int32_t K = x->K;
+    int64_t before = x->head[(int64_t)e->from * K + k] + prove_op_ns(x->b, e->from, k),
+            after = x->tail[(int64_t)e->to * K + l] + prove_op_ns(x->b, e->to, l);
+    if (x->b->p->congestion == PROVE_PORT) {
+        meet(x, K + k, before, after);
+        meet(x, 2 * K + l, before, after);
+    } else {
+        meet(x, K + k * K + l, before, after);
+    }
+}
+
+static void meet_all(court *x)
+{
+    const prove_block *b = x->b;
+    int32_t K = x->K;
+    for (int32_t r = 0; r < x->R; r++)
+        x->first[r] = x->last[r] = NEVER;
+    for (int32_t i = 0; i < b->n; i++)
+        for (int32_t k = 0; k < K; k++)
+            if (x->may[i] >> k & 1)
+                meet(x, k, x->head[(int64_t)i * K + k], x->tail[(int64_t)i * K + k]);
+    for (int32_t e = 0; e < b->n_edges && b->p->congestion != PROVE_FREE; e++)
+        for (int32_t k = 0; k < K; k++)
+            for (int32_t l = 0; l < K; l++)
+                if (k != l && x->may[b->edge[e].from] >> k & 1 && x->may[b->edge[e].to] >> l & 1)
+                    meet_edge(x, &b->edge[e], k, l);
+}
+
+/* Heads and tails of this case; its longest path. */
+static int64_t find_path(court *x)
+{
+    int32_t K = x->K;
+    size_t bytes = (size_t)x->b->n * (size_t)K * sizeof *x->head;
+    int64_t path = 0;
+    memset(x->head, 0, bytes);
+    memset(x->tail, 0, bytes);
+    prove_heads(x->b, x->may, x->head);
+    prove_tails(x->b, x->may, x->tail);
+    for (int32_t i = 0; i < x->b->n; i++) {
+        int64_t least = NEVER;
+        for (int32_t k = 0; k < K; k++) {
+            int64_t at = (int64_t)i * K + k;
+            if (x->may[i] >> k & 1)
+                least = UTIL_MIN(least, x->head[at] + prove_op_ns(x->b, i, k) + x->tail[at]);
+        }
+        path = UTIL_MAX(path, least);
+    }
+    return path;
+}
+
+static wide offsets(court *x, int64_t path)
+{
+    wide sum = 0;
+    meet_all(x);
+    for (int32_t r = 0; r < x->R; r++) {
+        bool any = x->first[r] < NEVER;
+        sum += (wide)x->price[r] * (any ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
+    }
+    return sum;
+}
+
+/* ---- costs ---- */
+
+static wide above_zero(wide a)
+{
+    return a > 0 ? a : 0;
+}
+
+static wide transfer_cost(const court *x, int32_t e, int32_t k, int32_t l)
+{
+    int32_t K = x->K;
+    wide ns = prove_edge_ns(x->b, e, k, l);
+    if (k == l || x->b->p->congestion == PROVE_FREE)
+        return 0;
+    return x->b->p->congestion == PROVE_PORT ? ns * x->price[K + k] + ns * x->price[2 * K + l]
+                                             : ns * x->price[K + k * K + l];
+}
+
+/* What the edges first .. end - 1 of one packet take beyond the cost of its transfers, where its producer is on k. */
+static wide loss(const court *x, int32_t first, int32_t end, int32_t k)
+{
+    wide sum = 0;
+    for (int32_t l = 0; l < x->K; l++) {
+        wide taken = 0;
+        for (int32_t e = first; e < end; e++)
+            if (x->may[x->b->edge[e].to] >> l & 1)
+                taken += above_zero((wide)x->from[(int64_t)e * x->K + k] + x->to[(int64_t)e * x->K + l]);
+        sum += above_zero(taken - transfer_cost(x, first, k, l));
+    }
+    return sum;
+}
+
+static int add_packets(court *x)
+{
+    const prove_block *b = x->b;
+    int32_t K = x->K;
+    int rc = 0;
+    for (int32_t first = 0, end; first < b->n_edges && !rc; first = end) {
+        int32_t i = b->edge[first].from;
+        for (end = first + 1; end < b->n_edges && !b->p->by_edge && b->edge[end].from == i &&
+                              b->edge[end].output == b->edge[first].output;)
+            end++;
+        for (int32_t k = 0; k < K; k++) {
+            x->cost[(int64_t)i * K + k] -= x->may[i] >> k & 1 ? loss(x, first, end, k) : 0;
+            for (int32_t e = first; e < end; e++) {
+                x->cost[(int64_t)i * K + k] += x->from[(int64_t)e * K + k];
+                x->cost[(int64_t)b->edge[e].to * K + k] += x->to[(int64_t)e * K + k];
+            }
+        }
+        rc = prove_go_on(b->p);
+    }
+    return rc;
+}
+
+/* The sum of the cheapest devices. */
+static wide cheapest(const court *x)
+{
+    wide sum = 0;
+    for (int32_t i = 0; i < x->b->n; i++) {
+        wide least = 0;
+        bool any = false;
+        for (int32_t k = 0; k < x->K; k++) {
+            wide cost = x->cost[(int64_t)i * x->K + k];
+            if (!(x->may[i] >> k & 1) || (any && cost >= least))
+                continue;
+            least = cost;
+            any = true;
+        }
+        sum += least;
+    }
+    return sum;
+}
+
+static int judge_prices(wide *total, court *x, int64_t path)
+{
+    const prove_block *b = x->b;
+    *total = x->rate ? 0 : offsets(x, path);
+    for (int32_t i = 0; i < b->n; i++)
+        for (int32_t k = 0; k < x->K; k++) {
+            wide bytes = prove_is_cut(b, i) ? 0 : b->p->bytes[b->op[i]];
+            x->cost[(int64_t)i * x->K + k] =
+                x->may[i] >> k & 1 ? (wide)x->price[k] * prove_op_ns(b, i, k) + x->byte_price[k] * bytes : 0;
+        }
+    int rc = add_packets(x);
+    *total += cheapest(x);
+    for (int32_t k = 0; k < x->K; k++)
+        *total -= (wide)x->byte_price[k] * b->p->capacity[k];
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static int read_prices(int64_t *out, size_t n, yyjson_val *list, const char *what)
+{
+    size_t i, max;
+    yyjson_val *value;
+    memset(out, 0, n * sizeof *out);
+    if (list && yyjson_arr_size(list) != n)
+        return moirai_error(MOIRAI_EVERIFY, "%s of loads has %zu numbers, not %zu", what, yyjson_arr_size(list), n);
+    yyjson_arr_foreach(list, i, max, value)
+        out[i] = yyjson_get_sint(value);
+    return 0;
+}
+
+/* Edges ascend, each with a number per device. */
+static int read_messages(court *x, int64_t *out, yyjson_val *list, int64_t unit)
+{
+    size_t each = (size_t)x->K + 1, i, max;
+    int64_t edge = -1;
+    yyjson_val *value;
+    memset(out, 0, (size_t)x->b->n_edges * (size_t)x->K * sizeof *out);
+    if (yyjson_arr_size(list) % each)
+        return prove_wrong("messages have not one number per device");
+    yyjson_arr_foreach(list, i, max, value) {
+        int64_t number = yyjson_get_sint(value);
+        if (i % each == 0) {
+            if (number <= edge || number >= x->b->n_edges)
+                return prove_wrong("messages of no edge, or edges that do not ascend");
+            edge = number;
+        } else if ((wide)number * unit > LARGEST || (wide)number * unit < -LARGEST) {
+            return prove_wrong("a message is too large");
+        } else {
+            out[edge * x->K + (int64_t)(i % each) - 1] = number * unit;
+        }
+    }
+    return 0;
+}
+
+static int read_leaf(court *x, yyjson_val *object)
+{
+    yyjson_val *bytes = prove_get(object, "byte_prices");
+    int64_t unit = prove_get(object, "unit") ? prove_number(object, "unit") : 1;
+    int rc = read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
+    rc = rc ? rc : read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
+    rc = rc ? rc : read_messages(x, x->from, prove_get(object, "from"), unit);
+    rc = rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
+    x->bytes |= bytes != NULL;
+    return rc;
+}
+
+/* ---- cases ---- */
+
+static int judge_leaf(int64_t *ns, court *x, yyjson_val *object)
+{
+    wide total = 0, prices = 0;
+    int rc = prove_go_on(x->b->p);
+    *ns = rc || x->rate ? 0 : find_path(x);
+    x->leaves++;
+    if (rc || !prove_get(object, "prices"))
+        return rc;
+    rc = read_leaf(x, object);
+    rc = rc ? rc : judge_prices(&total, x, *ns);
+    for (int32_t r = 0; r < x->R && !rc; r++)
+        prices += x->price[r];
+    if (rc || total <= 0 || prices == 0)
+        return rc;
+    wide bound = (total + (x->rate ? 0 : prices - 1)) / prices;
+    *ns = UTIL_MAX(*ns, bound > PROVE_MAX_TIME / 2 ? PROVE_MAX_TIME / 2 : (int64_t)bound);
+    return 0;
+}
+
+/* The operator is on one of the devices that it may use: the least of these cases. */
+static int judge_case(int64_t *ns, court *x, yyjson_val *object)
+{
+    yyjson_val *list = prove_get(object, "cases"), *value;
+    if (!list)
+        return judge_leaf(ns, x, object);
+    int32_t op = prove_index(object, "op", x->b->n);
+    if (op < 0 || x->rate || yyjson_arr_size(list) != (size_t)x->K)
+        return prove_wrong(x->rate ? "loads of a period go by cases" : "cases of loads are not one per device");
+    uint64_t all = x->may[op];
+    size_t k, max;
+    int rc = 0;
+    *ns = INT64_MAX;
+    yyjson_arr_foreach(list, k, max, value) {
+        int64_t one = 0;
+        if (rc || !(all >> k & 1))
+            continue;
+        x->may[op] = UINT64_C(1) << k;
+        rc = judge_case(&one, x, value);
+        *ns = UTIL_MIN(*ns, one);
+    }
+    x->may[op] = all;
+    return rc;
+}
+
+static int open_court(court *x, int32_t a, int32_t z)
+{
+    size_t n = (size_t)x->b->n, cells = n * (size_t)x->K, R = (size_t)x->R,
+           messages = (size_t)x->b->n_edges * (size_t)x->K;
+    x->may = util_alloc(n, sizeof *x->may);
+    x->head = prove_alloc(cells, sizeof *x->head);
+    x->tail = prove_alloc(cells, sizeof *x->tail);
+    x->first = util_alloc(R, sizeof *x->first);
+    x->last = util_alloc(R, sizeof *x->last);
+    x->price = util_alloc(R, sizeof *x->price);
+    x->byte_price = util_alloc((size_t)x->K, sizeof *x->byte_price);
+    x->from = prove_alloc(messages, sizeof *x->from);
+    x->to = prove_alloc(messages, sizeof *x->to);
+    x->cost = prove_alloc(cells, sizeof *x->cost);
+    if (!x->may || !x->head || !x->tail || !x->first || !x->last || !x->price || !x->byte_price || !x->from || !x->to ||
+        !x->cost)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < x->b->n; i++)
+        x->may[i] = prove_allowed(x->b, i, a, z);
+    return 0;
+}
+
+static int judge(int64_t *ns, court *x, int32_t a, int32_t z, yyjson_val *object)
+{
+    x->K = x->b->p->K;
+    x->R = prove_resources(x->b->p);
+    int rc = open_court(x, a, z);
+    rc = rc ? rc : judge_case(ns, x, object);
+    void *all[] = {x->may, x->head, x->tail, x->first, x->last, x->price, x->byte_price, x->from, x->to, x->cost};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    return rc;
+}
+
+int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z,
+                yyjson_val *object)
+{
+    court x = {.b = b};
+    int rc = judge(ns, &x, a, z, object);
+    *by_bytes = x.bytes;
+    proof->leaves += x.leaves;
+    return rc;
+}
+
+int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object)
+{
+    court x = {.b = whole, .rate = true};
+    int rc = judge(ns, &x, 0, 0, object);
+    proof->leaves += x.leaves;
+    return rc;
+}

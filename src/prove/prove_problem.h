@@ -1,0 +1,64 @@
+/* The verifier's own problem, read from the file by the verifier's own reader. Operators are numbered in topological
+ * order, edges sorted; nothing else of src/ knows this struct. Private to this folder. */
+#ifndef MOIRAI_PROVE_PROVE_PROBLEM_H
+#define MOIRAI_PROVE_PROVE_PROBLEM_H
+
+#include <moirai/prove.h>
+
+#include "util/json.h"
+#include "util/stop.h"
+
+/* How the line begins that refuses what may be true, but is larger than what the verifier takes. */
+#define PROVE_LIMITS "beyond the verifier's limits: "
+
+#define PROVE_NONE (-1)
+#define PROVE_MAX_DEVICES 64
+#define PROVE_MAX_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
+
+typedef enum prove_congestion { PROVE_PORT, PROVE_CHANNEL, PROVE_FREE } prove_congestion;
+
+/* A tensor's way to one reader. */
+typedef struct prove_edge {
+    int32_t from, output, to; /* output: place of the tensor among those that `from` writes */
+    const int64_t *ns;        /* [from device * K + to device] */
+    int32_t readers;          /* of that tensor, among the operators at hand */
+    int32_t line;             /* in a block: edges of equal times and readers have equal lines */
+} prove_edge;
+
+typedef struct prove_problem {
+    int32_t K, n; /* devices, operators */
+    bool by_edge; /* flow */
+    prove_congestion congestion;
+    int64_t *time, *bytes; /* [operator * K + device], -1 where it can't run; [operator] */
+    uint64_t *may;         /* devices that can run the operator and all of its group */
+    const char **name;
+    int32_t n_edges;
+    prove_edge *edge;      /* by from, output, to */
+    int32_t *off;          /* an operator's first edge */
+    int32_t *place;        /* number in files, among the operators that are here -> number here */
+    int32_t *local;        /* scratch of prove_block_new: -1 throughout between calls */
+    const util_stop *stop; /* or NULL */
+    /* shared by a problem and its parts; the whole owns them */
+    bool whole;
+    const char *title;
+    int64_t *capacity, *table; /* bytes per device; all tables of edges */
+    yyjson_doc *doc;           /* has the names */
+} prove_problem;
+
+/* Reads a problem file (docs/formats.md): MOIRAI_EINPUT where it is malformed, MOIRAI_EINFEASIBLE where an operator or
+ * a group has no device. To be freed also after a failure. O((V + E) log V + tables). */
+int prove_problem_read(prove_problem *p, const moirai_prove_file *file);
+/* The problem of the operators op[0 .. n) alone, in that order, which must be topological. A plan of the whole, seen at
+ * these, is a plan of theirs. It must not outlive `p`. */
+int prove_problem_take(prove_problem *out, const prove_problem *p, int32_t n, const int32_t *op);
+void prove_problem_free(prove_problem *p);
+/* `raw`, whose operators are numbered as in the file, in topological order: the new problem owns what raw owned. */
+int prove_problem_sort(prove_problem *p, prove_problem *raw);
+
+/* 0, or MOIRAI_ELIMIT where the budget is used up: to be asked before every piece of work that takes long. */
+int prove_go_on(const prove_problem *p);
+/* Memory, zeroed; NULL and a message where it is more than 2 GiB at once or not there. What certificates ask for goes
+ * through here. */
+void *prove_alloc(size_t n, size_t size);
+
+#endif

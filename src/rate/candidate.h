@@ -1,0 +1,52 @@
+/* Plans for many requests: candidates, their loads, and what the simulator says of them. Private. */
+#ifndef MOIRAI_RATE_CANDIDATE_H
+#define MOIRAI_RATE_CANDIDATE_H
+
+#include "rate/stream.h"
+#include "relax/view.h"
+
+/* One copy of the network, or several with their shares. */
+typedef struct rate_candidate {
+    const char *origin; /* who made it. Static */
+    int32_t n_copies;
+    int32_t **device; /* per copy and operator */
+    int64_t *share;   /* whole parts, read where slots are 0 */
+    int32_t *slots;   /* or all of them requests in flight */
+    moirai_plan
+        *plan;       /* of one request on the first copy; NULL: made by the longest remaining paths when it is judged */
+    bool alone;      /* one request at a time, whatever is allowed */
+    int64_t load_ns; /* the largest; of several copies once it is judged, by the shares that came out */
+    bool judged, fits; /* fits: memory, and the limit of latency */
+    int32_t in_flight; /* with which it was judged */
+    rate_outcome outcome;
+} rate_candidate;
+
+/* A candidate of n copies with no devices yet. */
+int rate_candidate_new(rate_candidate **out, const moirai_problem *p, const char *origin, int32_t n_copies);
+/* Of one copy on these devices. */
+int rate_candidate_of(rate_candidate **out, const moirai_problem *p, const char *origin, const int32_t *device);
+void rate_candidate_free(rate_candidate *c);
+
+/* Loads of all resources (relax/view.h) per request, with of_copy[c] of `all` requests on copy c; rounded up. `load_ns` has
+ * v->n_resources. Returns the largest. MOIRAI_EFAIL (negative): out of memory. */
+int64_t rate_loads(int64_t *load_ns, const relax_view *v, const rate_candidate *c, const int64_t *of_copy, int64_t all);
+
+/* Bytes that each device holds whatever is in flight: what any copy puts there, once. MOIRAI_EFAIL: out of memory. */
+int rate_static_bytes(int64_t *bytes, const moirai_problem *p, const rate_candidate *c);
+
+typedef struct rate_judge_task {
+    const relax_view *v;
+    int32_t in_flight;        /* at most */
+    int64_t latency_limit_ns; /* INT64_MAX: none */
+    int64_t most_tasks;
+    util_stop stop;
+} rate_judge_task;
+
+/* Simulates it with as many requests in flight as are allowed, or half of them, a quarter ... until memory and latency are kept. */
+int rate_judge(rate_candidate *c, const rate_judge_task *task);
+/* Simulates it with just so many, whether it fits or not. */
+int rate_judge_as_is(rate_candidate *c, const rate_judge_task *task);
+/* Whether a is better than b: what fits, the period, the latency, fewer copies. b may be NULL. */
+bool rate_better(const rate_candidate *a, const rate_candidate *b);
+
+#endif

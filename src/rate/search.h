@@ -1,0 +1,60 @@
+/* The search for the best rate: what its parts share. Private. */
+#ifndef MOIRAI_RATE_SEARCH_H
+#define MOIRAI_RATE_SEARCH_H
+
+#include <moirai/rate.h>
+
+#include "place/fit.h"
+#include "rate/candidate.h"
+#include "relax/relax.h"
+
+typedef struct rate_search {
+    const moirai_problem *p;
+    const moirai_rate_options *o;
+    util_stop stop;
+    double begun;
+    relax_view v;
+    place_units *units;
+    int32_t in_flight;
+    uint64_t all_devices;
+    moirai_plan *latency; /* the plan of one request */
+    relax_answer relaxed; /* bound by prices, its proof, devices that balance loads */
+    int64_t bound_ns;     /* of the period */
+    int64_t certified_ns; /* of it, by the certificate that was asked for; MOIRAI_UNKNOWN: none was */
+    rate_candidate **candidate;
+    int32_t n_candidates;
+    size_t capacity;
+    rate_candidate *best; /* one of them, or NULL */
+    uint64_t seed;        /* of the next random part */
+} rate_search;
+
+#define RATE_BOUND_ROUNDS 120.0 /* of prices, times the effort */
+
+/* The bounds, the plan of one request, stages; x has the problem, the options and in_flight. Close it in every case. */
+int rate_search_open(rate_search *x);
+/* All rounds. Without x->best afterwards nothing keeps the limit of latency. */
+int rate_search_run(rate_search *x);
+/* The best for another number of requests, of the plans that were found. */
+int rate_search_again(rate_search *x, int32_t in_flight);
+void rate_search_close(rate_search *x);
+/* Writes the proof of the relaxation's part of the bound where the options want it; the number is the verifier's (certify.c). */
+int rate_certify(rate_search *x);
+
+/* Takes the candidate, also where that fails; one that is there already is freed. */
+int rate_search_add(rate_search *x, rate_candidate *c);
+/* The same for one copy on these devices. */
+int rate_search_add_devices(rate_search *x, const char *origin, const int32_t *device);
+/* Simulates all candidates that may still be better than the best. */
+int rate_search_judge(rate_search *x);
+/* Steps of an annealing run. */
+int64_t rate_search_steps(const rate_search *x, double part);
+
+/* Copies on groups of devices of their own: from one on each device, groups are joined as long as rates add up to more (groups.c). */
+int rate_add_groups(rate_search *x, double part);
+/* Mixtures of the plans so far, and of new ones, by their shares (mix.c). */
+int rate_add_mixtures(rate_search *x, double part);
+/* Plans of one copy: annealed from several starts at several prices of sending (one_copy.c). */
+int rate_add_stages(rate_search *x);
+int rate_add_annealed(rate_search *x, double part, int32_t round);
+
+#endif

@@ -1,0 +1,385 @@
+/* N requests in flight, event by event, in whole nanoseconds.
+ *
+ * A closed loop: N requests enter at time 0, and each that finishes lets the next one in. A device that is free takes, of what is ready, the oldest
+ * request's operator of least rank; a free pair of ports (a free channel) the oldest request's transfer whose most urgent reader has the least rank.
+ * Both orders are total and nothing waits on purpose, so there is no deadlock (route.c) and the same stream on every machine.
+ * Operators and transfers that take no time run the moment they can, as in the simulator of one request (schedule/sim_dispatch.c).
+ *
+ * **Copies.** With slots, each copy keeps so many requests in flight, and who finishes one takes the next. Without, the next request goes to the copy that is
+ * furthest behind its share; ties to the first.
+ *
+ * The period is exact where a state comes back (stream_state.c), and otherwise the mean over the later half of what `most_tasks` allows. */
+#include "rate/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rate/stream_state.h"
+#include "util/util.h"
+
+#define LEAST_ROUNDS 12 /* of N requests, before a mean is taken */
+
+static void fail_if(rate_sim *x, int rc)
+{
+    x->failed |= rc != 0;
+}
+
+/* A random number of a task. */
+static uint64_t name_of(int64_t task)
+{
+    uint64_t z = ((uint64_t)task + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static uint64_t key_of(const rate_sim *x, int32_t slot, int32_t rank)
+{
+    return (uint64_t)x->slot[slot].number << 32 | (uint32_t)rank;
+}
+
+/* ---- what follows from a finish ---- */
+
+static void op_ready(rate_sim *x, int32_t slot, int32_t op)
+{
+    const rate_route *r = rate_sim_route(x, slot);
+    if (r->op_ns[op] > 0) {
+        fail_if(x, rate_heap_push(&x->ready[r->device[op]], (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
+        return;
+    }
+    rate_hold_outputs(x, slot, op);
+    fail_if(x, rate_heap_push(&x->done, (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
+}
+
+static void op_gets_input(rate_sim *x, int32_t slot, int32_t op)
+{
+    if (--x->slot[slot].missing[op] == 0)
+        op_ready(x, slot, op);
+}
+
+static void arrive(rate_sim *x, int32_t slot, int32_t which)
+{
+    const rate_route *r = rate_sim_route(x, slot);
+    const rate_send *s = &r->send[which];
+    x->slot[slot].done += name_of((int64_t)x->p->n_ops + which);
+    x->tasks++;
+    rate_use_home(x, slot, s->tensor);
+    for (int32_t i = s->first; i < s->end; i++)
+        op_gets_input(x, slot, r->reader[i]);
+}
+
+static void send_ready(rate_sim *x, int32_t slot, int32_t which)
+{
+    const rate_send *s = &rate_sim_route(x, slot)->send[which];
+    if (s->ns == 0) {
+        rate_hold_there(x, slot, s);
+        arrive(x, slot, which);
+    } else if (x->p->congestion == MOIRAI_CONGESTION_NONE) {
+        rate_hold_there(x, slot, s);
+        fail_if(x, rate_heap_push(&x->flying, (rate_item){(uint64_t)(x->now_ns + s->ns), slot, which}));
+    } else {
+        rate_heap *queue = &x->waiting[s->from * x->p->n_devices + s->to];
+        fail_if(x, rate_heap_push(queue, (rate_item){key_of(x, slot, s->rank), slot, which}));
+        x->waits[s->from] |= UINT64_C(1) << s->to;
+    }
+}
+
+static void op_done(rate_sim *x, int32_t slot, int32_t op)
+{
+    const rate_route *r = rate_sim_route(x, slot);
+    x->slot[slot].done += name_of(op);
+    x->slot[slot].left--;
+    x->tasks++;
+    rate_release_inputs(x, slot, op);
+    for (int32_t i = r->local_off[op]; i < r->local_off[op + 1]; i++)
+        op_gets_input(x, slot, r->local[i]);
+    for (int32_t i = r->send_off[op]; i < r->send_off[op + 1]; i++)
+        send_ready(x, slot, i);
+}
+
+static void settle(rate_sim *x)
+{
+    while (x->done.n > 0 && !x->failed) {
+        rate_item item = rate_heap_pop(&x->done);
+        op_done(x, item.slot, item.what);
+    }
+}
+
+/* ---- requests ---- */
+
+/* The copy that is furthest behind its share. */
+static int32_t next_copy(const rate_sim *x)
+{
+    const rate_stream_task *task = x->task;
+    int64_t all = 0, most = INT64_MIN;
+    int32_t best = 0;
+    for (int32_t c = 0; c < task->n_copies; c++)
+        all += task->share[c];
+    for (int32_t c = 0; c < task->n_copies; c++) {
+        int64_t behind = (x->entered + 1) * task->share[c] - x->entered_of[c] * all;
+        if (behind > most) {
+            most = behind;
+            best = c;
+        }
+    }
+    return best;
+}
+
+static void enter(rate_sim *x, int32_t slot, int32_t copy)
+{
+    const moirai_problem *p = x->p;
+    const rate_route *r = x->task->route[copy];
+    rate_request *q = &x->slot[slot];
+    q->number = x->entered++;
+    q->entered_ns = x->now_ns;
+    q->copy = copy;
+    q->left = p->n_ops;
+    q->done = 0;
+    x->entered_of[copy]++;
+    x->order[x->n_order++] = slot;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        q->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
+    memcpy(q->home_left, r->home_uses, sizeof *q->home_left * (size_t)p->n_tensors);
+    for (int32_t h = 0; h < r->n_holds; h++)
+        q->hold_left[h] = -1;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (p->op_in_off[i + 1] == p->op_in_off[i])
+            op_ready(x, slot, i);
+}
+
+/* Takes out of flight what has finished, the oldest first, and lets as many in. Returns whether anything had. */
+static bool change_guests(rate_sim *x)
+{
+    int32_t *free_slot = x->spare, n_free = 0, kept = 0;
+    for (int32_t i = 0; i < x->n_order; i++) {
+        int32_t slot = x->order[i];
+        rate_request *q = &x->slot[slot];
+        if (q->left > 0) {
+            x->order[kept++] = slot;
+            continue;
+        }
+        if (util_grow(&x->finish, &x->finish_capacity, (size_t)x->n_finished + 1, sizeof *x->finish)) {
+            x->failed = true;
+            return true;
+        }
+        x->finish[x->n_finished++] =
+            (rate_finish){.time_ns = x->now_ns, .latency_ns = x->now_ns - q->entered_ns, .copy = q->copy};
+        rate_release_results(x, slot);
+        free_slot[n_free++] = slot;
+    }
+    x->n_order = kept;
+    for (int32_t i = 0; i < n_free; i++)
+        enter(x, free_slot[i], x->task->slots[0] ? x->slot[free_slot[i]].copy : next_copy(x));
+    return n_free > 0;
+}
+
+/* ---- starting what can start now ---- */
+
+static void start_ops(rate_sim *x)
+{
+    for (int32_t k = 0; k < x->p->n_devices; k++) {
+        if (x->until_ns[k] != INT64_MAX || x->ready[k].n == 0)
+            continue;
+        rate_item item = rate_heap_pop(&x->ready[k]);
+        x->running[k] = item;
+        x->until_ns[k] = x->now_ns + rate_sim_route(x, item.slot)->op_ns[item.what];
+        rate_hold_outputs(x, item.slot, item.what);
+    }
+}
+
+static void start_send(rate_sim *x, int32_t from, int32_t to)
+{
+    rate_heap *queue = &x->waiting[from * x->p->n_devices + to];
+    rate_item item = rate_heap_pop(queue);
+    const rate_send *s = &rate_sim_route(x, item.slot)->send[item.what];
+    if (queue->n == 0)
+        x->waits[from] &= ~(UINT64_C(1) << to);
+    rate_hold_there(x, item.slot, s);
+    fail_if(x, rate_heap_push(&x->flying, (rate_item){(uint64_t)(x->now_ns + s->ns), item.slot, item.what}));
+    x->sending |= UINT64_C(1) << from;
+    x->receiving |= UINT64_C(1) << to;
+    x->channel_busy[from] |= UINT64_C(1) << to;
+}
+
+/* The most urgent transfer of all pairs of free ports, until no pair is left. */
+static void start_on_ports(rate_sim *x)
+{
+    int32_t K = x->p->n_devices;
+    for (;;) {
+        int32_t best_from = MOIRAI_NONE, best_to = 0;
+        uint64_t best = UINT64_MAX;
+        for (int32_t from = 0; from < K; from++) {
+            if (x->sending >> from & 1)
+                continue;
+            for (uint64_t open = x->waits[from] & ~x->receiving; open; open &= open - 1) {
+                int32_t to = __builtin_ctzll(open);
+                uint64_t key = x->waiting[from * K + to].item[0].key;
+                if (key < best)
+                    best = key, best_from = from, best_to = to;
+            }
+        }
+        if (best_from == MOIRAI_NONE)
+            return;
+        start_send(x, best_from, best_to);
+    }
+}
+
+static void start_on_channels(rate_sim *x)
+{
+    for (int32_t from = 0; from < x->p->n_devices; from++)
+        for (uint64_t open = x->waits[from] & ~x->channel_busy[from]; open; open &= open - 1)
+            start_send(x, from, __builtin_ctzll(open));
+}
+
+static void start(rate_sim *x)
+{
+    start_ops(x);
+    if (x->p->congestion == MOIRAI_CONGESTION_PORT)
+        start_on_ports(x);
+    else if (x->p->congestion == MOIRAI_CONGESTION_CHANNEL)
+        start_on_channels(x);
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        x->most_live[k] = UTIL_MAX(x->most_live[k], x->live[k]);
+}
+
+/* ---- the clock ---- */
+
+static void take_finishes(rate_sim *x)
+{
+    int64_t next = x->flying.n > 0 ? (int64_t)x->flying.item[0].key : INT64_MAX;
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        next = UTIL_MIN(next, x->until_ns[k]);
+    x->now_ns = next;
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        if (x->until_ns[k] == next) {
+            x->until_ns[k] = INT64_MAX;
+            op_done(x, x->running[k].slot, x->running[k].what);
+        }
+    while (x->flying.n > 0 && (int64_t)x->flying.item[0].key == next && !x->failed) {
+        rate_item item = rate_heap_pop(&x->flying);
+        const rate_send *s = &rate_sim_route(x, item.slot)->send[item.what];
+        x->sending &= ~(UINT64_C(1) << s->from);
+        x->receiving &= ~(UINT64_C(1) << s->to);
+        x->channel_busy[s->from] &= ~(UINT64_C(1) << s->to);
+        arrive(x, item.slot, item.what);
+    }
+    settle(x);
+}
+
+/* All that was simulated between two finishes. */
+static void judge(rate_outcome *out, const rate_sim *x, int64_t first, int64_t last)
+{
+    int64_t span = x->finish[last].time_ns - x->finish[first].time_ns;
+    double sum = 0;
+    out->requests = last - first;
+    out->span_ns = span;
+    out->finished = x->n_finished;
+    out->period_ns = (span + out->requests - 1) / out->requests;
+    for (int64_t i = first + 1; i <= last; i++) {
+        out->latency_ns = UTIL_MAX(out->latency_ns, x->finish[i].latency_ns);
+        sum += (double)x->finish[i].latency_ns;
+        out->of_copy[x->finish[i].copy]++;
+    }
+    out->mean_latency_ns = (int64_t)(sum / (double)out->requests + 0.5);
+    memcpy(out->tensor_bytes, x->most_live, sizeof out->tensor_bytes);
+}
+
+static int run(rate_outcome *out, rate_sim *x)
+{
+    const rate_stream_task *task = x->task;
+    int64_t least = (int64_t)LEAST_ROUNDS * task->in_flight;
+    settle(x);
+    for (;;) {
+        bool any = false;
+        while (!x->failed && change_guests(x)) { /* more than once where requests take no time at all */
+            any = true;
+            settle(x);
+            if (x->n_finished > least && x->finish[x->n_finished - 1 - least].time_ns == x->now_ns) {
+                out->steady = true;
+                judge(out, x, x->n_finished - 1 - least, x->n_finished - 1);
+                return 0;
+            }
+        }
+        if (x->failed)
+            return MOIRAI_EFAIL;
+        int64_t before = any ? rate_state_before(x) : -1;
+        if (before >= 0) {
+            out->steady = true;
+            judge(out, x, before, x->n_finished - 1);
+            return 0;
+        }
+        if (x->n_finished > least && x->tasks > task->most_tasks)
+            break;
+        if (any && util_stopped(&task->stop)) /* what a few requests took says nothing of the long run */
+            return moirai_error(MOIRAI_ELIMIT, "no time to simulate requests");
+        start(x);
+        take_finishes(x);
+    }
+    judge(out, x, (x->n_finished - 1) / 2, x->n_finished - 1);
+    return 0;
+}
+
+static int open_sim(rate_sim *x)
+{
+    const moirai_problem *p = x->p;
+    int32_t N = x->task->in_flight, holds = 0;
+    for (int32_t c = 0; c < x->task->n_copies; c++)
+        holds = UTIL_MAX(holds, x->task->route[c]->n_holds);
+    x->slot = util_alloc((size_t)N, sizeof *x->slot);
+    x->order = util_alloc((size_t)N, sizeof *x->order);
+    x->spare = util_alloc((size_t)N, sizeof *x->spare);
+    x->waiting = util_alloc((size_t)p->n_devices * (size_t)p->n_devices, sizeof *x->waiting);
+    if (!x->slot || !x->order || !x->spare || !x->waiting)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < N; i++) {
+        x->slot[i].missing = util_alloc((size_t)p->n_ops, sizeof *x->slot[i].missing);
+        x->slot[i].home_left = util_alloc((size_t)p->n_tensors, sizeof *x->slot[i].home_left);
+        x->slot[i].hold_left = util_alloc((size_t)holds, sizeof *x->slot[i].hold_left);
+        if (!x->slot[i].missing || !x->slot[i].home_left || !x->slot[i].hold_left)
+            return MOIRAI_EFAIL;
+    }
+    for (int32_t k = 0; k < p->n_devices; k++)
+        x->until_ns[k] = INT64_MAX;
+    for (int32_t i = 0, c = 0, of_copy = 0; i < N; i++) {
+        if (x->task->slots[0] == 0) {
+            enter(x, i, next_copy(x));
+            continue;
+        }
+        while (of_copy == x->task->slots[c])
+            c++, of_copy = 0;
+        enter(x, i, c);
+        of_copy++;
+    }
+    return x->failed ? MOIRAI_EFAIL : 0;
+}
+
+static void close_sim(rate_sim *x)
+{
+    for (int32_t i = 0; x->slot && i < x->task->in_flight; i++) {
+        free(x->slot[i].missing);
+        free(x->slot[i].home_left);
+        free(x->slot[i].hold_left);
+    }
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        free(x->ready[k].item);
+    for (int32_t i = 0; x->waiting && i < x->p->n_devices * x->p->n_devices; i++)
+        free(x->waiting[i].item);
+    void *all[] = {x->slot, x->order, x->spare, x->waiting, x->finish, x->flying.item, x->done.item, x->seen};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(x);
+}
+
+int rate_stream(rate_outcome *out, const moirai_problem *p, const rate_stream_task *task)
+{
+    *out = (rate_outcome){0};
+    rate_sim *x = util_alloc(1, sizeof *x);
+    if (!x)
+        return MOIRAI_EFAIL;
+    x->p = p;
+    x->task = task;
+    int rc = open_sim(x);
+    rc = rc ? rc : run(out, x);
+    close_sim(x);
+    return rc;
+}

@@ -1,0 +1,260 @@
+/* Balancing an assignment.
+ *
+ * At the best prices most operators have one cheapest device, and the few that waver between two are what makes the loads equal: in a vertex of the
+ * linear programme there are no more of them than resources. So operators change devices in the order of what that costs at the prices, the least first,
+ * wherever it takes the loads nearer to the target: the sum of the squares of what is above it must fall. Exchanges of
+ * two operators follow where single moves are too coarse. */
+#include "relax/balance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define ALL_MOVES 400000 /* up to so many, all devices of an operator are tried; beyond, the next best alone */
+#define MOST_PASSES 12
+#define MOST_DEGREE 64 /* operators with more neighbours stay: they are hubs, or cost too much to try */
+#define STOP_EVERY 1024
+
+typedef struct move {
+    double regret; /* what it costs at the prices */
+    int32_t op;
+    int32_t device;
+} move;
+
+typedef struct change {
+    int32_t resource;
+    int64_t ns;
+} change;
+
+typedef struct balance {
+    const relax_state *s;
+    uint8_t *device;
+    int64_t *load_ns;  /* per resource, offsets included */
+    int64_t *delta_ns; /* per resource: of the move that is tried */
+    int32_t *touched;  /* resources */
+    int32_t n_touched;
+    int32_t *readers; /* [packet * K + device] */
+    int64_t target_ns;
+    move *moves;
+    int64_t n_moves;
+} balance;
+
+static void balance_clear(balance *b)
+{
+    free(b->load_ns);
+    free(b->delta_ns);
+    free(b->touched);
+    free(b->readers);
+    free(b->moves);
+}
+
+/* ---- what a move changes ---- */
+
+static void add(balance *b, int32_t resource, int64_t ns)
+{
+    if (b->delta_ns[resource] == 0)
+        b->touched[b->n_touched++] = resource; /* twice where it went through 0: harmless */
+    b->delta_ns[resource] += ns;
+}
+
+static void add_transfer(balance *b, int32_t packet, int32_t k, int32_t l, int64_t sign)
+{
+    const relax_view *v = b->s->v;
+    int32_t K = v->K;
+    int64_t ns = sign * relax_transfers(v, packet)[k * K + l];
+    if (ns == 0)
+        return;
+    if (v->p->congestion == MOIRAI_CONGESTION_CHANNEL) {
+        add(b, K + k * K + l, ns);
+    } else {
+        add(b, K + k, ns);
+        add(b, 2 * K + l, ns);
+    }
+}
+
+static int32_t packet_of(const relax_view *v, int32_t e)
+{
+    return v->own_off ? e : v->p->edge_tensor[e];
+}
+
+/* The operator from device a to device c, as changes of loads. */
+static void weigh(balance *b, int32_t op, int32_t a, int32_t c)
+{
+    const relax_view *v = b->s->v;
+    const moirai_problem *p = v->p;
+    int32_t K = v->K;
+    add(b, a, -moirai_op_ns(p, op, a));
+    add(b, c, moirai_op_ns(p, op, c));
+    if (v->n_packets == 0)
+        return;
+    for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1]; i++) {
+        int32_t j = packet_of(v, p->op_in_edge[i]), k = b->device[relax_producer(v, j)];
+        if (a != k && b->readers[(int64_t)j * K + a] == 1)
+            add_transfer(b, j, k, a, -1);
+        if (c != k && b->readers[(int64_t)j * K + c] == 0)
+            add_transfer(b, j, k, c, 1);
+    }
+    for (int32_t o = v->out_off[op]; o < v->out_off[op + 1]; o++)
+        for (int32_t l = 0, j = v->out[o]; l < K; l++)
+            if (b->readers[(int64_t)j * K + l] > 0) {
+                if (l != a)
+                    add_transfer(b, j, a, l, -1);
+                if (l != c)
+                    add_transfer(b, j, c, l, 1);
+            }
+}
+
+static double above(const balance *b, int64_t load_ns)
+{
+    double over = (double)(load_ns - b->target_ns);
+    return over > 0 ? over * over : 0;
+}
+
+/* By how much the changes so far raise the sum of squares; forgets them unless they are kept. */
+static double judge(balance *b)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < b->n_touched; i++) {
+        int32_t r = b->touched[i];
+        bool again = false;
+        for (int32_t j = 0; j < i && !again; j++)
+            again = b->touched[j] == r;
+        if (!again)
+            sum += above(b, b->load_ns[r] + b->delta_ns[r]) - above(b, b->load_ns[r]);
+    }
+    return sum;
+}
+
+static void forget(balance *b, bool keep)
+{
+    for (int32_t i = 0; i < b->n_touched; i++) {
+        int32_t r = b->touched[i];
+        b->load_ns[r] += keep ? b->delta_ns[r] : 0;
+        b->delta_ns[r] = 0;
+    }
+    b->n_touched = 0;
+}
+
+static void set_device(balance *b, int32_t op, int32_t c)
+{
+    const relax_view *v = b->s->v;
+    for (int32_t i = v->p->op_in_off[op]; i < v->p->op_in_off[op + 1] && v->n_packets > 0; i++) {
+        int64_t j = (int64_t)packet_of(v, v->p->op_in_edge[i]) * v->K;
+        b->readers[j + b->device[op]]--;
+        b->readers[j + c]++;
+    }
+    b->device[op] = (uint8_t)c;
+}
+
+/* ---- moves ---- */
+
+static int by_regret(const void *a, const void *b)
+{
+    const move *x = a, *y = b;
+    if (x->regret != y->regret)
+        return x->regret < y->regret ? -1 : 1;
+    return x->op != y->op ? (x->op < y->op ? -1 : 1) : x->device - y->device;
+}
+
+static bool movable(const balance *b, int32_t op)
+{
+    const relax_view *v = b->s->v;
+    const moirai_problem *p = v->p;
+    return !relax_single(b->s->c->devices[op]) && p->op_group[op] == MOIRAI_NONE &&
+           p->op_in_off[op + 1] - p->op_in_off[op] <= MOST_DEGREE &&
+           (v->n_packets == 0 || v->out_off[op + 1] - v->out_off[op] <= MOST_DEGREE);
+}
+
+/* Costs without messages: transfers from and to open neighbours are left to the loads. */
+static int list_moves(balance *b)
+{
+    const relax_state *s = b->s;
+    int32_t K = s->v->K;
+    bool all = (int64_t)s->v->n * (K - 1) <= ALL_MOVES;
+    b->moves = util_alloc((size_t)s->v->n * (size_t)(all ? K : 1), sizeof *b->moves);
+    if (!b->moves)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < s->v->n; i++) {
+        const double *cost = s->unary + (int64_t)i * K;
+        move best = {HUGE_VAL, i, 0};
+        if (!movable(b, i))
+            continue;
+        for (int32_t k = 0; k < K; k++) {
+            if (k == b->device[i] || !(s->c->devices[i] >> k & 1))
+                continue;
+            move m = {cost[k] - cost[b->device[i]], i, k};
+            if (all)
+                b->moves[b->n_moves++] = m;
+            else if (m.regret < best.regret)
+                best = m;
+        }
+        if (!all && best.regret < HUGE_VAL)
+            b->moves[b->n_moves++] = best;
+    }
+    qsort(b->moves, (size_t)b->n_moves, sizeof *b->moves, by_regret);
+    return 0;
+}
+
+static int64_t largest(const balance *b)
+{
+    int64_t most = 0;
+    for (int32_t r = 0; r < b->s->v->n_resources; r++)
+        most = UTIL_MAX(most, b->load_ns[r]);
+    return most;
+}
+
+/* Each move once; each has a way back in the next pass, since its device is then another. */
+static bool pass(balance *b, const util_stop *stop)
+{
+    bool any = false;
+    for (int64_t i = 0; i < b->n_moves && largest(b) > b->target_ns; i++) {
+        move *m = &b->moves[i];
+        int32_t a = b->device[m->op];
+        if (i % STOP_EVERY == 0 && util_stopped(stop))
+            return false;
+        if (a == m->device)
+            continue;
+        weigh(b, m->op, a, m->device);
+        bool better = judge(b) < 0;
+        forget(b, better);
+        if (better) {
+            set_device(b, m->op, m->device);
+            m->device = a;
+            any = true;
+        }
+    }
+    return any;
+}
+
+static int open_balance(balance *b)
+{
+    const relax_view *v = b->s->v;
+    size_t R = (size_t)v->n_resources;
+    b->load_ns = util_alloc(R, sizeof *b->load_ns);
+    b->delta_ns = util_alloc(R, sizeof *b->delta_ns);
+    b->touched = util_alloc(8 * R + 8 * MOST_DEGREE * (size_t)v->K, sizeof *b->touched);
+    b->readers = util_alloc((size_t)v->n_packets * (size_t)v->K, sizeof *b->readers);
+    if (!b->load_ns || !b->delta_ns || !b->touched || !b->readers)
+        return MOIRAI_EFAIL;
+    memcpy(b->load_ns, b->s->c->offset_ns, sizeof *b->load_ns * R);
+    relax_loads(b->load_ns, v, b->device);
+    for (int32_t j = 0; j < v->n_packets; j++)
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
+            b->readers[(int64_t)j * v->K + b->device[v->p->edge_reader[e]]]++;
+    return list_moves(b);
+}
+
+int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64_t target_ns, const util_stop *stop)
+{
+    balance b = {.s = s, .device = device, .target_ns = target_ns};
+    int rc = open_balance(&b);
+    for (int32_t i = 0; i < MOST_PASSES && !rc; i++)
+        if (!pass(&b, stop))
+            break;
+    if (!rc)
+        *load_ns = largest(&b);
+    balance_clear(&b);
+    return rc;
+}

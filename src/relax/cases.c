@@ -1,0 +1,343 @@
+/* The relaxation of a whole problem, by cases.
+ *
+ * **Prices.** Every resource r, a device, a port or a channel, is busy for load(r) and has offset(r) of the makespan before and after it (view.c). So for any
+ * prices that sum to 1 the makespan is at least the priced sum of load + offset, and that is a sum over operators and packets: the least of it over all
+ * assignments is bounded by messages (messages.c), the best prices are found by cutting planes (prices.c), and the bound is evaluated in whole
+ * numbers (evaluate.c).
+ *
+ * **Hubs.** A linear relaxation may have a hub, an operator on which much of all transfers hangs, half here and half there, and then every neighbour is next to
+ * it for nothing. So hubs are cases: on which device is it? The bound is the least over all cases. Best first: the case with the least bound is divided
+ * next, by the largest hub that is still open in it; a case that reaches the goal is left alone. All devices of a hub are
+ * tried side by side, whatever the number of threads. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "relax/balance.h"
+#include "relax/prices.h"
+#include "relax/relax.h"
+#include "relax/round.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+#define MOST_HUBS 8
+#define HUB_SHARE 0.03                    /* of all transfers */
+#define MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */
+#define MOST_MESSAGES (INT64_C(40) << 20) /* edges x devices */
+
+typedef struct node {
+    int32_t n_fixed;
+    relax_fixed fixed[MOST_HUBS + RELAX_ENDS];
+    int64_t lower_ns;
+    relax_leaf leaf;
+    relax_choice choice;
+    bool divided; /* its children stand for it */
+    bool skipped; /* the stop came first */
+    int32_t parent;
+} node;
+
+typedef struct tree {
+    const relax_task *job;
+    relax_view v;
+    int32_t n_hubs, hub[MOST_HUBS];
+    node *node;
+    int32_t n_nodes, first_new; /* the nodes that are solved now */
+} tree;
+
+/* ---- hubs ---- */
+
+static double mean_transfer(const relax_view *v, int32_t packet)
+{
+    const int64_t *d = relax_transfers(v, packet);
+    double sum = 0;
+    for (int32_t at = 0; at < v->K * v->K; at++)
+        sum += (double)d[at];
+    return sum / fmax(v->K * (v->K - 1), 1);
+}
+
+static int find_hubs(tree *t)
+{
+    const relax_view *v = &t->v;
+    double *part = util_alloc((size_t)v->n, sizeof *part), all = 0;
+    if (!part)
+        return MOIRAI_EFAIL;
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        int32_t readers = v->packet_off[j + 1] - v->packet_off[j];
+        if (readers == 0)
+            continue;
+        double mean = mean_transfer(v, j), sent = mean * UTIL_MIN(readers, v->K - 1);
+        all += sent;
+        part[relax_producer(v, j)] += sent;
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
+            part[v->p->edge_reader[e]] += mean;
+    }
+    while (t->n_hubs < MOST_HUBS) {
+        int32_t best = 0;
+        for (int32_t i = 1; i < v->n; i++)
+            if (part[i] > part[best])
+                best = i;
+        if (v->n == 0 || part[best] <= HUB_SHARE * all)
+            break;
+        part[best] = 0;
+        if (!relax_single(v->p->op_devices[best]))
+            t->hub[t->n_hubs++] = best;
+    }
+    free(part);
+    return 0;
+}
+
+/* The largest hub that is open in the case, or MOIRAI_NONE. */
+static int32_t next_hub(const tree *t, const node *x)
+{
+    for (int32_t h = 0; h < t->n_hubs; h++) {
+        bool open = true;
+        for (int32_t i = 0; i < x->n_fixed; i++)
+            open &= x->fixed[i].op != t->hub[h];
+        if (open)
+            return t->hub[h];
+    }
+    return MOIRAI_NONE;
+}
+
+/* ---- one case ---- */
+
+/* Prices and messages to begin with: the parent's, or equal prices of all devices. */
+static void begin(relax_state *s, const relax_leaf *parent)
+{
+    const relax_view *v = s->v;
+    double sum = 0;
+    for (int32_t r = 0; r < v->n_resources && parent; r++)
+        sum += (double)parent->price[r];
+    for (int32_t r = 0; r < v->n_resources; r++)
+        s->price[r] = sum > 0 ? (double)parent->price[r] / sum : r < v->K ? 1.0 / v->K : 0;
+    if (!(sum > 0))
+        return;
+    for (int32_t k = 0; k < v->K && parent->byte_price; k++)
+        s->byte_price[k] = (double)parent->byte_price[k] / sum;
+    for (int32_t e = 0; e < v->p->n_edges && s->n_live > 0; e++)
+        for (int32_t k = 0; k < v->K && s->live[e] != MOIRAI_NONE; k++) {
+            s->from[(int64_t)s->live[e] * v->K + k] = (double)parent->from[(int64_t)e * v->K + k] / sum;
+            s->to[(int64_t)s->live[e] * v->K + k] = (double)parent->to[(int64_t)e * v->K + k] / sum;
+        }
+}
+
+static int choose(node *x, const tree *t, const relax_state *s)
+{
+    x->choice.device = util_alloc((size_t)t->v.n, sizeof *x->choice.device);
+    if (!x->choice.device)
+        return MOIRAI_EFAIL;
+    relax_decode(x->choice.device, s);
+    return relax_balance(&x->choice.load_ns, x->choice.device, s, x->lower_ns, &t->job->stop);
+}
+
+static int64_t *copy(const int64_t *from, size_t n)
+{
+    int64_t *to = from ? util_alloc(n, sizeof *to) : NULL;
+    if (to)
+        memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+/* The parent's numbers prove no less here than there: fewer devices are left. So no case is below its parent. */
+static int take_parents(relax_leaf *leaf, const relax_view *v, const relax_leaf *parent)
+{
+    size_t cells = (size_t)v->p->n_edges * (size_t)v->K;
+    relax_leaf own = *leaf;
+    leaf->price = copy(parent->price, (size_t)v->n_resources);
+    leaf->byte_price = copy(parent->byte_price, (size_t)v->K);
+    leaf->from = copy(parent->from, cells);
+    leaf->to = copy(parent->to, cells);
+    leaf->unit = parent->unit;
+    own.fixed = NULL; /* stays with the leaf */
+    relax_leaf_clear(&own);
+    return leaf->price && !leaf->byte_price == !parent->byte_price && !leaf->from == !parent->from &&
+                   !leaf->to == !parent->to
+               ? 0
+               : MOIRAI_EFAIL;
+}
+
+static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *parent)
+{
+    relax_prices_task job = {.goal_ns = (double)t->job->goal_ns * 1.001,
+                             .rounds = t->job->rounds,
+                             .bytes = t->v.bytes_bind,
+                             .stop = t->job->stop};
+    double value = 0;
+    begin(s, parent);
+    int rc = relax_find_prices(&value, NULL, s, &job);
+    rc = rc ? rc : relax_leaf_write(&x->leaf, s, value);
+    int64_t lower = 0;
+    rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate);
+    if (!rc && parent && lower < parent->proven_ns) {
+        rc = take_parents(&x->leaf, &t->v, parent);
+        rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate);
+    }
+    x->lower_ns = UTIL_MAX(x->lower_ns, lower);
+    x->leaf.proven_ns = lower;
+    return !rc && t->job->plans ? choose(x, t, s) : rc;
+}
+
+static int solve(void *data, int32_t which)
+{
+    const tree *t = data;
+    node *x = &t->node[t->first_new + which];
+    relax_case c;
+    relax_state s = {0};
+    x->skipped = which > 0 && util_stopped(&t->job->stop);
+    if (x->skipped)
+        return 0;
+    x->leaf.fixed = util_alloc((size_t)x->n_fixed, sizeof *x->leaf.fixed);
+    if (!x->leaf.fixed)
+        return MOIRAI_EFAIL;
+    memcpy(x->leaf.fixed, x->fixed, sizeof *x->fixed * (size_t)x->n_fixed);
+    x->leaf.n_fixed = x->n_fixed;
+    int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate);
+    rc = rc ? rc : relax_state_open(&s, &t->v, &c);
+    rc = rc ? rc : solve_with(x, t, &s, x->parent == MOIRAI_NONE ? NULL : &t->node[x->parent].leaf);
+    relax_state_close(&s);
+    relax_case_close(&c);
+    return rc;
+}
+
+/* ---- all cases ---- */
+
+static int32_t least_open(const tree *t)
+{
+    int32_t best = MOIRAI_NONE;
+    for (int32_t i = 0; i < t->n_nodes; i++)
+        if (!t->node[i].divided && (best == MOIRAI_NONE || t->node[i].lower_ns < t->node[best].lower_ns))
+            best = i;
+    return best;
+}
+
+static void clear_node(node *x)
+{
+    relax_leaf_clear(&x->leaf);
+    free(x->choice.device);
+}
+
+/* The case by the devices of a hub. */
+static int divide(tree *t, int32_t which, int32_t hub)
+{
+    t->first_new = t->n_nodes;
+    for (uint64_t left = t->v.p->op_devices[hub]; left; left &= left - 1) {
+        node *y = &t->node[t->n_nodes++];
+        *y = (node){.n_fixed = t->node[which].n_fixed + 1, .lower_ns = t->node[which].lower_ns, .parent = which};
+        memcpy(y->fixed, t->node[which].fixed, sizeof y->fixed);
+        y->fixed[y->n_fixed - 1] = (relax_fixed){hub, __builtin_ctzll(left)};
+    }
+    t->node[which].divided = true;
+    int rc = util_pool_run(solve, t, t->n_nodes - t->first_new, t->job->threads);
+    for (int32_t i = t->first_new; i < t->n_nodes; i++)
+        t->node[which].divided &= !t->node[i].skipped;
+    if (rc || t->node[which].divided)
+        return rc;
+    for (int32_t i = t->first_new; i < t->n_nodes; i++) /* not all cases were looked at: none counts */
+        clear_node(&t->node[i]);
+    t->n_nodes = t->first_new;
+    return 0;
+}
+
+static int search(tree *t)
+{
+    t->node[0] = (node){.n_fixed = t->job->n_fixed, .parent = MOIRAI_NONE};
+    if (t->job->n_fixed > 0)
+        memcpy(t->node[0].fixed, t->job->fixed, sizeof *t->job->fixed * (size_t)t->job->n_fixed);
+    t->n_nodes = 1;
+    int rc = solve(t, 0);
+    while (!rc && !util_stopped(&t->job->stop)) {
+        int32_t which = least_open(t), hub = next_hub(t, &t->node[which]);
+        if (t->node[which].lower_ns >= t->job->goal_ns || hub == MOIRAI_NONE || t->job->rate ||
+            t->n_nodes + t->v.K > t->job->cases)
+            break;
+        rc = divide(t, which, hub);
+    }
+    return rc;
+}
+
+/* Leaves as cases were divided: those below one node are neighbours. */
+static void list_leaves(relax_proof *proof, tree *t, int32_t which)
+{
+    if (!t->node[which].divided) {
+        proof->leaf[proof->n_leaves++] = t->node[which].leaf;
+        t->node[which].leaf = (relax_leaf){0};
+        return;
+    }
+    for (int32_t i = which + 1; i < t->n_nodes; i++)
+        if (t->node[i].parent == which)
+            list_leaves(proof, t, i);
+}
+
+/* The choices of least load, one after the other. */
+static void list_choices(relax_answer *out, tree *t)
+{
+    while (out->n_choices < RELAX_CHOICES) {
+        int32_t best = MOIRAI_NONE;
+        for (int32_t i = 0; i < t->n_nodes; i++)
+            if (t->node[i].choice.device &&
+                (best == MOIRAI_NONE || t->node[i].choice.load_ns < t->node[best].choice.load_ns))
+                best = i;
+        if (best == MOIRAI_NONE)
+            return;
+        out->choice[out->n_choices++] = t->node[best].choice;
+        t->node[best].choice = (relax_choice){0};
+    }
+}
+
+static int report(relax_answer *out, tree *t)
+{
+    relax_proof *proof = &out->proof;
+    proof->leaf = util_alloc((size_t)t->n_nodes, sizeof *proof->leaf);
+    if (!proof->leaf)
+        return MOIRAI_EFAIL;
+    out->lower_ns = t->node[least_open(t)].lower_ns;
+    out->n_cases = t->n_nodes;
+    list_leaves(proof, t, 0);
+    proof->rate = t->job->rate;
+    proof->proven_ns = INT64_MAX;
+    for (int32_t i = 0; i < proof->n_leaves; i++)
+        proof->proven_ns = UTIL_MIN(proof->proven_ns, proof->leaf[i].proven_ns);
+    list_choices(out, t);
+    return 0;
+}
+
+int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *job)
+{
+    tree t = {.job = job};
+    *out = (relax_answer){0};
+    if (p->n_ops == 0)
+        return 0;
+    int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);
+    if (!rc && (t.v.n_resources + t.v.K + 1 > MOST_ROWS || (int64_t)p->n_edges * t.v.K > MOST_MESSAGES))
+        rc = MOIRAI_ELIMIT;
+    rc = rc ? rc : find_hubs(&t);
+    t.node = rc ? NULL : util_alloc((size_t)(UTIL_MAX(job->cases, 1) + t.v.K), sizeof *t.node);
+    rc = rc ? rc : t.node ? search(&t) : MOIRAI_EFAIL;
+    rc = rc ? rc : report(out, &t);
+    for (int32_t i = 0; i < t.n_nodes; i++)
+        clear_node(&t.node[i]);
+    free(t.node);
+    relax_view_close(&t.v);
+    return rc;
+}
+
+static void clear_proof(relax_proof *proof)
+{
+    for (int32_t i = 0; i < proof->n_leaves; i++)
+        relax_leaf_clear(&proof->leaf[i]);
+    free(proof->leaf);
+}
+
+void relax_answer_clear(relax_answer *a)
+{
+    clear_proof(&a->proof);
+    for (int32_t i = 0; i < a->row.n_pairs; i++)
+        clear_proof(&a->row.pair[i].proof);
+    free(a->row.pair);
+    decompose_cuts_free(a->row.cuts);
+    for (int32_t i = 0; i < a->n_choices; i++) {
+        free(a->choice[i].device);
+        free(a->choice[i].start_ns);
+    }
+    *a = (relax_answer){0};
+}

@@ -1,0 +1,272 @@
+/* Prices and messages as a certificate (docs/certificate.md, "Prices of loads").
+ *
+ * The verifier numbers operators in topological order and edges by producer, output and reader. Blocks are numbered so already; for the
+ * whole the numbers are found here. Leaves come as cases were divided (cases.c), those of one device as neighbours, so that the tree is
+ * read off their lists. Only edges that have a message are written, in multiples of the leaf's unit. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decompose/cuts.h"
+#include "relax/view.h"
+#include "util/json.h"
+#include "util/util.h"
+
+typedef struct writing {
+    util_writer w;
+    int32_t K, R, n_edges;
+    const int32_t *op;  /* operator -> number; NULL: as they are */
+    int32_t *by_number; /* of an edge -> edge; NULL: as they are */
+} writing;
+
+/* ---- numbers ---- */
+
+/* Edges by producer, output and reader, all in topological order. O(V + E). */
+static int number_whole(writing *x, const moirai_problem *p)
+{
+    int32_t *next = util_alloc((size_t)p->n_tensors, sizeof *next), at = 0;
+    x->by_number = util_alloc((size_t)p->n_edges, sizeof *x->by_number);
+    x->op = p->topo_rank;
+    if (!next || !x->by_number) {
+        free(next);
+        return MOIRAI_EFAIL;
+    }
+    for (int32_t z = 0; z < p->n_ops; z++)
+        for (int32_t o = p->op_out_off[p->topo[z]]; o < p->op_out_off[p->topo[z] + 1]; o++) {
+            int32_t t = p->op_out[o];
+            next[t] = at;
+            at += p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+        }
+    for (int32_t z = 0; z < p->n_ops; z++)
+        for (int32_t j = p->op_in_off[p->topo[z]]; j < p->op_in_off[p->topo[z] + 1]; j++)
+            x->by_number[next[p->op_in[j]]++] = p->op_in_edge[j];
+    free(next);
+    return 0;
+}
+
+static bool silent(const int64_t *message, int32_t K)
+{
+    for (int32_t k = 0; k < K; k++)
+        if (message[k])
+            return false;
+    return true;
+}
+
+int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices)
+{
+    int64_t n = 0, K = n_devices;
+    for (int32_t i = 0; i < proof->n_leaves; i++)
+        for (int32_t e = 0; e < n_edges && proof->leaf[i].from; e++)
+            n += (K + 1) *
+                 (!silent(proof->leaf[i].from + e * K, n_devices) + !silent(proof->leaf[i].to + e * K, n_devices));
+    return n;
+}
+
+int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price)
+{
+    size_t R = (size_t)relax_resources(p);
+    *out = (relax_proof){.leaf = util_alloc(1, sizeof *out->leaf)};
+    if (!out->leaf)
+        return MOIRAI_EFAIL;
+    out->n_leaves = 1;
+    out->leaf->price = util_alloc(R, sizeof *out->leaf->price);
+    if (!out->leaf->price)
+        return MOIRAI_EFAIL;
+    memcpy(out->leaf->price, price, sizeof *price * (size_t)p->n_devices);
+    int rc = relax_evaluate(&out->proven_ns, p, out->leaf, false);
+    out->leaf->proven_ns = out->proven_ns;
+    return rc;
+}
+
+/* ---- a proof ---- */
+
+static void write_list(util_writer *w, const char *key, const int64_t *value, int32_t n)
+{
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+static void write_messages(writing *x, const char *key, const int64_t *message, int64_t unit)
+{
+    util_writer_pair_open(&x->w, key, '[');
+    for (int32_t number = 0; number < x->n_edges; number++) {
+        const int64_t *of = message + (int64_t)(x->by_number ? x->by_number[number] : number) * x->K;
+        if (silent(of, x->K))
+            continue;
+        util_writer_int(&x->w, number);
+        for (int32_t k = 0; k < x->K; k++)
+            util_writer_int(&x->w, of[k] / unit);
+    }
+    util_writer_close(&x->w, ']');
+}
+
+static void write_leaf(writing *x, const relax_leaf *leaf)
+{
+    util_writer_break(&x->w);
+    util_writer_open(&x->w, '{');
+    write_list(&x->w, "prices", leaf->price, x->R);
+    if (leaf->byte_price)
+        write_list(&x->w, "byte_prices", leaf->byte_price, x->K);
+    if (leaf->from) {
+        util_writer_pair_int(&x->w, "unit", leaf->unit);
+        write_messages(x, "from", leaf->from, leaf->unit);
+        write_messages(x, "to", leaf->to, leaf->unit);
+    }
+    util_writer_close(&x->w, '}');
+}
+
+/* Leaves first .. end - 1, which agree on their first `depth` operators; none: the operator may not be there. */
+static void write_case(writing *x, const relax_leaf *leaf, int32_t first, int32_t end, int32_t depth)
+{
+    if (end - first == 1 && leaf[first].n_fixed == depth) {
+        write_leaf(x, &leaf[first]);
+        return;
+    }
+    util_writer_break(&x->w);
+    util_writer_open(&x->w, '{');
+    if (first < end) {
+        int32_t op = leaf[first].fixed[depth].op;
+        util_writer_pair_int(&x->w, "op", x->op ? x->op[op] : op);
+        util_writer_pair_open(&x->w, "cases", '[');
+        for (int32_t k = 0; k < x->K; k++) {
+            int32_t next = first;
+            while (next < end && leaf[next].fixed[depth].device == k)
+                next++;
+            write_case(x, leaf, first, next, depth + 1);
+            first = next;
+        }
+        util_writer_close(&x->w, ']');
+    }
+    util_writer_close(&x->w, '}');
+}
+
+static void write_proof(writing *x, const relax_proof *proof, int32_t depth)
+{
+    util_writer_key(&x->w, "loads");
+    write_case(x, proof->leaf, 0, proof->n_leaves, depth);
+}
+
+/* ---- blocks ---- */
+
+static void write_pair(writing *x, const relax_proof *proof, int32_t entry, int32_t exit, int32_t n_ends)
+{
+    util_writer_break(&x->w);
+    util_writer_open(&x->w, '{');
+    util_writer_pair_int(&x->w, "entry", entry);
+    util_writer_pair_int(&x->w, "exit", exit);
+    util_writer_pair_int(&x->w, "lower_ns", proof->proven_ns);
+    write_proof(x, proof, n_ends);
+    util_writer_close(&x->w, '}');
+}
+
+static void write_numbers(util_writer *w, const char *key, const int32_t *value, int32_t n)
+{
+    util_writer_break(w);
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+static void write_row(writing *x, const relax_row *row)
+{
+    const decompose_cuts *cuts = row->cuts;
+    int32_t at = 0;
+    write_numbers(&x->w, "cuts", cuts->cut, cuts->n_cuts);
+    write_numbers(&x->w, "block_class", cuts->block_class, cuts->n_blocks);
+    util_writer_break(&x->w);
+    util_writer_pair_open(&x->w, "classes", '[');
+    for (int32_t c = 0; c < cuts->n_classes; c++) {
+        util_writer_break(&x->w);
+        util_writer_open(&x->w, '{');
+        if (at < row->n_pairs && row->pair[at].class_ == c) {
+            util_writer_pair_open(&x->w, "pairs", '[');
+            for (; at < row->n_pairs && row->pair[at].class_ == c; at++) {
+                x->n_edges = row->pair[at].n_edges;
+                write_pair(x, &row->pair[at].proof, row->pair[at].entry, row->pair[at].exit, row->pair[at].n_ends);
+            }
+            util_writer_close(&x->w, ']');
+        }
+        util_writer_close(&x->w, '}');
+    }
+    util_writer_close(&x->w, ']');
+}
+
+/* ---- the file ---- */
+
+/* The whole as one block without cuts; proof NULL: nothing is said of it. */
+static void write_whole(writing *x, const relax_proof *proof)
+{
+    int32_t none = 0;
+    write_numbers(&x->w, "cuts", &none, 0);
+    write_numbers(&x->w, "block_class", &none, 1);
+    util_writer_break(&x->w);
+    util_writer_pair_open(&x->w, "classes", '[');
+    util_writer_open(&x->w, '{');
+    if (proof) {
+        util_writer_pair_open(&x->w, "pairs", '[');
+        write_pair(x, proof, 0, 0, 0);
+        util_writer_close(&x->w, ']');
+    }
+    util_writer_close(&x->w, '}');
+    util_writer_close(&x->w, ']');
+}
+
+static void write_names(writing *x, const relax_certificate *from)
+{
+    char digest[32];
+    snprintf(digest, sizeof digest, "%016" PRIx64, moirai_problem_digest(from->p));
+    util_writer_begin(&x->w, "moirai-certificate");
+    util_writer_pair_string(&x->w, "problem", from->p->name);
+    util_writer_pair_string(&x->w, "problem_digest", digest);
+    if (from->rate)
+        util_writer_pair_string(&x->w, "objective", "rate");
+    util_writer_pair_int(&x->w, "operators", from->p->n_ops);
+    if (from->rate && from->in_flight > 0)
+        util_writer_pair_int(&x->w, "in_flight", from->in_flight);
+}
+
+static int write_all(writing *x, const relax_certificate *from)
+{
+    const moirai_problem *p = from->p;
+    bool of_one = !from->rate || from->in_flight > 0; /* something is said of one request */
+    *x = (writing){.K = p->n_devices, .R = relax_resources(p), .n_edges = p->n_edges};
+    write_names(x, from);
+    int rc = number_whole(x, p);
+    if (!rc && from->rate)
+        write_proof(x, from->rate, 0);
+    if (!rc && of_one && !from->row)
+        write_whole(x, from->whole);
+    free(x->by_number);
+    x->by_number = NULL; /* blocks are numbered as the verifier does it */
+    x->op = NULL;
+    if (!rc && of_one && from->row)
+        write_row(x, from->row);
+    util_writer_break(&x->w);
+    util_writer_pair_int(&x->w, "lower_bound_ns", UTIL_MAX(from->lower_bound_ns, from->proven_ns));
+    util_writer_pair_int(&x->w, "certified_bound_ns", from->proven_ns);
+    util_writer_close(&x->w, '}');
+    return rc;
+}
+
+int relax_certificate_write(const relax_certificate *from, const char *path)
+{
+    writing x;
+    int rc = write_all(&x, from);
+    if (!rc)
+        return util_writer_save(&x.w, path);
+    util_writer_free(&x.w);
+    return rc;
+}
+
+char *relax_certificate_text(const relax_certificate *from, size_t *length)
+{
+    writing x;
+    if (!write_all(&x, from))
+        return util_writer_take(&x.w, length);
+    util_writer_free(&x.w);
+    return NULL;
+}

@@ -1,0 +1,303 @@
+/* What the numbers of a leaf prove, in whole numbers.
+ *
+ * Let l(r) >= 0 be prices of resources, u(k) >= 0 of bytes, f(e, k) and g(e, k) numbers of any sign for edges. Take a plan in the
+ * case, with operator i on k(i) and makespan T. For each resource, load(r) + offset(r) <= T (view.c has why; computed anew here), and
+ * the bytes on k are at most cap(k). Add up with the prices:
+ *
+ *     T * sum of l >= sum over r of l(r) (load(r) + offset(r)) + sum over k of u(k) (bytes(k) - cap(k)).
+ *
+ * Let packet j be sent from k to the set D of devices. For its edges e, with the reader on l(e),
+ *
+ *     sum of f(e, k) + g(e, l(e))  <=  sum over l in D of max(0, S(k, l)) + sum of max(0, f(e, k) + g(e, k)),   S(k, l) = sum over e of max(0, f(e, k) + g(e, l)),
+ *
+ * and what is above the priced cost c(k, l) of the transfer is loss(k), which the producer pays back on k:
+ *
+ *     loss(k) = sum over l other than k of max(0, S(k, l) - c(k, l)) + sum over e of max(0, f(e, k) + g(e, k)).
+ *
+ * So the right side is at least the sum over operators of the least over devices of
+ *
+ *     l(k) t(i, k) + u(k) m(i) + sum of f(e, k) of its outputs - loss(k) of its packets + sum of g(e, k) of its inputs,
+ *
+ * plus sum of l(r) offset(r), minus sum of u(k) cap(k). Divided by the sum of l and rounded up, since T is whole: the bound. The time
+ * between requests is a mean, of plans by their shares, which need not be whole: its bound is rounded down. All sums
+ * are in 128 bits: prices are at most 2^40, of bytes 2^50, messages 2^62; all times of a problem together and all bytes are below 2^61. O(E K^2). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "relax/relax.h"
+#include "schedule/paths.h"
+#include "util/util.h"
+
+typedef __int128 wide;
+
+#define MOST_PRICE (INT64_C(1) << 40)
+#define MOST_BYTE_PRICE (INT64_C(1) << 50)
+#define LARGEST (INT64_C(1) << 62) /* message */
+
+typedef struct judge {
+    const moirai_problem *p;
+    const relax_leaf *leaf;
+    int32_t n, K, R;
+    uint64_t *devices;
+    int64_t *head, *tail;
+    int64_t *first, *last; /* per resource: head and tail of all that it may get */
+    wide *cost;            /* [op * K + device] */
+} judge;
+
+static bool port(const judge *x)
+{
+    return x->p->congestion == MOIRAI_CONGESTION_PORT;
+}
+
+static int32_t resources(const moirai_problem *p)
+{
+    int32_t K = p->n_devices;
+    return p->congestion == MOIRAI_CONGESTION_NONE ? K : p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : K + K * K;
+}
+
+static bool may(const judge *x, int32_t op, int32_t k)
+{
+    return x->devices[op] >> k & 1;
+}
+
+/* Numbers that sums can hold. */
+static bool sound(const judge *x)
+{
+    const relax_leaf *leaf = x->leaf;
+    for (int32_t r = 0; r < x->R; r++)
+        if (leaf->price[r] < 0 || leaf->price[r] > MOST_PRICE)
+            return false;
+    for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
+        if (leaf->byte_price[k] < 0 || leaf->byte_price[k] > MOST_BYTE_PRICE)
+            return false;
+    for (int64_t at = 0; at < (int64_t)x->p->n_edges * x->K && leaf->from; at++)
+        if (leaf->from[at] > LARGEST || leaf->from[at] < -LARGEST || leaf->to[at] > LARGEST || leaf->to[at] < -LARGEST)
+            return false;
+    for (int32_t i = 0; i < leaf->n_fixed; i++)
+        if (leaf->fixed[i].op < 0 || leaf->fixed[i].op >= x->n || leaf->fixed[i].device < 0 ||
+            leaf->fixed[i].device >= x->K)
+            return false;
+    return true;
+}
+
+/* ---- offsets ---- */
+
+static void meet(judge *x, int32_t r, int64_t before, int64_t after)
+{
+    x->first[r] = UTIL_MIN(x->first[r], before);
+    x->last[r] = UTIL_MIN(x->last[r], after);
+}
+
+/* An edge as a transfer of its own: for windows that is the same, shared or not. */
+static void meet_edge(judge *x, int32_t e)
+{
+    const moirai_problem *p = x->p;
+    int32_t K = x->K, i = p->tensor_producer[p->edge_tensor[e]], j = p->edge_reader[e];
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K; l++) {
+            if (k == l || !may(x, i, k) || !may(x, j, l))
+                continue;
+            int64_t before = x->head[(int64_t)i * K + k] + moirai_op_ns(p, i, k),
+                    after = x->tail[(int64_t)j * K + l] + moirai_op_ns(p, j, l);
+            meet(x, port(x) ? K + k : K + k * K + l, before, after);
+            if (port(x))
+                meet(x, 2 * K + l, before, after);
+        }
+}
+
+/* sum of l(r) offset(r). */
+static wide offsets(judge *x)
+{
+    const moirai_problem *p = x->p;
+    int64_t path = 0;
+    wide sum = 0;
+    schedule_paths paths = {.p = p, .devices = x->devices};
+    schedule_heads(x->head, &paths);
+    schedule_tails(x->tail, &paths);
+    for (int32_t r = 0; r < x->R; r++)
+        x->first[r] = x->last[r] = SCHEDULE_NEVER_NS;
+    for (int32_t i = 0; i < x->n; i++) {
+        int64_t least = SCHEDULE_NEVER_NS;
+        for (int32_t k = 0; k < x->K; k++) {
+            int64_t at = (int64_t)i * x->K + k;
+            if (!may(x, i, k))
+                continue;
+            meet(x, k, x->head[at], x->tail[at]);
+            least = UTIL_MIN(least, x->head[at] + moirai_op_ns(p, i, k) + x->tail[at]);
+        }
+        path = UTIL_MAX(path, least);
+    }
+    for (int32_t e = 0; e < p->n_edges && p->congestion != MOIRAI_CONGESTION_NONE; e++)
+        meet_edge(x, e);
+    for (int32_t r = 0; r < x->R; r++)
+        sum += (wide)x->leaf->price[r] *
+               (x->first[r] < SCHEDULE_NEVER_NS ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
+    return sum;
+}
+
+/* ---- costs ---- */
+
+static wide above_zero(wide a)
+{
+    return a > 0 ? a : 0;
+}
+
+static wide transfer_cost(const judge *x, int32_t tensor, int32_t k, int32_t l)
+{
+    wide d = moirai_transfer_ns(x->p, tensor, k, l);
+    int32_t K = x->K;
+    return x->p->congestion == MOIRAI_CONGESTION_NONE ? 0
+           : port(x)                                  ? d * x->leaf->price[K + k] + d * x->leaf->price[2 * K + l]
+                                                      : d * x->leaf->price[K + k * K + l];
+}
+
+/* What the edges first .. last - 1 of one packet take beyond the cost of its transfers, where its producer is on k. */
+static wide loss(const judge *x, int32_t first, int32_t last, int32_t k)
+{
+    int32_t K = x->K, tensor = x->p->edge_tensor[first];
+    wide sum = 0;
+    for (int32_t l = 0; l < K; l++) {
+        wide taken = 0;
+        for (int32_t e = first; e < last; e++)
+            if (may(x, x->p->edge_reader[e], l))
+                taken += above_zero((wide)x->leaf->from[(int64_t)e * K + k] + x->leaf->to[(int64_t)e * K + l]);
+        sum += above_zero(taken - (l == k ? 0 : transfer_cost(x, tensor, k, l)));
+    }
+    return sum;
+}
+
+static void add_packet(judge *x, int32_t first, int32_t last)
+{
+    const moirai_problem *p = x->p;
+    int32_t K = x->K, i = p->tensor_producer[p->edge_tensor[first]];
+    for (int32_t k = 0; k < K; k++) {
+        if (may(x, i, k))
+            x->cost[(int64_t)i * K + k] -= loss(x, first, last, k);
+        for (int32_t e = first; e < last; e++) {
+            x->cost[(int64_t)i * K + k] += x->leaf->from[(int64_t)e * K + k];
+            x->cost[(int64_t)p->edge_reader[e] * K + k] += x->leaf->to[(int64_t)e * K + k];
+        }
+    }
+}
+
+static void add_packets(judge *x)
+{
+    const moirai_problem *p = x->p;
+    if (p->flow == MOIRAI_FLOW_EDGE) {
+        for (int32_t e = 0; e < p->n_edges; e++)
+            add_packet(x, e, e + 1);
+        return;
+    }
+    for (int32_t t = 0; t < p->n_tensors; t++)
+        if (p->tensor_edge_off[t] < p->tensor_edge_off[t + 1])
+            add_packet(x, p->tensor_edge_off[t], p->tensor_edge_off[t + 1]);
+}
+
+/* The sum of the cheapest devices. */
+static wide cheapest(const judge *x)
+{
+    wide sum = 0;
+    for (int32_t i = 0; i < x->n; i++) {
+        wide least = 0;
+        bool any = false;
+        for (int32_t k = 0; k < x->K; k++)
+            if (may(x, i, k) && (!any || x->cost[(int64_t)i * x->K + k] < least)) {
+                least = x->cost[(int64_t)i * x->K + k];
+                any = true;
+            }
+        sum += least;
+    }
+    return sum;
+}
+
+static int64_t verdict(judge *x, bool rate)
+{
+    const moirai_problem *p = x->p;
+    const relax_leaf *leaf = x->leaf;
+    wide total = rate ? 0 : offsets(x), prices = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        for (int32_t k = 0; k < x->K; k++)
+            if (may(x, i, k))
+                x->cost[(int64_t)i * x->K + k] =
+                    (wide)leaf->price[k] * moirai_op_ns(p, i, k) +
+                    (leaf->byte_price ? (wide)leaf->byte_price[k] * p->op_memory_bytes[i] : 0);
+    if (leaf->from)
+        add_packets(x);
+    total += cheapest(x);
+    for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
+        total -= (wide)leaf->byte_price[k] * p->device_memory_bytes[k];
+    for (int32_t r = 0; r < x->R; r++)
+        prices += leaf->price[r];
+    if (total <= 0 || prices <= 0)
+        return 0;
+    wide bound = (total + (rate ? 0 : prices - 1)) / prices;
+    return bound > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)bound;
+}
+
+int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate)
+{
+    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = resources(p)};
+    size_t n = (size_t)x.n, cells = n * (size_t)x.K, windows = rate ? 0 : cells;
+    *lower_ns = 0;
+    if (!sound(&x))
+        return 0;
+    x.devices = util_alloc(n, sizeof *x.devices);
+    x.head = util_alloc(windows, sizeof *x.head);
+    x.tail = util_alloc(windows, sizeof *x.tail);
+    x.first = util_alloc((size_t)x.R, sizeof *x.first);
+    x.last = util_alloc((size_t)x.R, sizeof *x.last);
+    x.cost = util_alloc(cells, sizeof *x.cost);
+    int rc = x.devices && x.head && x.tail && x.first && x.last && x.cost ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
+        memcpy(x.devices, p->op_devices, sizeof *x.devices * n);
+        for (int32_t i = 0; i < leaf->n_fixed; i++)
+            x.devices[leaf->fixed[i].op] &= UINT64_C(1) << leaf->fixed[i].device;
+        *lower_ns = verdict(&x, rate);
+    }
+    void *all[] = {x.devices, x.head, x.tail, x.first, x.last, x.cost};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    return rc;
+}
+
+/* ---- leaves ---- */
+
+/* Whether leaves first .. last - 1, which agree on their first `depth` operators, leave nothing out. They come as the cases were divided, so
+ * that those of one device are neighbours. */
+static bool complete(const moirai_problem *p, const relax_leaf *leaf, int32_t first, int32_t last, int32_t depth)
+{
+    if (last - first == 1 && leaf[first].n_fixed == depth)
+        return true;
+    uint64_t seen = 0;
+    int32_t op = leaf[first].n_fixed > depth ? leaf[first].fixed[depth].op : MOIRAI_NONE;
+    if (op < 0 || op >= p->n_ops)
+        return false;
+    for (int32_t i = first, next; i < last; i = next) {
+        if (leaf[i].n_fixed <= depth || leaf[i].fixed[depth].op != op)
+            return false;
+        int32_t k = leaf[i].fixed[depth].device;
+        for (next = i + 1; next < last && leaf[next].n_fixed > depth && leaf[next].fixed[depth].op == op &&
+                           leaf[next].fixed[depth].device == k;)
+            next++;
+        if (k < 0 || k >= p->n_devices || !complete(p, leaf, i, next, depth + 1))
+            return false;
+        seen |= UINT64_C(1) << k;
+    }
+    return (p->op_devices[op] & ~seen) == 0;
+}
+
+int relax_check(int64_t *lower_ns, const moirai_problem *p, const relax_proof *proof)
+{
+    int64_t least = INT64_MAX, one = 0;
+    *lower_ns = 0;
+    if (proof->n_leaves < 1 || (proof->rate && proof->n_leaves > 1) || !complete(p, proof->leaf, 0, proof->n_leaves, 0))
+        return 0;
+    for (int32_t i = 0; i < proof->n_leaves; i++) {
+        int rc = relax_evaluate(&one, p, &proof->leaf[i], proof->rate);
+        if (rc)
+            return rc;
+        least = UTIL_MIN(least, one);
+    }
+    *lower_ns = least;
+    return 0;
+}

@@ -1,0 +1,379 @@
+/* Costs and messages at given prices.
+ *
+ * With prices on resources, the least total cost over all assignments bounds the makespan (relax.c). What an assignment costs is a
+ * sum over operators, t(i, k) at the device's price, and over packets, the transfers at the ports' prices: a labelling problem on the
+ * graph, whose linear relaxation is bounded by *messages*: for an edge e from i to j, numbers from(e, k) and to(e, l) with
+ *
+ *     from(e, k) + to(e, l) <= cost(e, k, l) for all k, l        (cost 0 where k = l).
+ *
+ * Then sum over i of the least over k of [own cost + from of its outputs + to of its inputs] is at most the cost of every assignment.
+ * A packet with several readers on one device is sent there once: its edges share the cost of (k, l), and what they take together,
+ * the positive parts of from + to, is kept in `used`.
+ *
+ * **Closed forms.** Where one end of an edge is fixed by the case, the other end pays: no message is needed. A reader on a known
+ * device pays for all others there.
+ *
+ * **Sweeps** are those of sequential tree-reweighted message passing (Kolmogorov 2006): in the order of the graph, each operator
+ * hands 1 / max(inputs, outputs) of its costs to each of its outputs, and the message's other side becomes the largest that is feasible;
+ * then the same backwards. On trees one sweep is exact; elsewhere the value never falls. New prices leave `from` as it is, and the
+ * first pass forwards makes `to` feasible again, so that sweeps go on from where they were. */
+#include "relax/messages.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+#define NEVER 1e300
+#define MOST_READERS \
+    24 /* of a packet from a known device with messages of their own: beyond, equal shares lose little */
+
+static int32_t readers_open(const relax_state *s, int32_t packet, uint64_t *served)
+{
+    const relax_view *v = s->v;
+    int32_t n = 0;
+    *served = 0;
+    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
+        uint64_t devices = s->c->devices[v->p->edge_reader[e]];
+        if (relax_single(devices))
+            *served |= devices;
+        else
+            n++;
+    }
+    return n;
+}
+
+/* Which edges are live, and how many there are of shared packets. */
+static int32_t find_live(relax_state *s)
+{
+    const relax_view *v = s->v;
+    int32_t n_shared = 0;
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        s->shared[j] = MOIRAI_NONE;
+        if (v->packet_off[j] == v->packet_off[j + 1])
+            continue;
+        int32_t open = readers_open(s, j, &s->served[j]), from = relax_producer(v, j);
+        bool known = relax_single(s->c->devices[from]);
+        if (open == 0 || (known && (open == 1 || open > MOST_READERS)))
+            continue;
+        s->open[j] = open;
+        s->shared[j] = open > 1 ? n_shared++ : MOIRAI_NONE;
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++) {
+            int32_t to = v->p->edge_reader[e];
+            if (relax_single(s->c->devices[to]))
+                continue;
+            s->live[e] = s->n_live++;
+            s->n_out[from]++;
+            s->n_in[to]++;
+        }
+    }
+    return n_shared;
+}
+
+int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c)
+{
+    size_t n = (size_t)v->n, K = (size_t)v->K, P = (size_t)v->n_packets, E = P > 0 ? (size_t)v->p->n_edges : 0;
+    *s = (relax_state){.v = v, .c = c};
+    s->price = util_alloc((size_t)v->n_resources, sizeof *s->price);
+    s->byte_price = util_alloc(K, sizeof *s->byte_price);
+    s->unary = util_alloc(n * K, sizeof *s->unary);
+    s->live = util_alloc(E, sizeof *s->live);
+    s->open = util_alloc(P, sizeof *s->open);
+    s->served = util_alloc(P, sizeof *s->served);
+    s->shared = util_alloc(P, sizeof *s->shared);
+    s->there = util_alloc(P, sizeof *s->there);
+    s->n_in = util_alloc(n, sizeof *s->n_in);
+    s->n_out = util_alloc(n, sizeof *s->n_out);
+    if (!s->price || !s->byte_price || !s->unary || !s->live || !s->open || !s->served || !s->shared || !s->there ||
+        !s->n_in || !s->n_out)
+        return MOIRAI_EFAIL;
+    for (size_t e = 0; e < E; e++)
+        s->live[e] = MOIRAI_NONE;
+    int32_t n_shared = find_live(s);
+    s->from = util_alloc((size_t)s->n_live * K, sizeof *s->from);
+    s->to = util_alloc((size_t)s->n_live * K, sizeof *s->to);
+    s->used = util_alloc((size_t)n_shared * K * K, sizeof *s->used);
+    return s->from && s->to && s->used ? 0 : MOIRAI_EFAIL;
+}
+
+void relax_state_close(relax_state *s)
+{
+    void *all[] = {s->price, s->byte_price, s->unary, s->live, s->open,  s->served, s->from,
+                   s->to,    s->shared,     s->used,  s->n_in, s->n_out, s->there};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    *s = (relax_state){0};
+}
+
+/* ---- costs without messages ---- */
+
+/* Readers on known devices are paid for by the producer. */
+static void pay_for_served(relax_state *s, int32_t packet)
+{
+    const int64_t *d = relax_transfers(s->v, packet);
+    int32_t K = s->v->K, from = relax_producer(s->v, packet);
+    for (int32_t k = 0; k < K; k++)
+        if (s->c->devices[from] >> k & 1)
+            for (uint64_t to = s->served[packet] & ~(UINT64_C(1) << k); to; to &= to - 1)
+                s->unary[(int64_t)from * K + k] += relax_cost(s, d, k, __builtin_ctzll(to));
+}
+
+/* A packet from a known device: its open readers pay, in equal shares by device. */
+static void pay_by_readers(relax_state *s, int32_t packet)
+{
+    const relax_view *v = s->v;
+    const int64_t *d = relax_transfers(v, packet);
+    int32_t K = v->K, k = __builtin_ctzll(s->c->devices[relax_producer(v, packet)]);
+    for (int32_t l = 0; l < K; l++) {
+        if (l == k || s->served[packet] >> l & 1)
+            continue;
+        int32_t n = relax_readers_at(s, packet, l);
+        double share = relax_cost(s, d, k, l) / UTIL_MAX(n, 1);
+        for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
+            if (s->c->devices[v->p->edge_reader[e]] >> l & 1)
+                s->unary[(int64_t)v->p->edge_reader[e] * K + l] += share;
+    }
+}
+
+void relax_set_costs(relax_state *s)
+{
+    const relax_view *v = s->v;
+    int32_t K = v->K;
+    for (int32_t i = 0; i < v->n; i++)
+        for (int32_t k = 0; k < K; k++)
+            s->unary[(int64_t)i * K + k] = s->c->devices[i] >> k & 1
+                                               ? s->price[k] * (double)moirai_op_ns(v->p, i, k) +
+                                                     s->byte_price[k] * (double)v->p->op_memory_bytes[i]
+                                               : NEVER;
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        if (v->packet_off[j] == v->packet_off[j + 1])
+            continue;
+        pay_for_served(s, j);
+        if (!s->open[j] && relax_single(s->c->devices[relax_producer(v, j)]))
+            pay_by_readers(s, j);
+    }
+}
+
+/* ---- messages ---- */
+
+/* What an operator costs on each device, with all messages. */
+static void costs_of(double *cost, const relax_state *s, int32_t i)
+{
+    const relax_view *v = s->v;
+    const moirai_problem *p = v->p;
+    int32_t K = v->K;
+    memcpy(cost, s->unary + (int64_t)i * K, sizeof *cost * (size_t)K);
+    if (s->n_in[i] > 0)
+        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
+            int32_t m = s->live[p->op_in_edge[a]];
+            for (int32_t k = 0; m != MOIRAI_NONE && k < K; k++)
+                cost[k] += s->to[(int64_t)m * K + k];
+        }
+    if (s->n_out[i] > 0)
+        for (int32_t o = v->out_off[i]; o < v->out_off[i + 1]; o++)
+            for (int32_t e = v->packet_off[v->out[o]]; e < v->packet_off[v->out[o] + 1]; e++) {
+                int32_t m = s->live[e];
+                for (int32_t k = 0; m != MOIRAI_NONE && k < K; k++)
+                    cost[k] += s->from[(int64_t)m * K + k];
+            }
+}
+
+static double take(double a, double b)
+{
+    return a + b > 0 ? a + b : 0;
+}
+
+/* cost[k * K + l]: of the packet, 0 where it gets to l in any case. */
+static void packet_costs(double *cost, const relax_state *s, int32_t packet)
+{
+    const int64_t *d = relax_transfers(s->v, packet);
+    int32_t K = s->v->K;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K; l++)
+            cost[k * K + l] = l == k || s->served[packet] >> l & 1 ? 0 : relax_cost(s, d, k, l);
+}
+
+/* The largest `to` that `from` and the edge's part of the costs allow. */
+static void answer_forwards(relax_state *s, int32_t m, const double *cost, uint64_t from, uint64_t to)
+{
+    int32_t K = s->v->K;
+    double best[MOIRAI_MAX_DEVICES];
+    for (int32_t l = 0; l < K; l++)
+        best[l] = NEVER;
+    for (; from; from &= from - 1) {
+        int32_t k = __builtin_ctzll(from);
+        double own = s->from[(int64_t)m * K + k];
+        for (int32_t l = 0; l < K; l++)
+            best[l] = UTIL_MIN(best[l], cost[k * K + l] - own);
+    }
+    for (int32_t l = 0; l < K; l++)
+        s->to[(int64_t)m * K + l] = to >> l & 1 ? best[l] : 0;
+}
+
+static void answer_backwards(relax_state *s, int32_t m, const double *cost, uint64_t from, uint64_t to)
+{
+    int32_t K = s->v->K;
+    for (int32_t k = 0; k < K; k++) {
+        double best = NEVER;
+        for (uint64_t left = to; left; left &= left - 1) {
+            int32_t l = __builtin_ctzll(left);
+            best = UTIL_MIN(best, cost[k * K + l] - s->to[(int64_t)m * K + l]);
+        }
+        s->from[(int64_t)m * K + k] = from >> k & 1 ? best : 0;
+    }
+}
+
+/* Shares of a packet's costs for one edge: what it takes now, less where all take too much, more where some is left. */
+static void share_of(double *part, const relax_state *s, int32_t packet, int32_t m, const double *cost,
+                     const double *used)
+{
+    int32_t K = s->v->K;
+    const double *from = s->from + (int64_t)m * K, *to = s->to + (int64_t)m * K;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K; l++) {
+            double c = cost[k * K + l], u = used[k * K + l], own = k == l ? 0 : take(from[k], to[l]);
+            part[k * K + l] = u > c ? own * (c / u) : own + (c - u) / s->open[packet];
+        }
+}
+
+static void add_use(double *used, const relax_state *s, int32_t m, double sign)
+{
+    int32_t K = s->v->K;
+    const double *from = s->from + (int64_t)m * K, *to = s->to + (int64_t)m * K;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K; l++)
+            if (k != l)
+                used[k * K + l] += sign * take(from[k], to[l]);
+}
+
+/* All live edges of a packet, whose producer hands `push` to each. */
+static void send_forwards(relax_state *s, int32_t packet, const double *push, double *cost, double *part, double *old)
+{
+    const relax_view *v = s->v;
+    int32_t K = v->K;
+    uint64_t from = s->c->devices[relax_producer(v, packet)];
+    double *used = s->shared[packet] == MOIRAI_NONE ? NULL : s->used + (int64_t)s->shared[packet] * K * K;
+    packet_costs(cost, s, packet);
+    if (used) { /* as the messages are now, whatever prices they were made at */
+        memset(used, 0, sizeof *used * (size_t)K * (size_t)K);
+        for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
+            if (s->live[e] != MOIRAI_NONE)
+                add_use(used, s, s->live[e], 1);
+        memcpy(old, used, sizeof *used * (size_t)K * (size_t)K);
+        memset(used, 0, sizeof *used * (size_t)K * (size_t)K);
+    }
+    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
+        int32_t m = s->live[e];
+        if (m == MOIRAI_NONE)
+            continue;
+        if (used)
+            share_of(part, s, packet, m, cost, old);
+        for (int32_t k = 0; k < K; k++)
+            s->from[(int64_t)m * K + k] -= from >> k & 1 ? push[k] : 0;
+        answer_forwards(s, m, used ? part : cost, from, s->c->devices[v->p->edge_reader[e]]);
+        if (used)
+            add_use(used, s, m, 1);
+    }
+}
+
+/* The packet of an edge. */
+static int32_t packet_of(const relax_view *v, int32_t e)
+{
+    return v->own_off ? e : v->p->edge_tensor[e];
+}
+
+static void send_backwards(relax_state *s, int32_t e, const double *push, double *cost)
+{
+    const relax_view *v = s->v;
+    int32_t K = v->K, packet = packet_of(v, e), m = s->live[e];
+    uint64_t from = s->c->devices[relax_producer(v, packet)], to = s->c->devices[v->p->edge_reader[e]];
+    double *used = s->shared[packet] == MOIRAI_NONE ? NULL : s->used + (int64_t)s->shared[packet] * K * K;
+    packet_costs(cost, s, packet);
+    if (used) {
+        add_use(used, s, m, -1);
+        for (int32_t at = 0; at < K * K; at++)
+            cost[at] = take(cost[at], -UTIL_MAX(used[at], 0));
+    }
+    for (int32_t l = 0; l < K; l++)
+        s->to[(int64_t)m * K + l] -= to >> l & 1 ? push[l] : 0;
+    answer_backwards(s, m, cost, from, to);
+    if (used)
+        add_use(used, s, m, 1);
+}
+
+void relax_sweep(relax_state *s)
+{
+    const relax_view *v = s->v;
+    const moirai_problem *p = v->p;
+    double push[MOIRAI_MAX_DEVICES], cost[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES],
+        part[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES], old[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    for (int32_t z = 0; z < v->n && s->n_live > 0; z++) {
+        int32_t i = p->topo[z];
+        if (s->n_out[i] == 0)
+            continue;
+        costs_of(push, s, i);
+        for (int32_t k = 0; k < v->K; k++)
+            push[k] /= UTIL_MAX(s->n_in[i], s->n_out[i]);
+        for (int32_t o = v->out_off[i]; o < v->out_off[i + 1]; o++)
+            if (s->open[v->out[o]])
+                send_forwards(s, v->out[o], push, cost, part, old);
+    }
+    for (int32_t z = v->n - 1; z >= 0 && s->n_live > 0; z--) {
+        int32_t i = p->topo[z];
+        if (s->n_in[i] == 0)
+            continue;
+        costs_of(push, s, i);
+        for (int32_t k = 0; k < v->K; k++)
+            push[k] /= UTIL_MAX(s->n_in[i], s->n_out[i]);
+        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
+            if (s->live[p->op_in_edge[a]] != MOIRAI_NONE)
+                send_backwards(s, p->op_in_edge[a], push, cost);
+    }
+}
+
+double relax_value(const relax_state *s)
+{
+    double sum = 0, cost[MOIRAI_MAX_DEVICES];
+    for (int32_t i = 0; i < s->v->n; i++) {
+        double least = NEVER;
+        costs_of(cost, s, i);
+        for (int32_t k = 0; k < s->v->K; k++)
+            least = UTIL_MIN(least, cost[k]);
+        sum += least;
+    }
+    return sum;
+}
+
+/* ---- assignments ---- */
+
+/* An operator's inputs cost what their producers' devices say, its outputs what the messages say. */
+void relax_decode(uint8_t *device, const relax_state *s)
+{
+    const relax_view *v = s->v;
+    const moirai_problem *p = v->p;
+    int32_t K = v->K;
+    double cost[MOIRAI_MAX_DEVICES];
+    for (int32_t j = 0; j < v->n_packets; j++)
+        s->there[j] = s->served[j];
+    for (int32_t z = 0; z < v->n; z++) {
+        int32_t i = p->topo[z], best = __builtin_ctzll(s->c->devices[i]);
+        costs_of(cost, s, i);
+        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1] && s->n_in[i] > 0; a++) {
+            int32_t e = p->op_in_edge[a], m = s->live[e];
+            if (m == MOIRAI_NONE)
+                continue;
+            int32_t packet = packet_of(v, e), k = device[relax_producer(v, packet)];
+            uint64_t there = s->there[packet] | UINT64_C(1) << k;
+            const int64_t *d = relax_transfers(v, packet);
+            for (int32_t l = 0; l < K; l++)
+                cost[l] += (there >> l & 1 ? 0 : relax_cost(s, d, k, l)) - s->to[(int64_t)m * K + l];
+        }
+        for (int32_t k = 0; k < K; k++)
+            if (s->c->devices[i] >> k & 1 && cost[k] < cost[best])
+                best = k;
+        device[i] = (uint8_t)best;
+        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1] && s->n_in[i] > 0; a++)
+            s->there[packet_of(v, p->op_in_edge[a])] |= UINT64_C(1) << best;
+    }
+}

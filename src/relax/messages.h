@@ -1,0 +1,57 @@
+/* What every operator costs at given prices: its own part, and messages over edges whose ends are both open. Private. */
+#ifndef MOIRAI_RELAX_MESSAGES_H
+#define MOIRAI_RELAX_MESSAGES_H
+
+#include "relax/view.h"
+
+typedef struct relax_state {
+    const relax_view *v;
+    const relax_case *c;
+    double *price;      /* per resource */
+    double *byte_price; /* per device */
+    double *unary;      /* [op * K + device]: without messages */
+
+    /* Live edges: both ends open, or one of several readers of a packet from a known device. */
+    int32_t n_live;
+    int32_t *live;         /* edge -> its number, MOIRAI_NONE: not live; NULL where there are no packets */
+    double *from, *to;     /* [live * K + device] */
+    int32_t *open;         /* packet -> how many live edges; */
+    uint64_t *served;      /* and which devices get it in any case of this case */
+    int32_t *shared;       /* packet -> its number among those with several live edges, or MOIRAI_NONE */
+    double *used;          /* [(shared * K + k) * K + l]: what its edges take together */
+    int32_t *n_in, *n_out; /* operator -> live edges */
+    uint64_t *there;       /* working memory: packet -> devices that have it */
+} relax_state;
+
+int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c);
+void relax_state_close(relax_state *s);
+
+/* The costs at s->price and s->byte_price. Messages are feasible again after the next relax_sweep. O(V K + E K^2). */
+void relax_set_costs(relax_state *s);
+/* Messages once forwards and once backwards through the order; for given prices the value does not fall but by rounding. O(E K^2). */
+void relax_sweep(relax_state *s);
+/* The sum of the cheapest devices: with the offsets and bytes of prices.c a bound. */
+double relax_value(const relax_state *s);
+/* A device for each operator, one after the other by what they cost with the messages. */
+void relax_decode(uint8_t *device, const relax_state *s);
+
+/* Time of packet from k to l at the prices. */
+static inline double relax_cost(const relax_state *s, const int64_t *transfer_ns, int32_t k, int32_t l)
+{
+    int32_t K = s->v->K;
+    double price = s->v->p->congestion == MOIRAI_CONGESTION_CHANNEL ? s->price[K + k * K + l]
+                                                                    : s->price[K + k] + s->price[2 * K + l];
+    return price * (double)transfer_ns[k * K + l];
+}
+
+/* Readers of the packet that may be on l. */
+static inline int32_t relax_readers_at(const relax_state *s, int32_t packet, int32_t l)
+{
+    const relax_view *v = s->v;
+    int32_t n = 0;
+    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
+        n += (int32_t)(s->c->devices[v->p->edge_reader[e]] >> l & 1);
+    return n;
+}
+
+#endif

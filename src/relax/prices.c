@@ -1,0 +1,228 @@
+/* Prices of a case by cutting planes.
+ *
+ * The value at prices l, g(l) = sum over r of l(r) offset(r) + the least cost of all assignments, is concave in l, and every assignment gives an upper bound
+ * on it that is linear: sum over r of l(r) (offset(r) + load(r)). The master is the linear programme of the assignments found so far:
+ * the mixture whose largest load is least. Its duals are prices that sum to 1, those that look best by now (Kelley 1960); its
+ * bytes rows have prices of their own. Between the best prices and these the next ones are taken (Wentges 1997), since
+ * the duals of a master with few columns jump.
+ *
+ * There are only 3 K prices (ports) or K + K^2 (channels), and the master is solved by the simplex of our own. */
+#include "relax/prices.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lp/simplex.h"
+#include "util/util.h"
+
+#define FIRST_SWEEPS 4 /* of messages, at the first prices */
+#define SWEEPS 2       /* at each later ones */
+#define CLOSE 3e-5     /* of the master's value: close enough */
+#define TOWARDS 0.6    /* the next prices lie so far from the best towards the master's */
+#define MOST_IDLE 14   /* rounds without a gain worth mentioning */
+#define WORTH 1e-4
+#define OVERFLOW_PRICE 64 /* what overstepping a device's memory by all of it costs, in lengths */
+
+typedef struct search {
+    relax_state *s;
+    const relax_prices_task *job;
+    pricing_simplex *lp;
+    int32_t R, K, n_rows;
+    double scale_ns;   /* a length; loads are counted in it */
+    double best;       /* value */
+    double *price;     /* the best: resources, then bytes */
+    double *dual;      /* of the master */
+    double *from, *to; /* the best messages */
+    int64_t *load_ns;  /* of an assignment: resources, then bytes */
+    int32_t *row;
+    double *value;
+    uint8_t *device;
+} search;
+
+static void search_clear(search *x)
+{
+    pricing_simplex_free(x->lp);
+    void *all[] = {x->price, x->dual, x->from, x->to, x->load_ns, x->row, x->value, x->device};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+}
+
+/* ---- the master ---- */
+
+static int64_t capacity(const search *x, int32_t k)
+{
+    return UTIL_MAX(x->s->v->p->device_memory_bytes[k], 1);
+}
+
+/* Rows: length - load >= 0 per resource; bytes per device; the parts of all assignments sum to 1. */
+static int open_master(search *x)
+{
+    double *lower = util_alloc((size_t)x->n_rows, sizeof *lower), *upper = util_alloc((size_t)x->n_rows, sizeof *upper);
+    int rc = lower && upper ? 0 : MOIRAI_EFAIL;
+    for (int32_t r = 0; r < x->n_rows && !rc; r++) {
+        bool bytes = r >= x->R && r + 1 < x->n_rows, sum = r + 1 == x->n_rows;
+        lower[r] = sum ? 1 : bytes ? -1 : 0;
+        upper[r] = sum ? 1 : HUGE_VAL;
+        x->row[r] = r;
+        x->value[r] = r < x->R ? 1 : 0;
+    }
+    rc = rc ? rc : pricing_simplex_new(&x->lp, x->n_rows, lower, upper);
+    rc = rc ? rc : pricing_simplex_add_column(x->lp, 1, x->R, x->row, x->value);
+    for (int32_t r = x->R; r + 1 < x->n_rows && !rc; r++) { /* bytes may be overstepped, at a price */
+        double one = 1;
+        rc = pricing_simplex_add_column(x->lp, OVERFLOW_PRICE, 1, &r, &one);
+    }
+    free(lower);
+    free(upper);
+    return rc;
+}
+
+static int add_assignment(search *x)
+{
+    const relax_view *v = x->s->v;
+    memset(x->load_ns, 0, sizeof *x->load_ns * (size_t)x->n_rows);
+    relax_loads(x->load_ns, v, x->device);
+    for (int32_t i = 0; i < v->n && x->job->bytes; i++)
+        x->load_ns[x->R + x->device[i]] += v->p->op_memory_bytes[i];
+    for (int32_t r = 0; r < x->R; r++)
+        x->value[r] = -(double)(x->load_ns[r] + x->s->c->offset_ns[r]) / x->scale_ns;
+    for (int32_t r = x->R; r + 1 < x->n_rows; r++)
+        x->value[r] = -(double)x->load_ns[r] / (double)capacity(x, r - x->R);
+    x->value[x->n_rows - 1] = 1;
+    return pricing_simplex_add_column(x->lp, 0, x->n_rows, x->row, x->value);
+}
+
+/* ---- prices ---- */
+
+/* Prices of a mixture of the best and the master's, that sum to 1 over resources. */
+static void set_prices(search *x, double towards)
+{
+    relax_state *s = x->s;
+    double sum = 0, dual_sum = 0;
+    for (int32_t r = 0; r < x->R; r++)
+        dual_sum += fmax(x->dual[r], 0);
+    for (int32_t r = 0; r < x->R; r++) {
+        double d = dual_sum > 0 ? fmax(x->dual[r], 0) / dual_sum : x->price[r];
+        s->price[r] = (1 - towards) * x->price[r] + towards * d;
+        sum += s->price[r];
+    }
+    for (int32_t r = 0; r < x->R && sum > 0; r++)
+        s->price[r] /= sum;
+    for (int32_t k = 0; k < x->K; k++) /* a byte of the master is a whole memory, a unit a length */
+        s->byte_price[k] = x->job->bytes ? (1 - towards) * x->price[x->R + k] + towards * fmax(x->dual[x->R + k], 0) *
+                                                                                    x->scale_ns / (double)capacity(x, k)
+                                         : 0;
+}
+
+static double value_of(const search *x)
+{
+    const relax_state *s = x->s;
+    double value = relax_value(s);
+    for (int32_t r = 0; r < x->R; r++)
+        value += s->price[r] * (double)s->c->offset_ns[r];
+    for (int32_t k = 0; k < x->K; k++)
+        value -= s->byte_price[k] * (double)s->v->p->device_memory_bytes[k];
+    return value;
+}
+
+static size_t messages(const search *x)
+{
+    return (size_t)x->s->n_live * (size_t)x->K;
+}
+
+static void keep(search *x, double value)
+{
+    const relax_state *s = x->s;
+    x->best = value;
+    memcpy(x->price, s->price, sizeof *x->price * (size_t)x->R);
+    memcpy(x->price + x->R, s->byte_price, sizeof *x->price * (size_t)x->K);
+    memcpy(x->from, s->from, sizeof *x->from * messages(x));
+    memcpy(x->to, s->to, sizeof *x->to * messages(x));
+}
+
+static void restore(search *x)
+{
+    relax_state *s = x->s;
+    memcpy(s->price, x->price, sizeof *x->price * (size_t)x->R);
+    memcpy(s->byte_price, x->price + x->R, sizeof *x->price * (size_t)x->K);
+    memcpy(s->from, x->from, sizeof *x->from * messages(x));
+    memcpy(s->to, x->to, sizeof *x->to * messages(x));
+    relax_set_costs(s);
+}
+
+/* One evaluation: costs, messages, value, an assignment. True where it is a gain worth a further round. */
+static bool evaluate(search *x, int32_t sweeps)
+{
+    relax_set_costs(x->s);
+    for (int32_t i = 0; i < sweeps && x->s->n_live > 0; i++) /* one at least: before it messages are of other prices */
+        if (i == 0 || !util_stopped(&x->job->stop))
+            relax_sweep(x->s);
+    double value = value_of(x), before = x->best;
+    if (value > x->best)
+        keep(x, value);
+    relax_decode(x->device, x->s);
+    return value > before + WORTH * fabs(before);
+}
+
+static int improve(search *x)
+{
+    double upper = 0;
+    int32_t idle = 0;
+    evaluate(x, FIRST_SWEEPS);
+    int rc = add_assignment(x);
+    for (int32_t i = 1; i < x->job->rounds && !rc && idle < MOST_IDLE; i++) {
+        if (util_stopped(&x->job->stop) || x->best >= x->job->goal_ns)
+            break;
+        rc = pricing_simplex_solve(x->lp, &x->job->stop, &upper, x->dual, NULL);
+        if (rc || x->best >= upper * x->scale_ns * (1 - CLOSE))
+            break;
+        set_prices(x, idle % 4 == 3 ? 1 : TOWARDS);
+        idle = evaluate(x, SWEEPS) ? 0 : idle + 1;
+        rc = add_assignment(x);
+    }
+    return rc == MOIRAI_ELIMIT ? 0 : rc; /* the solver gives up: what was found stays */
+}
+
+static int search_open(search *x)
+{
+    size_t rows = (size_t)x->n_rows, K = (size_t)x->K;
+    x->price = util_alloc((size_t)x->R + K, sizeof *x->price);
+    x->dual = util_alloc(rows + K, sizeof *x->dual);
+    x->from = util_alloc(messages(x), sizeof *x->from);
+    x->to = util_alloc(messages(x), sizeof *x->to);
+    x->load_ns = util_alloc(rows + K, sizeof *x->load_ns);
+    x->row = util_alloc(rows, sizeof *x->row);
+    x->value = util_alloc(rows, sizeof *x->value);
+    x->device = util_alloc((size_t)x->s->v->n, sizeof *x->device);
+    if (!x->price || !x->dual || !x->from || !x->to || !x->load_ns || !x->row || !x->value || !x->device)
+        return MOIRAI_EFAIL;
+    return open_master(x);
+}
+
+/* All operators at their quickest, shared by all devices: a length to count in. */
+static double scale_of(const relax_view *v)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < v->n; i++)
+        sum += (double)moirai_op_least_ns(v->p, i);
+    return fmax(sum / v->K, 1);
+}
+
+int relax_find_prices(double *value_ns, uint8_t *device, relax_state *s, const relax_prices_task *job)
+{
+    search x = {.s = s, .job = job, .R = s->v->n_resources, .K = s->v->K, .best = -HUGE_VAL};
+    x.n_rows = x.R + (job->bytes ? x.K : 0) + 1;
+    x.scale_ns = scale_of(s->v);
+    int rc = search_open(&x);
+    rc = rc ? rc : improve(&x);
+    if (!rc) {
+        restore(&x);
+        *value_ns = x.best;
+    }
+    if (!rc && device) {
+        relax_decode(device, s);
+    }
+    search_clear(&x);
+    return rc;
+}

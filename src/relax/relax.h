@@ -1,0 +1,133 @@
+/* The relaxation of a whole problem: prices on loads, messages on tensors, hubs as cases.
+ *
+ * What it proves is written down as whole numbers, from which relax_evaluate computes the bound again without the solver: any numbers prove
+ * something, so that nothing hangs on how they were found (docs/theory.md, Theorem 15). */
+#ifndef MOIRAI_RELAX_RELAX_H
+#define MOIRAI_RELAX_RELAX_H
+
+#include <moirai/plan.h>
+
+#include "decompose/cuts.h"
+#include "util/stop.h"
+
+typedef struct relax_fixed {
+    int32_t op, device;
+} relax_fixed;
+
+/* One case: some operators are on the devices said here. All numbers are in the same unit, which cancels out. */
+typedef struct relax_leaf {
+    int32_t n_fixed;
+    relax_fixed *fixed;  /* in the order in which cases were divided */
+    int64_t *price;      /* >= 0, per resource (view.h): of a nanosecond */
+    int64_t *byte_price; /* >= 0, per device: of a byte; NULL: all 0 */
+    int64_t *from, *to; /* [edge * devices + device]: added to what its producer, its reader costs there; NULL: all 0 */
+    int64_t unit;       /* of which these are multiples: files have shorter numbers so */
+    int64_t proven_ns;  /* of plans in this case */
+} relax_leaf;
+
+/* Leaves that leave no plan out: the least of them is a bound. */
+typedef struct relax_proof {
+    int64_t proven_ns;
+    bool rate; /* of loads alone: a bound of the time between requests as well */
+    int32_t n_leaves;
+    relax_leaf *leaf;
+} relax_proof;
+
+/* Blocks in a row: the leaves of each pair of a class of blocks between two devices. */
+typedef struct relax_row_pair {
+    int32_t class_, entry, exit; /* devices; 0 where the block has no such end */
+    int32_t n_ends;              /* how many operators are fixed in all leaves: the ends */
+    int32_t n_edges;             /* of the block */
+    relax_proof proof;           /* in numbers of the block: topological order */
+} relax_row_pair;
+
+typedef struct relax_row {
+    decompose_cuts *cuts; /* NULL: no row */
+    relax_row_pair *pair;
+    int32_t n_pairs;
+} relax_row;
+
+typedef struct relax_task {
+    const relax_fixed
+        *fixed; /* operators that are on one device in all cases: the ends of a block. At most RELAX_ENDS */
+    int32_t n_fixed;
+    int64_t goal_ns;     /* no use in proving more */
+    int64_t known_ns;    /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
+    int32_t cases;       /* at most; 1: none are told apart */
+    int32_t rounds;      /* of prices in each case */
+    bool rate;           /* no heads and tails, no cases: what holds for the loads of many requests as well */
+    bool plans;          /* devices are wanted */
+    bool row;            /* proofs of blocks are wanted (relax_solve_chain) */
+    int32_t evaluations; /* of plans of each block (relax_solve_chain); 0: loads alone decide */
+    int32_t
+        send_percent; /* more than 100: as if transfers took so much longer, for devices that send less (a plan cannot keep all
+                             resources busy); the bound is true, but worth little. 0: 100 */
+    int threads;
+    util_stop stop;
+} relax_task;
+
+/* Devices that balance the loads of a case. */
+typedef struct relax_choice {
+    uint8_t *device;
+    int64_t load_ns;   /* the largest, with what must come before and after */
+    int64_t *start_ns; /* an order to try; NULL: none */
+} relax_choice;
+
+#define RELAX_CHOICES 4
+#define RELAX_ENDS 2
+
+typedef struct relax_answer {
+    int64_t lower_ns;
+    relax_proof proof; /* of relax_solve */
+    relax_row row;     /* of relax_solve_chain */
+    int32_t n_choices;
+    relax_choice choice[RELAX_CHOICES]; /* by load, the least first */
+    int32_t n_cases;                    /* that were looked at */
+} relax_answer;
+
+/* Deterministic, unless the stop ends it. O(cases * rounds * (V K + E K^2)). The answer is to be cleared in every case. */
+int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *job);
+void relax_answer_clear(relax_answer *a);
+
+/* Block by block between cuts (decompose/cuts.h), with the devices of the cuts as cases. MOIRAI_ELIMIT where there
+ * are no blocks to speak of, or too many. job->cases and rounds are those of a block. */
+int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_task *job);
+
+/* What the numbers of a leaf prove of its plans; shares no code with what finds them. MOIRAI_EFAIL: out of memory.
+ * O(E K^2). */
+int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate);
+/* The least of all leaves, 0 where they leave something out. */
+int relax_check(int64_t *lower_ns, const moirai_problem *p, const relax_proof *proof);
+
+/* ---- certificates (certificate.c, docs/certificate.md) ---- */
+
+/* What a certificate is made from: of one request `whole` or `row`; of the time between requests `rate` (relax_task.rate), and where at
+ * most `in_flight` of them are under way (0: any number) also one of the others. None at all: longest paths are proven. */
+typedef struct relax_certificate {
+    const moirai_problem *p;
+    const relax_proof *whole;
+    const relax_row *row;
+    const relax_proof *rate;
+    int32_t in_flight;
+    int64_t proven_ns;      /* what the numbers prove together, */
+    int64_t lower_bound_ns; /* and what is known: the file says both */
+} relax_certificate;
+
+/* The proof that prices of devices alone, without messages, have of the whole: the load bound, or more. */
+int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price);
+/* Numbers of messages that the proof takes in a file. */
+int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices);
+/* Writes format moirai-certificate, version 1. */
+int relax_certificate_write(const relax_certificate *from, const char *path);
+/* The same as text; free() it. NULL if memory runs out. */
+char *relax_certificate_text(const relax_certificate *from, size_t *length);
+
+/* Changes devices one by one as long as the simulated plan gets shorter, in so many evaluations; *length_ns: that of choice->start_ns,
+ * which is set. `keep`: operators that stay. Deterministic for the seed. */
+int relax_polish(relax_choice *choice, int64_t *length_ns, const moirai_problem *p, const bool *keep,
+                 int32_t evaluations, uint64_t seed, const util_stop *stop);
+
+/* The devices as plans by several orders; the best that fits the memory, or *plan NULL. O((V + E) (log V + K^2)). */
+int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *choice, const util_stop *stop);
+
+#endif

@@ -1,0 +1,127 @@
+/* Prices and messages as whole numbers.
+ *
+ * Prices become whole by rounding down, to 2^-SCALE_BITS, or more where lengths are enormous. Where the state has no messages because one end
+ * is known, closed forms are written down from the whole prices. All messages are rounded down to multiples of a unit, which makes
+ * certificates a third shorter: with every edge that loses at most two units, all edges together 2^-LOST_BITS of the length. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "relax/round.h"
+#include "util/util.h"
+
+#define SCALE_BITS 30
+#define SUM_BITS 58 /* a message is below: it is at most the whole length */
+#define LOST_BITS 24
+
+static int64_t transfer_cost(const relax_view *v, const int64_t *price, const int64_t *d, int32_t k, int32_t l)
+{
+    int32_t K = v->K;
+    int64_t one =
+                v->p->congestion == MOIRAI_CONGESTION_CHANNEL ? price[K + k * K + l] : price[K + k] + price[2 * K + l],
+            cost;
+    return k == l ? 0 : util_mul64(&cost, one, d[k * K + l]) ? cost : 0;
+}
+
+/* The first reader on each known device has the producer pay. */
+static void write_served(relax_leaf *leaf, const relax_state *s, int32_t packet)
+{
+    const relax_view *v = s->v;
+    const int64_t *d = relax_transfers(v, packet);
+    uint64_t left = s->served[packet], from = s->c->devices[relax_producer(v, packet)];
+    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
+        uint64_t to = s->c->devices[v->p->edge_reader[e]];
+        if (!relax_single(to) || !(left & to))
+            continue;
+        left &= ~to;
+        for (int32_t k = 0; k < v->K; k++)
+            if (from >> k & 1)
+                leaf->from[(int64_t)e * v->K + k] = transfer_cost(v, leaf->price, d, k, __builtin_ctzll(to));
+    }
+}
+
+/* Open readers of a packet from a known device pay in equal shares. */
+static void write_readers(relax_leaf *leaf, const relax_state *s, int32_t packet)
+{
+    const relax_view *v = s->v;
+    const int64_t *d = relax_transfers(v, packet);
+    int32_t K = v->K, k = __builtin_ctzll(s->c->devices[relax_producer(v, packet)]);
+    for (int32_t l = 0; l < K; l++) {
+        if (l == k || s->served[packet] >> l & 1)
+            continue;
+        int32_t n = relax_readers_at(s, packet, l);
+        for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
+            if (s->c->devices[v->p->edge_reader[e]] >> l & 1)
+                leaf->to[(int64_t)e * K + l] = transfer_cost(v, leaf->price, d, k, l) / n;
+    }
+}
+
+static int64_t whole(double a, double scale)
+{
+    double b = a * scale, most = ldexp(1, 61);
+    return (int64_t)(b > most ? most : b < -most ? -most : floor(b));
+}
+
+static void write_live(relax_leaf *leaf, const relax_state *s, double scale)
+{
+    int32_t K = s->v->K;
+    for (int32_t e = 0; e < s->v->p->n_edges; e++)
+        if (s->live[e] != MOIRAI_NONE)
+            for (int32_t k = 0; k < K; k++) {
+                leaf->from[(int64_t)e * K + k] = whole(s->from[(int64_t)s->live[e] * K + k], scale);
+                leaf->to[(int64_t)e * K + k] = whole(s->to[(int64_t)s->live[e] * K + k], scale);
+            }
+}
+
+void relax_leaf_clear(relax_leaf *leaf)
+{
+    free(leaf->fixed);
+    free(leaf->price);
+    free(leaf->byte_price);
+    free(leaf->from);
+    free(leaf->to);
+    *leaf = (relax_leaf){0};
+}
+
+static void round_down(int64_t *message, size_t n, int64_t unit)
+{
+    for (size_t i = 0; i < n; i++)
+        message[i] -= message[i] % unit + (message[i] % unit < 0 ? unit : 0);
+}
+
+int relax_leaf_write(relax_leaf *leaf, const relax_state *s, double length_ns)
+{
+    const relax_view *v = s->v;
+    size_t cells = (size_t)v->p->n_edges * (size_t)v->K;
+    int32_t bits = (int32_t)fmin(SCALE_BITS, SUM_BITS - log2(fmax(length_ns, 1)));
+    double scale = ldexp(1, UTIL_MAX(bits, 0));
+    bool bytes = false;
+    leaf->price = util_alloc((size_t)v->n_resources, sizeof *leaf->price);
+    for (int32_t k = 0; k < v->K; k++)
+        bytes |= s->byte_price[k] * scale >= 1;
+    if (bytes)
+        leaf->byte_price = util_alloc((size_t)v->K, sizeof *leaf->byte_price);
+    if (v->n_packets > 0) {
+        leaf->from = util_alloc(cells, sizeof *leaf->from);
+        leaf->to = util_alloc(cells, sizeof *leaf->to);
+    }
+    if (!leaf->price || (bytes && !leaf->byte_price) || (v->n_packets > 0 && (!leaf->from || !leaf->to)))
+        return MOIRAI_EFAIL;
+    for (int32_t r = 0; r < v->n_resources; r++)
+        leaf->price[r] = (int64_t)(fmax(s->price[r], 0) * scale);
+    for (int32_t k = 0; k < v->K && bytes; k++)
+        leaf->byte_price[k] = (int64_t)fmin(fmax(s->byte_price[k], 0) * scale, ldexp(1, 40));
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        if (v->packet_off[j] == v->packet_off[j + 1])
+            continue;
+        write_served(leaf, s, j);
+        if (!s->open[j] && relax_single(s->c->devices[relax_producer(v, j)]))
+            write_readers(leaf, s, j);
+    }
+    leaf->unit = UTIL_MAX((int64_t)(ldexp(fmax(length_ns, 1) * scale, -LOST_BITS) / (2.0 * v->p->n_edges + 1)), 1);
+    if (v->n_packets > 0) {
+        write_live(leaf, s, scale);
+        round_down(leaf->from, cells, leaf->unit);
+        round_down(leaf->to, cells, leaf->unit);
+    }
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* Prices and messages as the whole numbers of a leaf. Private. */
+#ifndef MOIRAI_RELAX_ROUND_H
+#define MOIRAI_RELAX_ROUND_H
+
+#include "relax/messages.h"
+
+/* All but leaf->fixed; `length_ns`: about what it proves. To be cleared also after a failure. */
+int relax_leaf_write(relax_leaf *leaf, const relax_state *s, double length_ns);
+void relax_leaf_clear(relax_leaf *leaf);
+
+#endif

@@ -1,0 +1,228 @@
+/* A problem as resources and packets; cases with the heads and tails of every resource.
+ *
+ * **Windows.** Let every task that resource r can get in this case start no earlier than h and finish no later than q before the
+ * end. Then load(r) + h + q is at most the makespan T, if r gets anything at all; and if it gets nothing, h + q is at most T where
+ * it is at most some proven bound, here the longest path of the case. So offset(r) = min(h + q, longest path) holds always, and the
+ * longest path itself where r can get nothing. A
+ * transfer starts after its producer's finish and ends before the start of a reader on its receiver. */
+#include "relax/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/paths.h"
+#include "util/util.h"
+
+/* Bytes can be short if all operators do not fit the smallest device, or some device alone cannot take what it may get. */
+static bool bytes_bind(const moirai_problem *p)
+{
+    int64_t need[MOIRAI_MAX_DEVICES] = {0};
+    for (int32_t i = 0; i < p->n_ops; i++)
+        for (int32_t k = 0; k < p->n_devices; k++)
+            if (p->op_devices[i] >> k & 1 && !util_add64(&need[k], need[k], p->op_memory_bytes[i]))
+                return true;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (need[k] > p->device_memory_bytes[k])
+            return true;
+    return false;
+}
+
+static void list_packets(relax_view *v)
+{
+    for (int32_t j = 0; j < v->n_packets; j++)
+        if (v->packet_off[j] < v->packet_off[j + 1])
+            v->out_off[relax_producer(v, j) + 1]++;
+    for (int32_t i = 0; i < v->n; i++)
+        v->out_off[i + 1] += v->out_off[i];
+    for (int32_t j = v->n_packets - 1; j >= 0; j--) /* offsets run back to the beginnings */
+        if (v->packet_off[j] < v->packet_off[j + 1])
+            v->out[--v->out_off[relax_producer(v, j) + 1]] = j;
+    for (int32_t i = 0; i < v->n; i++)
+        v->out_off[i] = v->out_off[i + 1];
+    int32_t all = 0;
+    for (int32_t j = 0; j < v->n_packets; j++)
+        all += v->packet_off[j] < v->packet_off[j + 1];
+    v->out_off[v->n] = all;
+}
+
+static int stretch_transfers(relax_view *v, int32_t percent)
+{
+    size_t n = (size_t)v->p->n_classes * (size_t)v->K * (size_t)v->K;
+    v->own_transfer_ns = util_alloc(n, sizeof *v->own_transfer_ns);
+    if (!v->own_transfer_ns)
+        return MOIRAI_EFAIL;
+    for (size_t i = 0; i < n; i++)
+        v->own_transfer_ns[i] = (int64_t)((double)v->p->class_transfer_ns[i] * percent / 100);
+    v->transfer_ns = v->own_transfer_ns;
+    return 0;
+}
+
+int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent)
+{
+    *v = (relax_view){.p = p, .n = p->n_ops, .K = p->n_devices, .n_resources = relax_resources(p)};
+    v->bytes_bind = bytes_bind(p);
+    if (p->congestion != MOIRAI_CONGESTION_NONE)
+        v->n_packets = p->flow == MOIRAI_FLOW_TENSOR ? p->n_tensors : p->n_edges;
+    v->packet_off = p->tensor_edge_off;
+    if (v->n_packets > 0 && p->flow == MOIRAI_FLOW_EDGE) {
+        v->own_off = util_alloc((size_t)p->n_edges + 1, sizeof *v->own_off);
+        if (!v->own_off)
+            return MOIRAI_EFAIL;
+        for (int32_t e = 0; e <= p->n_edges; e++)
+            v->own_off[e] = e;
+        v->packet_off = v->own_off;
+    }
+    v->out_off = util_alloc((size_t)v->n + 1, sizeof *v->out_off);
+    v->out = util_alloc((size_t)v->n_packets, sizeof *v->out);
+    if (!v->out_off || !v->out)
+        return MOIRAI_EFAIL;
+    list_packets(v);
+    v->transfer_ns = p->class_transfer_ns;
+    return send_percent == 100 ? 0 : stretch_transfers(v, send_percent);
+}
+
+void relax_view_close(relax_view *v)
+{
+    free(v->own_transfer_ns);
+    free(v->own_off);
+    free(v->out_off);
+    free(v->out);
+}
+
+/* ---- heads and tails of resources ---- */
+
+typedef struct windows {
+    int64_t *head, *tail; /* per resource; SCHEDULE_NEVER_NS where it gets nothing */
+} windows;
+
+static void widen(windows *w, int32_t resource, int64_t head, int64_t tail)
+{
+    w->head[resource] = UTIL_MIN(w->head[resource], head);
+    w->tail[resource] = UTIL_MIN(w->tail[resource], tail);
+}
+
+/* A packet from k to l: starts after its producer, is followed by the reader on l after which least comes. */
+static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *devices, int32_t packet,
+                            const int64_t *head, const int64_t *tail)
+{
+    const moirai_problem *p = v->p;
+    int32_t K = v->K, from = relax_producer(v, packet);
+    int64_t after[MOIRAI_MAX_DEVICES];
+    for (int32_t l = 0; l < K; l++)
+        after[l] = SCHEDULE_NEVER_NS;
+    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
+        for (int32_t l = 0, r = p->edge_reader[e]; l < K; l++)
+            if (devices[r] >> l & 1)
+                after[l] = UTIL_MIN(after[l], tail[(int64_t)r * K + l] + moirai_op_ns(p, r, l));
+    for (int32_t k = 0; k < K; k++) {
+        if (!(devices[from] >> k & 1))
+            continue;
+        int64_t before = head[(int64_t)from * K + k] + moirai_op_ns(p, from, k);
+        for (int32_t l = 0; l < K; l++) {
+            if (l == k || after[l] >= SCHEDULE_NEVER_NS)
+                continue;
+            if (p->congestion == MOIRAI_CONGESTION_CHANNEL) {
+                widen(w, K + k * K + l, before, after[l]);
+            } else {
+                widen(w, K + k, before, after[l]);
+                widen(w, 2 * K + l, before, after[l]);
+            }
+        }
+    }
+}
+
+static void find_offsets(relax_case *c, windows *w, const relax_view *v, const int64_t *head, const int64_t *tail)
+{
+    for (int32_t r = 0; r < v->n_resources; r++)
+        w->head[r] = w->tail[r] = SCHEDULE_NEVER_NS;
+    for (int32_t i = 0; i < v->n; i++)
+        for (int32_t k = 0; k < v->K; k++)
+            if (c->devices[i] >> k & 1)
+                widen(w, k, head[(int64_t)i * v->K + k], tail[(int64_t)i * v->K + k]);
+    for (int32_t j = 0; j < v->n_packets; j++)
+        if (v->packet_off[j] < v->packet_off[j + 1])
+            widen_by_packet(w, v, c->devices, j, head, tail);
+    for (int32_t r = 0; r < v->n_resources; r++)
+        c->offset_ns[r] = w->head[r] >= SCHEDULE_NEVER_NS ? c->path_ns : UTIL_MIN(w->head[r] + w->tail[r], c->path_ns);
+}
+
+static int64_t longest(const relax_view *v, const uint64_t *devices, const int64_t *head, const int64_t *tail)
+{
+    int64_t longest_ns = 0;
+    for (int32_t i = 0; i < v->n; i++) {
+        int64_t least = SCHEDULE_NEVER_NS;
+        for (int32_t k = 0; k < v->K; k++) {
+            int64_t at = (int64_t)i * v->K + k;
+            if (devices[i] >> k & 1)
+                least = UTIL_MIN(least, head[at] + v->p->op_time_ns[at] + tail[at]);
+        }
+        longest_ns = UTIL_MAX(longest_ns, least);
+    }
+    return longest_ns;
+}
+
+static int find_windows(relax_case *c, const relax_view *v)
+{
+    size_t cells = (size_t)v->n * (size_t)v->K, R = (size_t)v->n_resources;
+    int64_t *head = util_alloc(cells, sizeof *head), *tail = util_alloc(cells, sizeof *tail);
+    windows w = {util_alloc(R, sizeof *w.head), util_alloc(R, sizeof *w.tail)};
+    int rc = head && tail && w.head && w.tail ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
+        schedule_paths paths = {.p = v->p, .devices = c->devices};
+        schedule_heads(head, &paths);
+        schedule_tails(tail, &paths);
+        c->path_ns = longest(v, c->devices, head, tail);
+        find_offsets(c, &w, v, head, tail);
+    }
+    free(head);
+    free(tail);
+    free(w.head);
+    free(w.tail);
+    return rc;
+}
+
+int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate)
+{
+    *c = (relax_case){.devices = util_alloc((size_t)v->n, sizeof *c->devices),
+                      .offset_ns = util_alloc((size_t)v->n_resources, sizeof *c->offset_ns)};
+    if (!c->devices || !c->offset_ns)
+        return MOIRAI_EFAIL;
+    memcpy(c->devices, v->p->op_devices, sizeof *c->devices * (size_t)v->n);
+    for (int32_t i = 0; i < n_fixed; i++)
+        c->devices[fixed[i].op] &= UINT64_C(1) << fixed[i].device;
+    return rate ? 0 : find_windows(c, v);
+}
+
+void relax_case_close(relax_case *c)
+{
+    free(c->devices);
+    free(c->offset_ns);
+}
+
+/* ---- loads ---- */
+
+void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
+{
+    const moirai_problem *p = v->p;
+    int32_t K = v->K;
+    for (int32_t i = 0; i < v->n; i++)
+        load_ns[device[i]] += moirai_op_ns(p, i, device[i]);
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        uint64_t to = 0;
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
+            to |= UINT64_C(1) << device[p->edge_reader[e]];
+        if (!to)
+            continue;
+        int32_t k = device[relax_producer(v, j)];
+        const int64_t *d = relax_transfers(v, j) + (int64_t)k * K;
+        for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
+            int32_t l = __builtin_ctzll(to);
+            if (p->congestion == MOIRAI_CONGESTION_CHANNEL) {
+                load_ns[K + k * K + l] += d[l];
+            } else {
+                load_ns[K + k] += d[l];
+                load_ns[2 * K + l] += d[l];
+            }
+        }
+    }
+}

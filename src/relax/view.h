@@ -1,0 +1,61 @@
+/* A problem as resources, packets and times: what all of this room reads. Private. */
+#ifndef MOIRAI_RELAX_VIEW_H
+#define MOIRAI_RELAX_VIEW_H
+
+#include "relax/relax.h"
+
+/* Resources: devices 0 .. K-1; then, with congestion port, send ports K .. 2K-1 and receive ports 2K .. 3K-1; with channel, the
+ * channel from k to l at K + k K + l. A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. */
+typedef struct relax_view {
+    const moirai_problem *p;
+    int32_t n, K, n_resources;
+    int32_t n_packets;         /* 0 where transfers load nothing */
+    const int32_t *packet_off; /* packet -> its edges, which are neighbours */
+    int32_t *own_off;
+    const int64_t *transfer_ns; /* of all classes: the problem's, or made longer */
+    int64_t *own_transfer_ns;
+    int32_t *out_off, *out; /* operator -> packets that it produces and somebody reads */
+    bool bytes_bind;        /* memory may be short */
+} relax_view;
+
+static inline int32_t relax_resources(const moirai_problem *p)
+{
+    int32_t K = p->n_devices;
+    return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
+}
+
+/* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */
+int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent);
+void relax_view_close(relax_view *v);
+
+static inline int32_t relax_producer(const relax_view *v, int32_t packet)
+{
+    return v->p->tensor_producer[v->p->edge_tensor[v->packet_off[packet]]];
+}
+
+static inline const int64_t *relax_transfers(const relax_view *v, int32_t packet)
+{
+    const moirai_problem *p = v->p;
+    return v->transfer_ns + (int64_t)p->tensor_class[p->edge_tensor[v->packet_off[packet]]] * v->K * v->K;
+}
+
+static inline bool relax_single(uint64_t devices)
+{
+    return (devices & (devices - 1)) == 0;
+}
+
+/* A case: which devices are left, and what must come before and after the use of each resource. */
+typedef struct relax_case {
+    uint64_t *devices;  /* per operator */
+    int64_t *offset_ns; /* per resource */
+    int64_t path_ns;    /* the longest path */
+} relax_case;
+
+/* O(E K^2). With `rate` offsets are 0. */
+int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate);
+void relax_case_close(relax_case *c);
+
+/* Loads of devices, ports or channels when operators are where `device` says, added to load_ns. */
+void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device);
+
+#endif

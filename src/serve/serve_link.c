@@ -1,0 +1,254 @@
+/* The link to a group of ranks: a thread that sends requests to rank 0, as many as may be under way, and one that receives
+ * answers, which come in the same order. When the socket ends before the link does, the group is dead, and what it had goes
+ * back to the queue. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "serve/serve_state.h"
+#include "util/util.h"
+
+enum { CLOSE_S = 5 }; /* for a group that was told to end */
+
+struct serve_link {
+    serve *s;
+    int fd, n_ranks;
+    char **device;
+    int64_t most;
+    pthread_mutex_t lock;
+    pthread_cond_t news; /* an answer came, or an end */
+    int64_t n_sent;      /* not answered yet */
+    atomic_bool stop;    /* the sender may end */
+    bool dead;           /* the socket has ended */
+    bool sent_all;       /* the sender has ended */
+    pthread_t sender, receiver;
+};
+
+/* ---- bytes ---- */
+
+static bool get(int fd, void *data, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = recv(fd, (char *)data + done, bytes - done, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+static bool put(int fd, const void *data, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = send(fd, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* ---- hello ---- */
+
+/* Once it is set it stays, since answers are written by it meanwhile. */
+static int take_tensor(serve_tensor *t, const serve_hello_tensor *h)
+{
+    if (!t->type)
+        return serve_tensor_set(t, t->name, serve_type_of_onnx(h->type), h->rank, h->dim);
+    bool same = t->type->onnx == h->type && t->rank == h->rank;
+    return same && !memcmp(t->dim, h->dim, (size_t)t->rank * sizeof *t->dim)
+               ? 0
+               : moirai_error(MOIRAI_EFAIL, "output '%s' has another shape or type than before", t->name);
+}
+
+int serve_hello_read(serve_model *m, int fd, int *n_ranks, double limit_s)
+{
+    serve_hello hello;
+    struct pollfd p = {fd, POLLIN, 0};
+    if (poll(&p, 1, (int)UTIL_MIN(limit_s * 1000, 2e9)) <= 0 || !get(fd, &hello, sizeof hello) ||
+        hello.magic != SERVE_MAGIC || hello.n_outputs != m->n_outputs)
+        return moirai_error(MOIRAI_EFAIL, "the first device did not say what it serves");
+    for (int i = 0; i < m->n_outputs; i++) {
+        serve_hello_tensor t;
+        if (!get(fd, &t, sizeof t))
+            return moirai_error(MOIRAI_EFAIL, "the first device did not say what it serves");
+        int rc = take_tensor(&m->output[i], &t);
+        if (rc)
+            return rc;
+    }
+    *n_ranks = (int)hello.n_ranks;
+    return 0;
+}
+
+/* ---- the two threads ---- */
+
+static void die(serve_link *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->dead = true;
+    pthread_cond_broadcast(&l->news);
+    pthread_mutex_unlock(&l->lock);
+    serve_queue_wake(&l->s->queue);
+}
+
+/* Until one more may be under way. False: no more. */
+static bool has_room(serve_link *l)
+{
+    pthread_mutex_lock(&l->lock);
+    while (l->n_sent >= l->most && !atomic_load(&l->stop) && !l->dead)
+        pthread_cond_wait(&l->news, &l->lock);
+    bool more = !atomic_load(&l->stop) && !l->dead;
+    pthread_mutex_unlock(&l->lock);
+    return more;
+}
+
+static void *send_all(void *data)
+{
+    serve_link *l = data;
+    while (has_room(l)) {
+        const serve_job *j = serve_queue_take(&l->s->queue, l, &l->stop);
+        if (!j)
+            continue;
+        pthread_mutex_lock(&l->lock);
+        l->n_sent++;
+        pthread_mutex_unlock(&l->lock);
+        serve_ask ask = {SERVE_MAGIC, j->id, (int64_t)l->s->model->in_bytes};
+        if (!put(l->fd, &ask, sizeof ask) || !put(l->fd, j->request.input, l->s->model->in_bytes))
+            die(l);
+    }
+    pthread_mutex_lock(&l->lock);
+    l->sent_all = true;
+    pthread_cond_broadcast(&l->news);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* One answer; false: none will come. */
+static bool receive(serve_link *l, int64_t *busy_ns)
+{
+    serve_reply head;
+    size_t busy_bytes = (size_t)l->n_ranks * sizeof *busy_ns;
+    if (!get(l->fd, &head, sizeof head) || head.magic != SERVE_MAGIC || !get(l->fd, busy_ns, busy_bytes))
+        return false;
+    if (head.bytes < 0 || (head.failed ? head.bytes > 4096 : head.bytes != (int64_t)l->s->model->out_bytes))
+        return false;
+    char *data = malloc((size_t)head.bytes + 1);
+    if (!data || !get(l->fd, data, (size_t)head.bytes)) {
+        free(data);
+        return false;
+    }
+    data[head.bytes] = '\0';
+    serve_metrics_busy(&l->s->metrics, (const char *const *)l->device, busy_ns, l->n_ranks);
+    bool fits = serve_queue_answer(&l->s->queue, l, head.id, head.failed ? NULL : data, head.failed ? data : NULL);
+    if (head.failed)
+        free(data);
+    return fits;
+}
+
+static void *receive_all(void *data)
+{
+    serve_link *l = data;
+    int64_t *busy_ns = util_alloc((size_t)l->n_ranks, sizeof *busy_ns);
+    while (busy_ns && receive(l, busy_ns)) {
+        pthread_mutex_lock(&l->lock);
+        l->n_sent--;
+        pthread_cond_broadcast(&l->news);
+        pthread_mutex_unlock(&l->lock);
+    }
+    free(busy_ns);
+    die(l);
+    return NULL;
+}
+
+/* ---- the whole ---- */
+
+static void link_free(serve_link *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    for (int i = 0; l->device && i < l->n_ranks; i++)
+        free(l->device[i]);
+    free(l->device);
+    pthread_cond_destroy(&l->news);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+int serve_attach(serve_link **out, serve *s, int fd, int n_ranks, const char *const *device, int64_t most)
+{
+    serve_link *l = *out = util_alloc(1, sizeof *l);
+    if (!l) {
+        close(fd);
+        return MOIRAI_EFAIL;
+    }
+    *l = (serve_link){.s = s, .fd = fd, .n_ranks = n_ranks, .most = most};
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->news, NULL);
+    l->device = util_alloc((size_t)n_ranks, sizeof *l->device);
+    int rc = l->device ? 0 : MOIRAI_EFAIL;
+    for (int i = 0; i < n_ranks && !rc; i++)
+        rc = (l->device[i] = util_strdup(device[i])) ? 0 : MOIRAI_EFAIL;
+    if (!rc && pthread_create(&l->receiver, NULL, receive_all, l))
+        rc = moirai_error(MOIRAI_EFAIL, "can't start a thread");
+    if (!rc && pthread_create(&l->sender, NULL, send_all, l)) {
+        rc = moirai_error(MOIRAI_EFAIL, "can't start a thread");
+        shutdown(fd, SHUT_RDWR);
+        pthread_join(l->receiver, NULL);
+    }
+    if (rc) {
+        link_free(l);
+        *out = NULL;
+        return rc;
+    }
+    serve_metrics_up(&s->metrics, device, n_ranks, true);
+    atomic_fetch_add(&s->n_links, 1);
+    return 0;
+}
+
+bool serve_link_is_dead(serve_link *l)
+{
+    pthread_mutex_lock(&l->lock);
+    bool dead = l->dead;
+    pthread_mutex_unlock(&l->lock);
+    return dead;
+}
+
+int64_t serve_detach(serve_link *l, double limit_s)
+{
+    serve *s = l->s;
+    atomic_fetch_sub(&s->n_links, 1);
+    pthread_mutex_lock(&l->lock);
+    atomic_store(&l->stop, true);
+    pthread_cond_broadcast(&l->news);
+    pthread_mutex_unlock(&l->lock);
+    serve_queue_wake(&s->queue);
+    pthread_mutex_lock(&l->lock);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)limit_s + 1;
+    while ((l->n_sent || !l->sent_all) && !l->dead && pthread_cond_timedwait(&l->news, &l->lock, &until) != ETIMEDOUT)
+        ;
+    bool dead = l->dead || l->n_sent || !l->sent_all;
+    shutdown(l->fd, dead ? SHUT_RDWR : SHUT_WR); /* rank 0 ends its group and closes */
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += CLOSE_S;
+    while (!l->dead && pthread_cond_timedwait(&l->news, &l->lock, &until) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&l->lock);
+    shutdown(l->fd, SHUT_RDWR);
+    pthread_join(l->sender, NULL);
+    pthread_join(l->receiver, NULL);
+    if (dead)
+        serve_metrics_up(&s->metrics, (const char *const *)l->device, l->n_ranks, false);
+    int64_t n = serve_queue_return(&s->queue, l);
+    link_free(l);
+    return n;
+}

@@ -1,0 +1,38 @@
+/* Inside `shard`: judging cuts by placing what they make. Private to shard_judge.c, shard_sizes.c and shard_choose.c. */
+#ifndef MOIRAI_SHARD_SHARD_CHOOSE_H
+#define MOIRAI_SHARD_SHARD_CHOOSE_H
+
+#include <moirai/plan.h>
+
+#include "shard/shard.h"
+
+#define SHARD_CUT_TEXT 256 /* of one strip's sizes */
+#define SHARD_TRIED 16     /* sizes of one class */
+
+typedef struct shard_judge {
+    const moirai_shards *s;
+    const moirai_shard_choose_options *o;
+    double end_s;          /* of all judging; 0: never */
+    moirai_graph *coarse;  /* the network whole, fused */
+    moirai_problem *whole; /* and on the cluster */
+    util_names *known;     /* its operators before fusion */
+} shard_judge;
+
+/* shard_judge_free in every case. */
+int shard_judge_init(shard_judge *j, const moirai_shards *s, const moirai_shard_choose_options *o);
+void shard_judge_free(shard_judge *j);
+bool shard_judge_over(const shard_judge *j);
+/* The cut network on the cluster. */
+int shard_judge_problem(shard_judge *j, const char *cut, moirai_problem **out);
+/* Its makespan, quickly placed; MOIRAI_UNKNOWN where nothing fits. */
+int shard_judge_place(shard_judge *j, const moirai_problem *p, double effort, int64_t *ns);
+/* Of strip `x` and the operators beside it, cut so or (NULL) whole. */
+int shard_judge_strip(shard_judge *j, const shard_strip *x, const char *cut, int64_t *ns);
+
+/* Operators of a fused problem that hold one of the strip's; the caller frees. */
+bool *shard_ops_of(const shard_judge *j, const moirai_problem *p, const shard_strip *x);
+
+/* ---- shard_sizes.c ---- sizes worth a look, as --cut takes them. */
+int shard_sizes(shard_judge *j, const shard_strip *x, char text[SHARD_TRIED][SHARD_CUT_TEXT]);
+
+#endif

@@ -1,0 +1,69 @@
+/* The methods of the search that can be left out, one by one.
+ *
+ * Every step of the engine and every method below it has a name here. A search carries the set of those that are switched
+ * off in its util_stop, which goes wherever time is spent; so that what a method is worth can be measured
+ * (bench_ablate), and a doubt about one of them can be settled without building anything. A method that is off
+ * leaves a search correct, only weaker. */
+#ifndef MOIRAI_UTIL_METHODS_H
+#define MOIRAI_UTIL_METHODS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* id, name, what it is; steps of the engine first. */
+#define UTIL_METHODS(X) \
+    X(STARTS, "starts", "plans of the other heuristics to begin with") \
+    X(EXACT, "exact", "exhaustive search of a small problem as a whole") \
+    X(BLOCKS, "blocks", "plans and bounds block by block, between cuts") \
+    X(SPINE, "spine", "work that floats beside a spine with cuts") \
+    X(PROGRAMMES, "programmes", "static programmes of blocks that are no copies") \
+    X(MEMORY, "memory", "plans and bounds at prices on bytes") \
+    X(COPIES, "copies", "layers that repeat, annealed once for all") \
+    X(SHARE, "share", "plans of a layer tried at its copies and between other devices") \
+    X(WHOLE, "whole", "annealing of the whole problem") \
+    X(CROSS, "cross", "stretches of one annealed state put into another") \
+    X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
+    X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
+    X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
+    X(INTERVALS, "intervals", "bounds by chains of intervals") \
+    X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \
+    X(POOL, "pool", "bound by the pool of all devices") \
+    X(WINDOWS, "windows", "the pool within heads and tails from intervals") \
+    X(AGAIN, "again", "all once more with twice the effort while time is left") \
+    X(PARTS, "parts", "intervals: all parts of a long one, from the smallest up") \
+    X(LINKS, "links", "intervals: what is known of parts, within searches") \
+    X(MERGE, "merge", "intervals: chains of longer ones") \
+    X(RECOMBINE, "recombine", "intervals: the best chain of all known ones") \
+    X(INTERVAL_STATIC, "interval-static", "intervals: static programmes and their cases") \
+    X(INTERVAL_PRICES, "interval-prices", "intervals: prices in time") \
+    X(TARGETS, "targets", "pairs: cases target by target") \
+    X(PAIR_EXACT, "pair-exact", "pairs: exhaustive search of small blocks") \
+    X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \
+    X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
+    X(FLOORS, "floors", "pairs: one static programme for all of a class") \
+    X(STATIC_CASES, "static-cases", "static programmes: cases") \
+    X(PRICED_TARGETS, "priced-targets", "prices on bytes: cases target by target") \
+    X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
+    X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
+    X(LABELS, "labels", "prices on bytes: paths that fit, by labels") \
+    X(BYTES_SHARE, "bytes-share", "prices on bytes: plans tried between other devices") \
+    X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
+    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
+    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph") \
+    X(EXACT_START, "exact-start", "exhaustive search: annealing for a first plan")
+
+typedef enum util_method {
+#define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,
+    UTIL_METHODS(UTIL_METHOD_ID)
+#undef UTIL_METHOD_ID
+        UTIL_N_METHODS
+} util_method;
+
+typedef uint64_t util_method_set; /* bits of util_method */
+
+const char *util_method_name(util_method m);
+const char *util_method_what(util_method m);
+/* "pool,copies" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
+int util_methods_parse(util_method_set *out, const char *names);
+
+#endif

@@ -1,0 +1,221 @@
+/* Prices on loads: worked out on paper, and never above the optimum, whatever the numbers. */
+#include <moirai/moirai.h>
+
+#include "relax/relax.h"
+#include "support/scale.h"
+#include "support/check.h"
+#include "support/false_bound.h"
+#include "support/random_layers.h"
+#include "support/random_problem.h"
+#include "support/tiny.h"
+#include "util/util.h"
+
+static relax_task task_of(int32_t cases, int32_t rounds)
+{
+    return (relax_task){.goal_ns = INT64_MAX / 4, .cases = cases, .rounds = rounds, .plans = true, .threads = 1};
+}
+
+static int64_t solve(relax_answer *answer, const moirai_problem *p, const relax_task *job)
+{
+    int64_t checked = -1;
+    assert_ok(relax_solve(answer, p, job));
+    assert_ok(relax_check(&checked, p, &answer->proof));
+    assert_int_equal(checked, answer->proof.proven_ns);
+    return checked;
+}
+
+/* a: 10 and 30, b: 30 and 10 ns: each where it is quick. Prices 1/2 and 1/2 prove 10. */
+static void test_relax_work_goes_where_it_is_quick(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 10,30 > t:0\nop b 30,10 > u:0\n");
+    relax_answer answer;
+    relax_task job = task_of(1, 50);
+    assert_int_equal(solve(&answer, p, &job), 10);
+    assert_int_equal(answer.n_choices, 1);
+    assert_int_equal(answer.choice[0].load_ns, 10);
+    assert_int_equal(answer.choice[0].device[0], 0);
+    assert_int_equal(answer.choice[0].device[1], 1);
+    relax_answer_clear(&answer);
+    moirai_problem_free(p);
+}
+
+/* Four branches of 10 ns on either device, whose results (10 bytes at 1 byte per ns) a sum of 0 ns reads. Without cases the sum is half here
+ * and half there, and nothing need be sent: 20. With the sum on x, work on y is sent: of n branches there, x has 40 - 10 n, y has 10 n and then the
+ * port 10 n, which begins no earlier than 10: the best is 20 + something, and 30 is what a plan takes. */
+#define JOIN \
+    "device x 99\ndevice y 99\nop a 10,10 > a:10\nop b 10,10 > b:10\nop c 10,10 > c:10\nop d 10,10 > d:10\n" \
+    "op sum 1,1 a b c d > s:0\n"
+
+static void test_relax_hubs_are_cases(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(JOIN);
+    relax_answer answer;
+    relax_task plain = task_of(1, 50), cases = task_of(50, 50);
+    int64_t optimum = false_bound_optimum(p), without = solve(&answer, p, &plain);
+    relax_answer_clear(&answer);
+    int64_t with = solve(&answer, p, &cases);
+    assert_true(with > without);
+    assert_true(with <= optimum);
+    assert_true(answer.proof.n_leaves > 1);
+
+    int64_t checked = -1;
+    answer.proof.n_leaves--; /* a case is missing */
+    assert_ok(relax_check(&checked, p, &answer.proof));
+    answer.proof.n_leaves++;
+    assert_int_equal(checked, 0);
+    relax_answer_clear(&answer);
+    moirai_problem_free(p);
+}
+
+/* Two operators of 3 bytes that are quick on x. Shared out as well as can be they take 100 / 6 ns; if x holds 4 bytes, two thirds of one of
+ * them are on y for 100 / 3 ns. */
+static void test_relax_bytes_have_prices(void **state)
+{
+    (void)state;
+    moirai_problem *free_ = tiny_problem("device x 9\ndevice y 9\nop a 10,50 mem=3 > t:0\nop b 10,50 mem=3 > u:0\n"),
+                   *p = tiny_problem("device x 4\ndevice y 9\nop a 10,50 mem=3 > t:0\nop b 10,50 mem=3 > u:0\n");
+    relax_answer answer;
+    relax_task job = task_of(1, 60);
+    int64_t plain = solve(&answer, free_, &job);
+    relax_answer_clear(&answer);
+    int64_t tight = solve(&answer, p, &job);
+    relax_answer_clear(&answer);
+    assert_int_equal(plain, 17);
+    assert_int_equal(tight, 34);
+    moirai_problem_free(free_);
+    moirai_problem_free(p);
+}
+
+/* ---- at random ---- */
+
+static int64_t any_number(util_rng *rng)
+{
+    int32_t bits = (int32_t)util_rng_below(rng, 40);
+    int64_t size = (int64_t)(util_rng_next(rng) >> (63 - bits));
+    return util_rng_below(rng, 2) ? size : -size;
+}
+
+/* Some of a leaf's numbers become others: what it proves then is true as well. */
+static void attack(relax_proof *proof, const moirai_problem *p, util_rng *rng)
+{
+    int32_t K = p->n_devices;
+    for (int32_t i = 0; i < proof->n_leaves; i++) {
+        relax_leaf *leaf = &proof->leaf[i];
+        for (int32_t z = 0; z < 4; z++) {
+            leaf->price[util_rng_below(rng, (uint32_t)K)] = llabs(any_number(rng));
+            if (leaf->byte_price)
+                leaf->byte_price[util_rng_below(rng, (uint32_t)K)] = llabs(any_number(rng));
+            if (leaf->from && p->n_edges > 0) {
+                uint32_t at = util_rng_below(rng, (uint32_t)(p->n_edges * K));
+                leaf->from[at] += any_number(rng);
+                leaf->to[at] -= any_number(rng);
+            }
+        }
+    }
+}
+
+typedef struct counts {
+    int64_t optimal, raised, attacked, plans, chains;
+} counts;
+
+static void check_plans(const moirai_problem *p, const relax_answer *answer, int64_t optimum, counts *n)
+{
+    for (int32_t i = 0; i < answer->n_choices; i++) {
+        moirai_plan *plan;
+        assert_ok(relax_plan(&plan, p, &answer->choice[i], &(util_stop){0}));
+        if (!plan)
+            continue;
+        assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+        assert_true(plan->makespan_ns >= optimum);
+        n->plans++;
+        moirai_plan_free(plan);
+    }
+}
+
+/* Blocks in a row prove no more than the optimum, either. */
+static void check_chain(const moirai_problem *p, const relax_task *job, int64_t optimum, uint64_t seed, counts *n)
+{
+    relax_answer answer;
+    relax_task blocks = *job;
+    blocks.evaluations = 20;
+    int rc = relax_solve_chain(&answer, p, &blocks);
+    if (!rc) {
+        if (answer.lower_ns > optimum)
+            fail_msg("seed %llu: blocks prove %lld, optimum %lld", (unsigned long long)seed, (long long)answer.lower_ns,
+                     (long long)optimum);
+        check_plans(p, &answer, optimum, n);
+        n->chains++;
+    }
+    assert_true(rc == 0 || rc == MOIRAI_ELIMIT);
+    relax_answer_clear(&answer);
+}
+
+static void check_problem(const moirai_problem *p, uint64_t seed, counts *n)
+{
+    int64_t optimum = false_bound_optimum(p), checked = 0;
+    util_rng rng;
+    if (optimum < 0)
+        return;
+    util_rng_seed(&rng, seed);
+    relax_answer answer;
+    relax_task job = task_of(1 + (int32_t)util_rng_below(&rng, 40), 1 + (int32_t)util_rng_below(&rng, 30));
+    if (solve(&answer, p, &job) > optimum || answer.lower_ns > optimum)
+        fail_msg("seed %llu proves %lld, optimum %lld", (unsigned long long)seed, (long long)answer.lower_ns,
+                 (long long)optimum);
+    n->optimal++;
+    n->raised += answer.lower_ns > UTIL_MAX(moirai_bound_load(p), moirai_bound_critical_path(p));
+    check_plans(p, &answer, optimum, n);
+    check_chain(p, &job, optimum, seed, n);
+    for (int32_t i = 0; i < 8; i++) {
+        attack(&answer.proof, p, &rng);
+        assert_ok(relax_check(&checked, p, &answer.proof));
+        if (checked > optimum)
+            fail_msg("seed %llu: changed numbers prove %lld, optimum %lld", (unsigned long long)seed,
+                     (long long)checked, (long long)optimum);
+        n->attacked += checked > 0;
+    }
+    relax_answer_clear(&answer);
+}
+
+static void test_relax_is_never_above_the_optimum(void **state)
+{
+    (void)state;
+    counts n = {0};
+    for (uint64_t seed = 1; seed <= TEST_SHARE(4000); seed++) {
+        random_spec spec = random_spec_draw(seed, 7);
+        moirai_problem *p = seed % 2 ? random_layers(seed, seed % 4 == 1 ? 10 : 7) : random_problem(&spec);
+        if (p)
+            check_problem(p, seed, &n);
+        moirai_problem_free(p);
+    }
+    assert_true(n.optimal > TEST_SHARE(2000)); /* the hunt has seen something */
+    assert_true(n.raised > TEST_SHARE(200));
+    assert_true(n.attacked > TEST_SHARE(2000));
+    assert_true(n.plans > TEST_SHARE(2000));
+    assert_true(n.chains > TEST_SHARE(20));
+}
+
+/* The rate's bound knows no heads, tails and cases: no more than the one of a single request. */
+static void test_relax_rate_is_of_loads_alone(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(JOIN);
+    relax_answer answer;
+    relax_task job = task_of(50, 50);
+    job.rate = true;
+    assert_true(solve(&answer, p, &job) <= 21);
+    assert_int_equal(answer.proof.n_leaves, 1);
+    relax_answer_clear(&answer);
+    moirai_problem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_relax_work_goes_where_it_is_quick), cmocka_unit_test(test_relax_hubs_are_cases),
+        cmocka_unit_test(test_relax_bytes_have_prices), cmocka_unit_test(test_relax_is_never_above_the_optimum),
+        cmocka_unit_test(test_relax_rate_is_of_loads_alone)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

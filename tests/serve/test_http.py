@@ -1,0 +1,320 @@
+"""moirai serve as clients meet it: answers, refusals, hostile clients, an orderly end.
+Usage: test_http.py MOIRAI [NAME...]"""
+import json
+import re
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from server import N, Load, Server, binary, expected, numbers, outputs, request, total
+
+MOIRAI = ""
+
+
+class Case(unittest.TestCase):
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="moirai-serve")
+        cls.server = Server(MOIRAI, cls.folder.name, "--no-fallback", *cls.options)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.server.stop()
+        text = cls.server.text()
+        cls.folder.cleanup()
+        if code:
+            raise AssertionError("exit code %d: %s" % (code, text))
+
+    def check_alive(self):
+        x = numbers(5)
+        code, answer = self.server.infer(request(x))
+        self.assertEqual(code, 200, answer)
+        self.assertEqual(outputs(answer), expected(x))
+
+
+class Answers(Case):
+    def test_health_and_what_is_served(self):
+        for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/small/ready", "/v2/models/small/versions/1/ready"):
+            self.assertEqual(self.server.get(path)[0], 200, path)
+        about = json.loads(self.server.get("/v2")[1])
+        self.assertEqual((about["name"], about["extensions"]), ("moirai", ["binary_tensor_data"]))
+        model = json.loads(self.server.get("/v2/models/small")[1])
+        self.assertEqual((model["name"], model["versions"]), ("small", ["1"]))
+        self.assertEqual(model["inputs"], [{"name": "x", "datatype": "FP32", "shape": [N]}, {"name": "i", "datatype": "INT64", "shape": [4]}])
+        self.assertEqual(model["outputs"], [{"name": "y", "datatype": "FP32", "shape": [N]}, {"name": "g", "datatype": "FP32", "shape": [4]},
+                                            {"name": "s", "datatype": "FP32", "shape": [N]}])
+
+    def test_json(self):
+        x = numbers(1)
+        code, answer = self.server.infer(request(x, (63, 0, 5, 5), id="seven"))
+        self.assertEqual(code, 200)
+        self.assertEqual((answer["model_name"], answer["model_version"], answer["id"]), ("small", "1", "seven"))
+        self.assertEqual(outputs(answer), expected(x, (63, 0, 5, 5)))
+
+    def test_arrays_in_arrays_and_outputs_that_are_asked_for(self):
+        x = numbers(2)
+        body = request(x, outputs=[{"name": "g"}])
+        body["inputs"][0]["data"] = [x[:10], [x[10:20], x[20:]]]
+        code, answer = self.server.infer(body)
+        self.assertEqual(code, 200)
+        self.assertEqual(outputs(answer), {"g": expected(x)["g"]})
+        self.assertNotIn("id", answer)
+
+    def test_binary_tensors(self):
+        x = numbers(3)
+        body, headers = binary(x, (9, 8, 7, 6))
+        code, data, got = self.server.get("/v2/models/small/infer", "POST", body, headers)
+        self.assertEqual(code, 200)
+        n = int(got["Inference-Header-Content-Length"])
+        head = json.loads(data[:n])
+        self.assertEqual([o["parameters"]["binary_data_size"] for o in head["outputs"]], [4 * N, 16, 4 * N])
+        self.assertEqual(list(struct.unpack("<%df" % (2 * N + 4), data[n:])), x + expected(x, (9, 8, 7, 6))["g"] + x)
+
+    def test_binary_in_json_out_of_some(self):
+        x = numbers(4)
+        body, headers = binary(x, outputs=[{"name": "y", "parameters": {"binary_data": False}}, {"name": "g"}])
+        code, data, got = self.server.get("/v2/models/small/infer", "POST", body, headers)
+        head = json.loads(data[:int(got["Inference-Header-Content-Length"])])
+        self.assertEqual(head["outputs"][0]["data"], x)
+        self.assertEqual(head["outputs"][1]["parameters"], {"binary_data_size": 16})
+
+    def test_a_request_that_a_device_can_not_compute_harms_no_other(self):
+        others = [Load(self.server, seed, 30) for seed in range(4)]
+        for k in range(10):
+            code, words = self.server.infer(request(numbers(k), (0, 1, 2, 64 + k)))
+            self.assertEqual(code, 500, words)
+            self.assertIn("device 'C'", words)
+            self.assertIn("indices element out of data bounds", words)
+        for load in others:
+            load.join()
+            self.assertEqual((load.codes, load.wrong, load.refused), ({200: 30}, [], 0))
+
+    def test_many_clients_have_their_own_answers(self):
+        before = self.server.metrics()
+        loads = [Load(self.server, seed, 60) for seed in range(8)]
+        for load in loads:
+            load.join()
+            self.assertEqual((load.codes, load.wrong, load.refused), ({200: 60}, [], 0))
+        after = self.server.metrics()
+        for key in ('moirai_requests_total{code="200"}', "moirai_request_seconds_count", 'moirai_request_seconds_bucket{le="+Inf"}'):
+            self.assertEqual(after[key] - before.get(key, 0), 480, key)
+        self.assertGreater(after["moirai_request_seconds_sum"], before.get("moirai_request_seconds_sum", 0))
+        self.assertEqual((after["moirai_waiting_requests"], after["moirai_in_flight_requests"]), (0, 0))
+        for device in "ABC":
+            self.assertEqual(after['moirai_device_up{device="%s"}' % device], 1)
+            self.assertGreater(after['moirai_device_busy_seconds_total{device="%s"}' % device], 0)
+
+    def test_a_deadline_of_the_request(self):
+        code, words = self.server.infer(request(numbers(1), parameters={"timeout": 1}))
+        self.assertEqual(code, 504)
+        self.assertIn("no answer within 1e-06 s", words)
+        self.check_alive()
+
+    def test_addresses(self):
+        for method, path, code in (("GET", "/", 404), ("GET", "/v2/models/other", 404), ("GET", "/v2/models/smaller", 404),
+                                   ("GET", "/v2/models/small/versions/2", 404), ("GET", "/v2/models/small/infer", 405),
+                                   ("POST", "/v2/health/live", 405), ("DELETE", "/v2/models/small", 405), ("POST", "/v2/models/other/infer", 404),
+                                   ("GET", "/v2/../etc/passwd", 404), ("GET", "/v2/models/small/%00", 404)):
+            got, data, _ = self.server.get(path, method, "x" * 1000 if method == "POST" else None)
+            self.assertEqual(got, code, path)
+            self.assertIn("error", json.loads(data))
+
+
+def spoilt():
+    """Requests in which one thing is wrong, with a part of the words that say so."""
+    def change(what, part, **more):
+        body = request(numbers(1))
+        what(body)
+        return json.dumps(body), {}, part
+
+    def put(key, value, at=0):
+        return lambda body: body["inputs"][at].__setitem__(key, value)
+
+    raw, head = binary(numbers(1))
+    n = int(head["Inference-Header-Content-Length"])
+    yield "", {}, "request: "
+    yield "{", {}, "request: "
+    yield "[1]", {}, "no JSON object"
+    yield "\xff\xfe".encode("latin1"), {}, "request: "
+    yield '{"inputs": 3}', {}, 'no "inputs"'
+    yield '{"inputs": [3]}', {}, 'without "name"'
+    yield '{"inputs": [], "inputs": []}', {}, "inputs"
+    yield "[" * 40000, {}, "request: "
+    yield '{"inputs": ' + "[" * 20000 + "]" * 20000 + "}", {}, 'without "name"'
+    yield change(lambda b: b["inputs"].pop(), "input 'i' is missing")
+    yield change(lambda b: b["inputs"].append(b["inputs"][0]), "input 'x' is given twice")
+    yield change(put("name", "q"), "no input 'q'")
+    yield change(put("datatype", "FP64"), "datatype FP64, the model has FP32")
+    yield change(put("datatype", None), "datatype none")
+    yield change(put("shape", [N, 1]), "has shape [64,1], the plan is for [64]")
+    yield change(put("shape", [-1]), '"shape" has -1')
+    yield change(put("shape", "64"), '"shape" must be an array')
+    yield change(put("shape", [1] * 17), '"shape" must be an array of at most 16')
+    yield change(put("shape", [2 ** 63]), '"shape" has ')
+    yield change(put("data", [1] * (N - 1)), '"data" has 63 elements, its shape 64')
+    yield change(put("data", [1] * (N + 1)), "more than its 64 elements")
+    yield change(put("data", ["a"] * N), 'element 0 is "a", which is no FP32')
+    yield change(put("data", [1e39] * N), "which is no FP32")
+    yield change(put("data", [None] * N), "which is no FP32")
+    yield change(put("data", {"a": 1}), 'neither "data", an array')
+    yield change(put("data", [1.5, 0, 0, 0], 1), "element 0 is 1.5, which is no INT64")
+    yield change(put("data", [2 ** 63, 0, 0, 0], 1), "which is no INT64")
+    yield change(put("parameters", {"binary_data_size": 256}), 'both "data" and "binary_data_size"')
+    yield change(lambda b: b.__setitem__("outputs", [{"name": "q"}]), "no output 'q'")
+    yield change(lambda b: b.__setitem__("outputs", [{"name": "y"}, {"name": "y"}]), "output 'y' is asked for twice")
+    yield change(lambda b: b.__setitem__("outputs", 7), '"outputs" must be an array')
+    yield change(lambda b: b.__setitem__("id", 7), '"id" must be a string')
+    yield change(lambda b: b.__setitem__("id", "x" * 300), '"id" must be a string')
+    yield change(lambda b: b.__setitem__("parameters", {"timeout": -1}), '"timeout" must be')
+    yield raw, {"Inference-Header-Content-Length": "x"}, "is no number"
+    yield raw, {"Inference-Header-Content-Length": "-1"}, "is no number"
+    yield raw, {"Inference-Header-Content-Length": "99999999999999999999"}, "is no number"
+    yield raw, {"Inference-Header-Content-Length": str(len(raw) + 1)}, "the body has"
+    yield raw, {"Inference-Header-Content-Length": str(n - 1)}, "request: "
+    yield raw[:-1], head, "31 of its 32 bytes are there"
+    yield raw + b"x", head, "1 bytes of binary data belong to no input"
+    yield raw.replace(b'"binary_data_size": 256', b'"binary_data_size": 255'), head, "binary_data_size is 255"
+    yield raw.replace(b'"binary_data_size": 256', b'"binary_data_size": -16'), head, "binary_data_size is -16"
+
+
+class Refusals(Case):
+    options = ("--idle", "1", "--connections", "16")
+
+    def test_requests_in_which_one_thing_is_wrong(self):
+        for body, headers, part in spoilt():
+            code, words = self.server.infer(body, headers)
+            self.assertEqual(code, 400, (words, body[:200]))
+            self.assertIn(part, words)
+            self.assertNotIn("\n", words)
+        self.check_alive()
+
+    def test_bodies_that_are_too_long(self):
+        code, words = self.server.infer("x" * 200000)
+        self.assertEqual(code, 413)
+        self.assertIn("200000 bytes, a request of this model at most", words)
+        s = socket.create_connection(("127.0.0.1", self.server.port), 10) # without waiting for what is announced
+        s.sendall(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+        self.assertIn(b" 413 ", s.recv(100))
+        s.close()
+        s = socket.create_connection(("127.0.0.1", self.server.port), 10) # and in pieces, without saying how long it is
+        s.sendall(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        self.assertEqual(self.pour(s, b"1000\r\n" + b"x" * 4096 + b"\r\n"), True)
+        s.close()
+        self.check_alive()
+
+    def pour(self, s, data):
+        """Sends without end; true once the server has had enough."""
+        end = time.monotonic() + 20
+        try:
+            while time.monotonic() < end:
+                s.sendall(data)
+        except OSError:
+            return True
+        return False
+
+    def test_compressed_bodies(self):
+        code, words = self.server.infer(request(numbers(1)), {"Content-Encoding": "gzip"})
+        self.assertEqual(code, 415)
+        self.check_alive()
+
+    def test_what_is_no_http(self):
+        for data in (b"\0" * 5000, b"GET\r\n\r\n", b"POST /v2/models/small/infer HTTP/9.9\r\n\r\n", b"\x16\x03\x01" + b"\xff" * 200,
+                     b"GET /v2 HTTP/1.1\r\n" + b"A: " + b"b" * 100000 + b"\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+                     b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n"):
+            s = socket.create_connection(("127.0.0.1", self.server.port), 10)
+            try:
+                s.sendall(data)
+                answer = s.recv(200)
+                self.assertNotIn(b" 200 ", answer[:20])
+            except OSError:
+                pass # cut off
+            s.close()
+            self.check_alive()
+
+    def test_slow_clients_are_cut_off(self):
+        slow = []
+        for k in range(6): # three in the headers, three in the body; a byte now and then is not enough
+            s = socket.create_connection(("127.0.0.1", self.server.port), 10)
+            s.sendall(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\n" + (b"Content-Length: 1000\r\n\r\n{" if k % 2 else b""))
+            slow.append(s)
+        begin, open_ = time.monotonic(), set(range(6))
+        while open_ and time.monotonic() - begin < 15:
+            self.check_alive() # the others are answered meanwhile
+            for k in list(open_):
+                try:
+                    slow[k].sendall(b"a")
+                    slow[k].settimeout(0.01)
+                    if not slow[k].recv(1):
+                        open_.discard(k)
+                except socket.timeout:
+                    pass
+                except OSError:
+                    open_.discard(k)
+            time.sleep(0.2)
+        for s in slow:
+            s.close()
+        self.assertEqual(open_, set())
+        self.assertGreater(time.monotonic() - begin, 0.9)
+
+    def test_clients_that_leave_before_the_answer(self):
+        body = json.dumps(request(numbers(1))).encode()
+        for _ in range(50):
+            s = socket.create_connection(("127.0.0.1", self.server.port), 10)
+            s.sendall(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            s.close()
+        self.check_alive()
+        self.assertEqual(self.server.metrics()["moirai_in_flight_requests"], 0)
+
+
+class Pressure(Case):
+    options = ("--queue", "1", "--in-flight", "1", "--connections", "200")
+
+    def test_more_than_may_wait_are_refused_and_the_others_answered(self):
+        loads = [Load(self.server, seed, 40) for seed in range(24)]
+        for load in loads:
+            load.join()
+            self.assertEqual((load.wrong, load.refused), ([], 0))
+        self.assertEqual(total(loads, 200) + total(loads, 429), 24 * 40)
+        self.assertGreater(total(loads, 200), 0)
+        self.assertGreater(total(loads, 429), 0)
+        self.assertEqual(self.server.metrics()['moirai_requests_total{code="429"}'], total(loads, 429))
+
+
+class End(unittest.TestCase):
+    def test_what_was_accepted_is_answered(self):
+        with tempfile.TemporaryDirectory(prefix="moirai-serve") as folder, Server(MOIRAI, folder, "--no-fallback") as server:
+            loads = [Load(server, seed) for seed in range(12)]
+            time.sleep(1)
+            self.assertEqual(server.stop(), 0, server.text())
+            for load in loads:
+                load.stopping = True
+                load.join()
+                self.assertEqual(load.wrong, [])
+            accepted = int(re.search(r"(\d+) requests were accepted, and all of them answered", server.text()).group(1))
+            self.assertEqual(total(loads, 200), accepted)
+            self.assertGreater(accepted, 50)
+            self.assertNotIn("lost", server.text())
+            self.assertEqual(server.ranks(), [])
+
+    def test_what_can_not_be_served(self):
+        with tempfile.TemporaryDirectory(prefix="moirai-serve") as folder, Server(MOIRAI, folder, "--no-fallback") as server:
+            def fails(*words):
+                r = subprocess.run([MOIRAI, "serve", server.at("plan.json"), server.at("small.onnx"), "--rules", "none", "-q", *words], capture_output=True, text=True, timeout=60)
+                return r.returncode, r.stderr
+            code, words = fails("--port", str(server.port))
+            self.assertEqual(code, 1)
+            self.assertIn("can't listen on 127.0.0.1 port %d" % server.port, words)
+            code, words = fails("--address", "nowhere", "--port", "0")
+            self.assertEqual(code, 2)
+            self.assertIn("is no IP address", words)
+
+
+if __name__ == "__main__":
+    MOIRAI = sys.argv.pop(1)
+    unittest.main()
