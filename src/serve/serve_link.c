@@ -114,7 +114,7 @@ static void *send_all(void *data)
 {
     serve_link *l = data;
     while (has_room(l)) {
-        const serve_job *j = serve_queue_take(&l->s->queue, l, &l->stop);
+        serve_job *j = serve_queue_take(&l->s->queue, l, &l->stop);
         if (!j)
             continue;
         pthread_mutex_lock(&l->lock);
@@ -123,6 +123,7 @@ static void *send_all(void *data)
         serve_ask ask = {SERVE_MAGIC, j->id, (int64_t)l->s->model->in_bytes};
         if (!put(l->fd, &ask, sizeof ask) || !put(l->fd, j->request.input, l->s->model->in_bytes))
             die(l);
+        serve_job_let_go(&l->s->queue, j);
     }
     pthread_mutex_lock(&l->lock);
     l->sent_all = true;

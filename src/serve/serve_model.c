@@ -58,7 +58,8 @@ int serve_tensor_set(serve_tensor *t, const char *name, const serve_type *type, 
     if (!own)
         return MOIRAI_EFAIL;
     *t = (serve_tensor){.name = own, .type = type, .rank = rank, .elements = n, .bytes = (size_t)bytes};
-    memcpy(t->dim, dim, (size_t)rank * sizeof *dim);
+    for (int64_t i = 0; i < rank; i++) /* a scalar has no `dim` to copy */
+        t->dim[i] = dim[i];
     return 0;
 }
 

@@ -128,6 +128,7 @@ serve_job *serve_queue_take(serve_queue *q, const void *carrier, const atomic_bo
     if (q->waiting.first && !atomic_load(stop)) {
         j = cut(&q->waiting, &q->waiting.first);
         j->carrier = carrier;
+        j->n_holders++;
         append(&q->sent, j);
     }
     pthread_mutex_unlock(&q->lock);

@@ -16,7 +16,7 @@ typedef struct serve_job {
     int64_t id;                   /* in the order of arrival */
     double arrived_s, deadline_s; /* util_seconds */
     const void *carrier;          /* which link it was sent by; NULL: it waits */
-    int n_holders;                /* queue and owner: the last one frees it */
+    int n_holders;                /* queue, owner, sender: the last one frees it */
     bool answered;
     int code; /* HTTP's, once answered */
     char text[320];
@@ -49,8 +49,8 @@ void serve_job_let_go(serve_queue *q, serve_job *j);
 /* Accepts the job (its `wake` will come), or answers it here and now: 429 where as many wait as may, 504 where it is late
  * already, 503 where nothing is taken any more. */
 bool serve_queue_put(serve_queue *q, serve_job *j);
-/* The next one, now sent by `carrier`; NULL if *stop is set or nothing came for some time. What it has stays valid until
- * serve_queue_answer or serve_queue_return for this carrier. */
+/* The next one, now sent by `carrier`; NULL if *stop is set or nothing came for some time. The caller is a holder: its
+ * answer may come, and be taken, while it is still at work on the request. */
 serve_job *serve_queue_take(serve_queue *q, const void *carrier, const atomic_bool *stop);
 /* The oldest one that this carrier has was computed: takes `output`, or failed: with `text`. False: its id is another. */
 bool serve_queue_answer(serve_queue *q, const void *carrier, int64_t id, char *output, const char *text);

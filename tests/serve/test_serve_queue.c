@@ -24,6 +24,15 @@ static serve_job *put(serve_queue *q, double deadline_s, int *n_woken)
     return j;
 }
 
+/* The next one, as a sender that has sent it. */
+static serve_job *take(serve_queue *q, const void *carrier, const atomic_bool *until)
+{
+    serve_job *j = serve_queue_take(q, carrier, until);
+    if (j)
+        serve_job_let_go(q, j);
+    return j;
+}
+
 static char *some(void)
 {
     return calloc(1, 1);
@@ -38,9 +47,9 @@ static void test_queue_answers_in_the_order_of_a_carrier(void **state)
     serve_queue_init(&q, 10);
     for (int i = 0; i < 3; i++)
         j[i] = put(&q, 1e300, &woken);
-    assert_ptr_equal(serve_queue_take(&q, &carrier_a, &go_on), j[0]);
-    assert_ptr_equal(serve_queue_take(&q, &carrier_b, &go_on), j[1]);
-    assert_null(serve_queue_take(&q, &carrier_a, &stop));
+    assert_ptr_equal(take(&q, &carrier_a, &go_on), j[0]);
+    assert_ptr_equal(take(&q, &carrier_b, &go_on), j[1]);
+    assert_null(take(&q, &carrier_a, &stop));
     assert_false(serve_queue_answer(&q, &carrier_b, j[0]->id, some(), NULL)); /* it has another one */
     assert_true(serve_queue_answer(&q, &carrier_b, j[1]->id, some(), NULL));
     assert_true(serve_queue_answer(&q, &carrier_a, j[0]->id, NULL, "no"));
@@ -88,24 +97,40 @@ static void test_queue_repeats_what_a_dead_carrier_had(void **state)
     for (int i = 0; i < 5; i++)
         j[i] = put(&q, 1e300, &woken);
     for (int i = 0; i < 4; i++)
-        assert_ptr_equal(serve_queue_take(&q, i == 1 ? &carrier_b : &carrier_a, &go_on), j[i]);
+        assert_ptr_equal(take(&q, i == 1 ? &carrier_b : &carrier_a, &go_on), j[i]);
     assert_true(serve_queue_answer(&q, &carrier_a, j[0]->id, some(), NULL));
     assert_int_equal(serve_queue_return(&q, &carrier_a), 2);
     static const int order[] = {2, 3, 4};
     for (int i = 0; i < 3; i++)
-        assert_ptr_equal(serve_queue_take(&q, &carrier_b, &go_on), j[order[i]]);
+        assert_ptr_equal(take(&q, &carrier_b, &go_on), j[order[i]]);
     assert_int_equal(serve_queue_return(&q, &carrier_a), 0);
     assert_int_equal(serve_queue_return(&q, &carrier_b), 4);
-    assert_ptr_equal(serve_queue_take(&q, &carrier_a, &go_on), j[1]);
+    assert_ptr_equal(take(&q, &carrier_a, &go_on), j[1]);
     assert_int_equal(woken, 1);
     assert_int_equal(q.n_repeated, 6);
     serve_job *last = put(&q, 1e300, &woken); /* behind what came back */
     for (int i = 0; i < 3; i++)
-        serve_queue_take(&q, &carrier_a, &go_on);
-    assert_ptr_equal(serve_queue_take(&q, &carrier_a, &go_on), last);
+        take(&q, &carrier_a, &go_on);
+    assert_ptr_equal(take(&q, &carrier_a, &go_on), last);
     serve_job_let_go(&q, last);
     for (int i = 0; i < 5; i++)
         serve_job_let_go(&q, j[i]);
+    serve_queue_end(&q);
+}
+
+/* An answer may overtake the end of the sending: what is being sent stays until the sender lets go of it. */
+static void test_queue_what_is_being_sent_outlives_its_answer(void **state)
+{
+    (void)state;
+    serve_queue q;
+    int woken = 0;
+    serve_queue_init(&q, 10);
+    serve_job *j = put(&q, 1e300, &woken);
+    assert_ptr_equal(serve_queue_take(&q, &carrier_a, &go_on), j);
+    assert_true(serve_queue_answer(&q, &carrier_a, j->id, some(), NULL));
+    serve_job_let_go(&q, j); /* its owner has the answer */
+    assert_int_equal(j->n_holders, 1);
+    serve_job_let_go(&q, j);
     serve_queue_end(&q);
 }
 
@@ -118,8 +143,8 @@ static void test_queue_deadlines(void **state)
     serve_queue_init(&q, 10);
     serve_job *sent = put(&q, 1e200, &woken), *lost = put(&q, 1e200, &woken), *waits = put(&q, 1e200, &woken);
     serve_job *later = put(&q, 1e250, &woken);
-    serve_queue_take(&q, &carrier_a, &go_on);
-    serve_queue_take(&q, &carrier_b, &go_on);
+    take(&q, &carrier_a, &go_on);
+    take(&q, &carrier_b, &go_on);
     serve_queue_expire(&q, 1e199);
     assert_int_equal(woken, 0);
     serve_queue_expire(&q, 1e200);
@@ -131,7 +156,7 @@ static void test_queue_deadlines(void **state)
     assert_int_equal(sent->code, 504);
     assert_int_equal(serve_queue_return(&q, &carrier_b), 0);
     assert_int_equal(woken, 3);
-    assert_ptr_equal(serve_queue_take(&q, &carrier_a, &go_on), later);
+    assert_ptr_equal(take(&q, &carrier_a, &go_on), later);
     serve_job *all[] = {sent, lost, waits, later};
     for (int i = 0; i < 4; i++)
         serve_job_let_go(&q, all[i]);
@@ -144,6 +169,7 @@ int main(void)
         cmocka_unit_test(test_queue_answers_in_the_order_of_a_carrier),
         cmocka_unit_test(test_queue_refuses_what_is_too_much_too_late_or_after_its_end),
         cmocka_unit_test(test_queue_repeats_what_a_dead_carrier_had),
+        cmocka_unit_test(test_queue_what_is_being_sent_outlives_its_answer),
         cmocka_unit_test(test_queue_deadlines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
