@@ -52,7 +52,7 @@ static void test_problem_shared_weights_all_placers_against_brute_force(void **s
 {
     (void)state;
     int bound = 0, infeasible = 0;
-    for (uint64_t seed = 1; seed <= (uint64_t)TEST_SHARE(150); seed++) {
+    for (uint64_t seed = 1; seed <= (uint64_t)TEST_SHARE(80); seed++) {
         moirai_problem *p = problem_with_weights(seed);
         int64_t best = brute_force(p, 4000000, NULL);
         for (int i = 0; i < moirai_placer_count() && best != BRUTE_GAVE_UP; i++) {

@@ -16,7 +16,7 @@
 #include "support/tiny.h"
 #include "util/util.h"
 
-#define PROBLEMS TEST_SHARE(400)
+#define PROBLEMS TEST_SHARE(200)
 
 /* ---- by hand ---- */
 

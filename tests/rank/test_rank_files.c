@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RUN "timeout 60 $M run plan.json m.onnx --warmup 0 --runs 2 "
+#define RUN "timeout 600 $M run plan.json m.onnx --warmup 0 --runs 2 "
 
 static void put_file(const char *path, const void *data, size_t length)
 {

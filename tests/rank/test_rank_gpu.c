@@ -19,7 +19,7 @@
 #define LINK(a, b) "{\"from\": \"" a "\", \"to\": \"" b "\", \"bandwidth\": \"100Gbps\", \"both\": true}"
 #define EP(ep) ", \"ep\": \"" ep "\""
 #define PART(ep, share) EP(ep) ", \"share\": " share
-#define RUN "timeout 60 $M run plan.json m.onnx --cluster c.json --warmup 0 --runs 1 --json -q "
+#define RUN "timeout 600 $M run plan.json m.onnx --cluster c.json --warmup 0 --runs 1 --json -q "
 
 static void write_cluster(const char *a, const char *b, const char *c)
 {
@@ -160,7 +160,7 @@ static void test_gpu_ranks_beyond_the_devices_wait(void **state)
     bool open_mpi = !strcmp(MOIRAI_MPI_FLAVOUR, "OPEN_MPI");
     write_cluster(DEVICE("A", EP("cuda")), DEVICE("B", EP("cuda")), NULL);
     make_plan("inception-tiny");
-    assert_runs("timeout 60 " MOIRAI_MPIEXEC " %s -n 3 $M run plan.json m.onnx --cluster c.json --warmup 1 --runs 3 "
+    assert_runs("timeout 600 " MOIRAI_MPIEXEC " %s -n 3 $M run plan.json m.onnx --cluster c.json --warmup 1 --runs 3 "
                 "--verify",
                 open_mpi ? geteuid() ? "--oversubscribe" : "--oversubscribe --allow-run-as-root" : "");
 }
@@ -194,7 +194,7 @@ static void test_gpu_half_precision_on_shares_is_verified_unasked(void **state)
     make_plan("inception-tiny --dtype fp16");
     assert_runs(RUN);
     assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "verified")));
-    assert_runs("timeout 60 $M run plan.json m.onnx --cluster c.json --warmup 0 --runs 1");
+    assert_runs("timeout 600 $M run plan.json m.onnx --cluster c.json --warmup 0 --runs 1");
     assert_contains(shell_err, "note: half precision on shares of a GPU: the outputs are verified");
     write_cluster(DEVICE("A", EP("cuda")), DEVICE("B", EP("cuda")), NULL);
     assert_runs(RUN);
@@ -206,8 +206,8 @@ static void test_gpu_a_service_ends_with_a_rank_that_dies(void **state)
     (void)state;
     write_cluster(DEVICE("A", PART("cuda", "0.3")), DEVICE("B", PART("cuda", "0.4")), NULL);
     make_plan("inception-tiny");
-    int code = shell("timeout 50 $M run plan.json m.onnx --cluster c.json --quiet --runs 1000000 --work w & pid=$!\n"
-                     "for i in $(seq 200); do grep -qs map log && break; sleep 0.1; done\n"
+    int code = shell("timeout 600 $M run plan.json m.onnx --cluster c.json --quiet --runs 1000000 --work w & pid=$!\n"
+                     "for i in $(seq 1200); do grep -qs map log && break; sleep 0.1; done\n"
                      "kill -9 $(pgrep -f \"^[^ ]*moirai-rank run $PWD/w/job.json\" | head -1); wait $pid");
     assert_int_equal(code, 1);
     assert_contains(shell_err, "died: signal 9");
@@ -222,11 +222,11 @@ static void test_gpu_probe_and_profile_know_parts_of_a_gpu(void **state)
 {
     (void)state;
     write_cluster(DEVICE("A", PART("cuda", "0.3")), DEVICE("B", PART("cuda", "0.4")), DEVICE("C", EP("cuda:1")));
-    assert_runs("timeout 60 $M probe --cluster c.json --seconds 0.3 -o p.json --json");
+    assert_runs("timeout 600 $M probe --cluster c.json --seconds 0.3 -o p.json --json");
     assert_true(count("log", "across") > 0); /* to and from C */
     assert_int_equal(count("log", "share 30"), 1);
     assert_runs("$M zoo gpt3-tiny --onnx m.onnx -q");
-    assert_runs("timeout 60 $M profile m.onnx --cluster p.json --warmup 1 --runs 5 --cache ./times -o g.json --json");
+    assert_runs("timeout 600 $M profile m.onnx --cluster p.json --warmup 1 --runs 5 --cache ./times -o g.json --json");
     yyjson_val *d = yyjson_obj_get(shell_json(), "devices");
     for (size_t i = 0; i < 3; i++) { /* none is taken for another */
         assert_true(yyjson_get_sint(yyjson_obj_get(yyjson_arr_get(d, i), "measured")) > 5);

@@ -54,7 +54,7 @@ static yyjson_val *kept_passes(void)
 }
 
 #define WORDS "tune m.onnx -c c.json --cache times --probe-seconds 0.2 --warmup 1 --plan-limit 0.3 "
-#define TUNE "timeout 200 $M " WORDS "--runs 3 --run-seconds 0 --passes 2 "
+#define TUNE "timeout 600 $M " WORDS "--runs 3 --run-seconds 0 --passes 2 "
 
 static void test_tune_keeps_the_fastest_that_was_measured(void **state)
 {
@@ -81,7 +81,7 @@ static void test_tune_keeps_the_fastest_that_was_measured(void **state)
     const char *verdict = flag("split_pays") ? "times as fast" : "NO SPLIT"; /* a text lasts until the next question */
     assert_contains(text("verdict"), verdict);
     /* What is kept is a plan like any other, and the files on the way can be used by hand. */
-    assert_runs("timeout 60 $M run plan.json m.onnx -c c.json --runs 2 --verify");
+    assert_runs("timeout 600 $M run plan.json m.onnx -c c.json --runs 2 --verify");
     assert_runs("$M plan graph.json -c links.json --rules none --placer single");
     assert_int_equal(access("w/profile.json", R_OK), 0);
     /* A second time into the same files needs --force. */
