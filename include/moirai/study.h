@@ -155,6 +155,11 @@ MOIRAI_API int moirai_study_journal_parse(moirai_study *s, const char *data, siz
 /* Adds a row at the end of the journal, which is made where it is missing. */
 MOIRAI_API int moirai_study_journal_add(const moirai_study_row *row, const char *path);
 
+/* The mean load per core of the machines that ran what is done; 0 where nothing is. Well above 1, placers that search had
+ * less of their machine than their seconds say, and the rows mislead. */
+MOIRAI_API double moirai_study_load(const moirai_study *s);
+#define MOIRAI_STUDY_MOST_LOAD 1.2 /* per core, of a page that is to be published */
+
 /* ---- what the rows say ---- each text goes to *out (free() it) and ends with a NUL */
 
 /* Tables for a terminal, ours beside the paper's, and the findings. */

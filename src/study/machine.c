@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -29,4 +30,23 @@ double study_load(void)
 {
     double one;
     return getloadavg(&one, 1) == 1 ? one : 0;
+}
+
+/* "AMD EPYC 7B13, 2 cores": journals may come from other machines. */
+static int cores_of(const char *machine)
+{
+    const char *comma = strrchr(machine, ',');
+    int n = comma ? atoi(comma + 1) : 0;
+    return n > 0 ? n : 1;
+}
+
+double moirai_study_load(const moirai_study *s)
+{
+    double sum = 0;
+    int32_t done = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        sum += s->row[i].done ? s->row[i].load / cores_of(s->row[i].machine) : 0;
+        done += s->row[i].done;
+    }
+    return done ? sum / done : 0;
 }

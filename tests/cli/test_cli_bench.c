@@ -127,7 +127,7 @@ static void test_cli_bench_interrupted(void **state)
 static void test_cli_bench_markdown_has_its_figures_beside_it(void **state)
 {
     (void)state;
-    assert_runs(SHORT "--parts latency -o out --markdown paper.md -q");
+    assert_runs(SHORT "--parts latency -o out --markdown paper.md -q --force");
     char *text = read_text("paper.md");
     assert_contains(text, "# The paper's experiments, repeated");
     assert_contains(text, "(paper/speedup-inter-server-original.svg)");
@@ -135,6 +135,20 @@ static void test_cli_bench_markdown_has_its_figures_beside_it(void **state)
     free(text);
     assert_true(file_exists("paper/speedup-inter-server-original.svg"));
     assert_true(file_exists("paper/generation.svg"));
+}
+
+static void test_cli_bench_writes_no_page_of_a_busy_machine(void **state)
+{
+    (void)state;
+    assert_runs(SHORT "--parts latency -o out -q");
+    assert_runs(
+        "sed -i -E 's/\"load\": *[0-9.]+/\"load\":1000/' out/journal.jsonl && grep -q 'load\":1000' out/journal.jsonl");
+    assert_fails(1, "not written: the load was", SHORT "--parts latency -o out --show --markdown paper.md -q");
+    assert_false(file_exists("paper.md"));
+    assert_true(file_exists("out/results.json"));
+    assert_runs("sed -i -E 's/\"load\":1000/\"load\":0.5/' out/journal.jsonl");
+    assert_runs(SHORT "--parts latency -o out --show --markdown paper.md -q");
+    assert_true(file_exists("paper.md"));
 }
 
 static void test_cli_bench_refuses_at_once(void **state)
@@ -156,6 +170,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cli_bench_goes_on_where_it_was, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_bench_interrupted, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_bench_markdown_has_its_figures_beside_it, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_bench_writes_no_page_of_a_busy_machine, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_bench_refuses_at_once, enter_folder, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,6 +149,19 @@ static int write_markdown(const cli_context *cli, const moirai_study *s, const c
     return rc;
 }
 
+/* A page of a busy machine is what readers would judge the placers by. */
+static int check_load(const cli_context *cli, const moirai_study *s)
+{
+    double load = moirai_study_load(s);
+    if (load <= MOIRAI_STUDY_MOST_LOAD || cli_has(cli, "force"))
+        return 0;
+    return moirai_error(
+        MOIRAI_EFAIL,
+        "%s: not written: the load was %.1f per core in the mean, and above %.1f gaps are wider than on a "
+        "quiet machine (all other files are there; --force writes this one, too)",
+        cli_text(cli, "markdown"), load, MOIRAI_STUDY_MOST_LOAD);
+}
+
 static int show(cli_context *cli, const moirai_study *s, const char *folder)
 {
     char *text, *json = NULL;
@@ -180,12 +193,13 @@ static int show(cli_context *cli, const moirai_study *s, const char *folder)
 
 static int write_all(cli_context *cli, const moirai_study *s, const char *folder)
 {
-    int rc = write_one(cli, folder, "results.json", s, moirai_study_json);
+    int refused = 0, rc = write_one(cli, folder, "results.json", s, moirai_study_json);
     rc = rc ? rc : write_one(cli, folder, "results.csv", s, moirai_study_csv);
     rc = rc ? rc : write_one(cli, folder, "paper.html", s, moirai_study_page);
     if (!rc && cli_has(cli, "markdown"))
-        rc = write_markdown(cli, s, cli_text(cli, "markdown"));
-    return rc ? rc : show(cli, s, folder);
+        rc = (refused = check_load(cli, s)) ? 0 : write_markdown(cli, s, cli_text(cli, "markdown"));
+    rc = rc ? rc : show(cli, s, folder);
+    return rc || !refused ? rc : check_load(cli, s); /* its words again */
 }
 
 static int run(cli_context *cli)
@@ -257,7 +271,8 @@ static const cli_option options[] = {
     {.name = "markdown",
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
-     .help = "also write the results as Markdown, figures in a folder beside it"},
+     .help = "also write the results as Markdown, figures in a folder beside it; not where the machine was too busy"},
+    {.name = "force", .letter = 'f', .kind = CLI_VALUE_FLAG, .help = "write it all the same"},
     {.name = "output",
      .letter = 'o',
      .argument = "DIR",
