@@ -557,9 +557,9 @@ static void test_run_hosts_keep_their_domain(void **state)
     assert_true(plan("--placer random --rules none --seed 3"));
     write_text("agent", "#!/bin/sh\necho \"$@\" >>asked\nexit 1\n");
     assert_int_equal(chmod("agent", 0755), 0);
-    shell(
-        "OMPI_MCA_plm_rsh_agent=$PWD/agent PRTE_MCA_plm_ssh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout 600 "
-        "$M run plan.json m.onnx --quiet --hosts far.example.invalid --work w --start-limit 5");
+    shell("OMPI_MCA_plm_rsh_agent=$PWD/agent PRTE_MCA_plm_ssh_agent=$PWD/agent HYDRA_LAUNCHER_EXEC=$PWD/agent timeout "
+          "600 "
+          "$M run plan.json m.onnx --quiet --hosts far.example.invalid --work w --start-limit 5");
     char *asked = read_text("asked");
     if (!asked)
         skip_because("this MPI looks the name up before it asks");
