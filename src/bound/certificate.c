@@ -83,7 +83,7 @@ void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending
 {
     util_writer_break(w);
     util_writer_open(w, '{');
-    write_receivers(w, &x->sending[sending]);
+    write_receivers(w, &x->sending.how[sending]);
     write_branches(w, n_branches, branch);
     if (proof->price)
         write_prices(w, &x->block.problem, proof);
@@ -145,11 +145,11 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     util_writer_pair_int(w, "entry", a);
     util_writer_pair_int(w, "exit", b);
     util_writer_pair_int(w, "lower_ns", pair_certified_ns(x));
-    const pair_static_tree *tree = pair_static_proven(x->programme);
-    if (x->n_static || tree) {
+    const pair_static_tree *tree = pair_static_proven(x->by_static.programme);
+    if (x->by_static.n || tree) {
         util_writer_pair_open(w, "static", '[');
-        for (int32_t i = 0; i < x->n_static; i++)
-            bound_certificate_static(w, &x->static_proof[i]);
+        for (int32_t i = 0; i < x->by_static.n; i++)
+            bound_certificate_static(w, &x->by_static.proof[i]);
         if (tree)
             bound_certificate_cases(w, tree, &x->block);
         util_writer_close(w, ']');

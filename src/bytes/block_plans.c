@@ -84,7 +84,7 @@ static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
     const bytes_prices *m = x->m;
     return (pair_anneal_task){.entry_device = x->pair / m->K % m->K,
                               .exit_device = x->pair % m->K,
-                              .memory_price = m->price,
+                              .memory_price = m->now.price,
                               .evaluations = evaluations,
                               .seed = x->job->seed + (uint64_t)m->pair[x->pair].n_plans,
                               .stop = x->job->stop};
@@ -113,7 +113,7 @@ static int32_t weakest_of(const pair_priced *v, int32_t sending)
 static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
 {
     int32_t n = 0, nothing = weakest_of(v, 0);
-    for (int32_t s = 1; s < v->pair->n_first_sendings; s++) {
+    for (int32_t s = 1; s < v->pair->sending.n_first; s++) {
         int32_t least = weakest_of(v, s);
         if (least < 0 || v->cases[least].value >= ceiling)
             continue;
@@ -199,9 +199,9 @@ static int from_cases(const seeker *x, pair_plan *plan)
     pair_priced_task task = bytes_task(x->m);
     pair_priced_update_cases(v, &task);
     trials r = {.x = x};
-    r.t = util_alloc((size_t)v->pair->n_first_sendings, sizeof *r.t);
+    r.t = util_alloc((size_t)v->pair->sending.n_first, sizeof *r.t);
     r.of_case = util_alloc((size_t)v->n_cases, sizeof *r.of_case);
-    int32_t n = r.t && r.of_case ? list_trials(v, x->m->pair_cost[x->pair], r.t) : 0;
+    int32_t n = r.t && r.of_case ? list_trials(v, x->m->work.pair_cost[x->pair], r.t) : 0;
     int rc = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
     for (int32_t i = 0; i < n; i++) {
         free(r.of_case[r.t[i].index].column);
@@ -287,7 +287,7 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
         moirai_sim_free(x.sim);
         return rc; /* as good as what a search of its own would find, for nothing */
     }
-    if (!rc && !v->n_plans && y->n_first_sendings > 1)
+    if (!rc && !v->n_plans && y->sending.n_first > 1)
         rc = add_home_plan(&x);
     if (!rc && v->priced.n_cases)
         rc = from_cases(&x, &plan);

@@ -43,18 +43,18 @@ void bytes_prices_free(bytes_prices *m)
     bytes_master_free(&m->cuts);
     free(m->pair);
     free(m->alike);
-    free(m->device);
-    free(m->plan_device);
-    free(m->plan_picked);
-    free(m->best_device);
-    free(m->best_picked);
+    free(m->at.device);
+    free(m->last.device);
+    free(m->last.picked);
+    free(m->best.device);
+    free(m->best.picked);
     free(m->plan);
-    free(m->from);
-    free(m->jump_ns);
-    free(m->jump_row);
-    free(m->pair_cost);
-    free(m->plan_pick);
-    free(m->picked);
+    free(m->work.from);
+    free(m->jump.ns);
+    free(m->jump.row);
+    free(m->work.pair_cost);
+    free(m->work.plan_pick);
+    free(m->at.picked);
     free(m);
 }
 
@@ -73,7 +73,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     if (!m)
         return MOIRAI_EFAIL;
     size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
-    double most = MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump_ns;
+    double most = MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump.ns;
     if ((double)pairs * sizeof *m->pair + rows > most) {
         free(m);
         return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
@@ -81,25 +81,25 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->c = c;
     m->K = c->K;
     m->many = many_classes(c);
-    m->stamp = 1;
+    m->now.stamp = 1;
     m->depth = 1;
-    m->step = 1;
+    m->search.step = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
     m->pair = util_alloc(pairs, sizeof *m->pair);
-    m->device = util_alloc(blocks, sizeof(int32_t));
-    m->plan_device = util_alloc(blocks, sizeof(int32_t));
-    m->plan_picked = util_alloc(blocks, 1);
-    m->best_device = util_alloc(blocks, sizeof(int32_t));
-    m->best_picked = util_alloc(blocks, 1);
+    m->at.device = util_alloc(blocks, sizeof(int32_t));
+    m->last.device = util_alloc(blocks, sizeof(int32_t));
+    m->last.picked = util_alloc(blocks, 1);
+    m->best.device = util_alloc(blocks, sizeof(int32_t));
+    m->best.picked = util_alloc(blocks, 1);
     m->plan = util_alloc(blocks, sizeof *m->plan);
-    m->from = util_alloc(blocks * K, 1);
-    m->pair_cost = util_alloc(pairs, sizeof(int64_t));
-    m->plan_pick = util_alloc(pairs, 1);
-    m->picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->pair || !m->device || !m->plan_device ||
-        !m->plan_picked || !m->best_device || !m->best_picked || !m->plan || !m->from || !m->pair_cost ||
-        !m->plan_pick || !m->picked) {
+    m->work.from = util_alloc(blocks * K, 1);
+    m->work.pair_cost = util_alloc(pairs, sizeof(int64_t));
+    m->work.plan_pick = util_alloc(pairs, 1);
+    m->at.picked = util_alloc(blocks, 1);
+    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->pair || !m->at.device || !m->last.device ||
+        !m->last.picked || !m->best.device || !m->best.picked || !m->plan || !m->work.from || !m->work.pair_cost ||
+        !m->work.plan_pick || !m->at.picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
@@ -116,19 +116,19 @@ static int update_pair(void *data, int32_t i)
 {
     bytes_prices *m = data;
     pair_priced_task task = bytes_task(m);
-    m->pair_cost[i] = 0; /* nothing known: nothing claimed */
+    m->work.pair_cost[i] = 0; /* nothing known: nothing claimed */
     if (!pair_chain_get(m->c, i)->open)
         return 0;
     pair_priced_update(&m->pair[i].priced, &task);
-    m->pair_cost[i] = m->pair[i].priced.value;
+    m->work.pair_cost[i] = m->pair[i].priced.value;
     return 0;
 }
 
 int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
 {
-    m->jumps = false;                                                         /* no bound knows of them */
+    m->jump.counted = false;                                                  /* no bound knows of them */
     util_pool_run(update_pair, m, m->c->s->n_classes * m->K * m->K, threads); /* no job fails */
-    return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price);
+    return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->now.price);
 }
 
 static void path_bytes(const bytes_prices *m, double *use)
@@ -140,7 +140,7 @@ static void path_bytes(const bytes_prices *m, double *use)
         for (int32_t k = 0; k < m->K; k++)
             use[k] += v->use[k];
         if (i < c->s->n_cuts)
-            use[m->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+            use[m->at.device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
     }
 }
 
@@ -149,7 +149,7 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
 {
     __int128 value = path_cost == INT64_MAX ? 0 : path_cost;
     for (int32_t k = 0; k < m->K; k++)
-        value -= (__int128)m->price[k] * m->c->p->device_memory_bytes[k];
+        value -= (__int128)m->now.price[k] * m->c->p->device_memory_bytes[k];
     if (value <= 0)
         return 0;
     return (int64_t)(value / m->c->s->unit);
@@ -158,10 +158,10 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
 void bytes_set_duals(bytes_prices *m, const double *dual_ns)
 {
     int64_t best[MOIRAI_MAX_DEVICES];
-    m->stamp++;
-    bytes_prices_at(m, dual_ns, m->price);
-    bytes_prices_at(m, m->best_dual_ns, best);
-    m->centre = !m->best_ns || !memcmp(m->price, best, sizeof *best * (size_t)m->K);
+    m->now.stamp++;
+    bytes_prices_at(m, dual_ns, m->now.price);
+    bytes_prices_at(m, m->search.best_dual_ns, best);
+    m->now.centre = !m->search.best_ns || !memcmp(m->now.price, best, sizeof *best * (size_t)m->K);
 }
 
 /* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
@@ -170,7 +170,8 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
 {
     bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m, job->threads);
-    bool any = true, early = m->many && m->rounds < BYTES_FIRST_ROUNDS; /* their paths change, and rounds are long */
+    bool any = true,
+         early = m->many && m->search.rounds < BYTES_FIRST_ROUNDS; /* their paths change, and rounds are long */
     int rc = 0;
     for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
         rc = bytes_refine_path(m, job, i == 0 && !early, &any);
@@ -178,10 +179,10 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
             cost = bytes_bound_path(m, job->threads);
     }
     *bound = lagrangian_ns(m, cost);
-    *out = (bytes_path){.refined = m->refined};
+    *out = (bytes_path){.refined = m->search.refined};
     memcpy(out->dual_ns, dual_ns, sizeof *dual_ns * (size_t)m->K);
     path_bytes(m, out->use);
-    bytes_path_set_time(m, (double)cost, m->price, out);
+    bytes_path_set_time(m, (double)cost, m->now.price, out);
     return rc;
 }
 
@@ -208,7 +209,7 @@ static int measure_solution_again(bytes_prices *m, int32_t threads, bool *any)
     for (size_t i = 0; !rc && i < m->cuts.n; i++) {
         bytes_path *x = &m->cuts.path[i];
         x->part = m->cuts.part[i];
-        if (x->refined < 0 || x->refined == m->refined || x->part < 1e-9)
+        if (x->refined < 0 || x->refined == m->search.refined || x->part < 1e-9)
             continue;
         double before = x->time_ns;
         rc = bytes_measure_again(m, x, threads);
@@ -225,7 +226,7 @@ static int add_cuts(bytes_prices *m, int32_t threads, const bytes_path *found)
     int8_t *device = util_alloc(blocks, 1);
     int rc = device ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; i < m->c->s->n_cuts && !rc; i++)
-        device[i] = (int8_t)m->device[i];
+        device[i] = (int8_t)m->at.device[i];
     rc = rc ? rc : add_cut(m, *found, device);
     for (size_t i = 0; i < n && !rc; i++) {
         bytes_path *x = &m->cuts.path[i], twin = *found;
@@ -282,12 +283,12 @@ static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual
  * hardly anything is known of pairs far from all prices that were looked at. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
-    if (m->best_ns && round == 0) {
-        memcpy(dual_ns, m->best_dual_ns, sizeof m->best_dual_ns);
+    if (m->search.best_ns && round == 0) {
+        memcpy(dual_ns, m->search.best_dual_ns, sizeof m->search.best_dual_ns);
         return 0;
     }
-    bool any = false,
-         first = !m->many && m->best_ns && round == 1 && (double)m->best_ns < FAR_BELOW * (double)job->upper_ns;
+    bool any = false, first = !m->many && m->search.best_ns && round == 1 &&
+                              (double)m->search.best_ns < FAR_BELOW * (double)job->upper_ns;
     int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
     if (rc || any)
         return rc;
@@ -298,9 +299,9 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     }
     if (rc)
         return rc;
-    double part = round % 2 ? m->step : m->step / 2;
-    for (int32_t k = 0; k < m->K && m->best_ns; k++)
-        dual_ns[k] = m->best_dual_ns[k] + part * (dual_ns[k] - m->best_dual_ns[k]);
+    double part = round % 2 ? m->search.step : m->search.step / 2;
+    for (int32_t k = 0; k < m->K && m->search.best_ns; k++)
+        dual_ns[k] = m->search.best_dual_ns[k] + part * (dual_ns[k] - m->search.best_dual_ns[k]);
     return rc;
 }
 
@@ -308,10 +309,10 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
  * from then on, and the next LP solution another. */
 static void set_step(bytes_prices *m, int64_t most)
 {
-    if (most == m->best_ns)
-        m->step = fmin(2 * m->step, 1);
-    else if (most > 0 && (double)most < BACK * (double)m->best_ns)
-        m->step = fmax(m->step / 2, LEAST_STEP);
+    if (most == m->search.best_ns)
+        m->search.step = fmin(2 * m->search.step, 1);
+    else if (most > 0 && (double)most < BACK * (double)m->search.best_ns)
+        m->search.step = fmax(m->search.step / 2, LEAST_STEP);
 }
 
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
@@ -319,7 +320,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
     double dual_ns[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
     bytes_master *x = &m->cuts;
     int64_t most = 0;
-    *lower_ns = m->best_ns;
+    *lower_ns = m->search.best_ns;
     m->apart = util_off(&job->stop, UTIL_METHOD_ALIKE);
     if (!pricing_lp_available() || !units_fit(m, job))
         return 0;
@@ -339,15 +340,15 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
         if (rc)
             break;
         most = round ? UTIL_MAX(most, bound) : most;
-        if (bound > m->best_ns) {
-            m->best_ns = bound;
-            memcpy(m->best_dual_ns, dual_ns, sizeof dual_ns);
+        if (bound > m->search.best_ns) {
+            m->search.best_ns = bound;
+            memcpy(m->search.best_dual_ns, dual_ns, sizeof dual_ns);
         }
-        m->rounds++;
+        m->search.rounds++;
         rc = add_cuts(m, job->threads, &found);
     }
     set_step(m, most);
-    *lower_ns = m->best_ns;
+    *lower_ns = m->search.best_ns;
     return rc;
 }
 
@@ -359,14 +360,14 @@ int bytes_settle(bytes_prices *m, const bytes_bound_task *job)
     bytes_path found;
     int rc = 0;
     /* Prices found since then for other prices on bytes may serve these less: look until it is proven again. */
-    for (int32_t i = 0; i < SETTLE_ROUNDS && !rc && bound < m->best_ns && units_fit(m, job); i++)
-        rc = price_path(m, m->best_dual_ns, job, &bound, &found);
+    for (int32_t i = 0; i < SETTLE_ROUNDS && !rc && bound < m->search.best_ns && units_fit(m, job); i++)
+        rc = price_path(m, m->search.best_dual_ns, job, &bound, &found);
     return rc;
 }
 
 const int64_t *bytes_prices_per_byte(const bytes_prices *m)
 {
-    return m->price;
+    return m->now.price;
 }
 
 pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
@@ -376,7 +377,7 @@ pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
 
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)
 {
-    memcpy(m->pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
-    m->jumps = false;
-    return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->price));
+    memcpy(m->work.pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
+    m->jump.counted = false;
+    return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->now.price));
 }

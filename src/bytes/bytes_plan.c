@@ -28,14 +28,14 @@
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last)
 {
     for (int32_t i = first; i <= last; i++)
-        m->picked[i] = m->plan_pick[bytes_pair_of(m, i)];
+        m->at.picked[i] = m->work.plan_pick[bytes_pair_of(m, i)];
 }
 
-/* The cheapest path by plans at the present prices, into m->device and m->picked. False where there is none. */
+/* The cheapest path by plans at the present prices, into m->at.device and m->at.picked. False where there is none. */
 static bool planned_path(bytes_prices *m)
 {
     int32_t last = m->c->s->n_blocks - 1;
-    if (bytes_cheapest_path(m, 0, last, 0, 0, m->price) == INT64_MAX)
+    if (bytes_cheapest_path(m, 0, last, 0, 0, m->now.price) == INT64_MAX)
         return false;
     bytes_pick_plans(m, 0, last);
     return true;
@@ -45,9 +45,9 @@ static bool planned_path(bytes_prices *m)
 void bytes_price_plans(bytes_prices *m, bool jumps)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    m->jumps = jumps;
+    m->jump.counted = jumps;
     for (int32_t i = 0; i < pairs; i++)
-        m->pair_cost[i] = bytes_block_plan_cost(m, i, m->price, &m->plan_pick[i]);
+        m->work.pair_cost[i] = bytes_block_plan_cost(m, i, m->now.price, &m->work.plan_pick[i]);
 }
 
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
@@ -58,14 +58,14 @@ bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last)
     for (int32_t i = first; i <= last; i++) {
         int64_t length, pair = bytes_pair_of(m, i);
         int64_t late = bytes_late_ns(m, i, (int32_t)(pair / m->K % m->K), (int32_t)(pair % m->K));
-        const int64_t *bytes = bytes_block_plan_at(m, pair, m->picked[i], &length);
+        const int64_t *bytes = bytes_block_plan_at(m, pair, m->at.picked[i], &length);
         out.time_ns += (double)(length + late);
         out.jump_ns += (double)late;
         for (int32_t k = 0; k < m->K; k++)
             out.use[k] += (double)bytes[k];
         if (i < c->s->n_cuts) {
-            out.time_ns += (double)moirai_op_ns(c->p, c->s->cut[i], m->device[i]);
-            out.use[m->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
+            out.time_ns += (double)moirai_op_ns(c->p, c->s->cut[i], m->at.device[i]);
+            out.use[m->at.device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
         }
     }
     return out;
@@ -94,9 +94,9 @@ static void list_path(bytes_prices *m, enriching *x)
     for (int32_t i = 0; i < m->c->s->n_blocks; i++) {
         int64_t pair = bytes_pair_of(m, i);
         bytes_pair *v = &m->pair[pair];
-        if (v->searched == m->stamp || pair_chain_get(m->c, pair)->block.n_interior == 0)
+        if (v->searched == m->now.stamp || pair_chain_get(m->c, pair)->block.n_interior == 0)
             continue;
-        v->searched = m->stamp;
+        v->searched = m->now.stamp;
         x->batch.pair[x->batch.n++] = (int32_t)pair;
     }
 }
@@ -110,7 +110,7 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
     if (!x.batch.pair)
         return MOIRAI_EFAIL;
     list_path(m, &x);
-    if (m->best_ns) {
+    if (m->search.best_ns) {
         bytes_bound_path(m, job->threads);
         list_path(m, &x);
     }
@@ -127,7 +127,7 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
     bool jumps = round % 2 == 0 && !util_off(&job->stop, UTIL_METHOD_JUMPS),
          enrich = round % 3 == 0 && round < 3 * job->searches;
     bool deepen = enrich && x->n && !util_off(&job->stop, UTIL_METHOD_BYTES_DEEPEN) &&
-                  round >= 3 * (job->searches - (m->best_ns ? DEEP_SEARCHES : FIRST_DEEP));
+                  round >= 3 * (job->searches - (m->search.best_ns ? DEEP_SEARCHES : FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
     bytes_price_plans(m, jumps);
@@ -148,8 +148,8 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < cuts; i++)
-        found.device[i] = (int8_t)m->device[i];
-    memcpy(found.pick, m->picked, blocks);
+        found.device[i] = (int8_t)m->at.device[i];
+    memcpy(found.pick, m->at.picked, blocks);
     return 0;
 }
 
@@ -171,10 +171,10 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
             reached += x->part[++at];
         const bytes_path *now = &x->path[at];
         if (i < s->n_cuts)
-            m->device[i] = now->device[i];
-        int32_t a = i > 0 ? m->device[i - 1] : 0, b = i < s->n_cuts ? m->device[i] : 0;
+            m->at.device[i] = now->device[i];
+        int32_t a = i > 0 ? m->at.device[i - 1] : 0, b = i < s->n_cuts ? m->at.device[i] : 0;
         bool same = now == before || (i > 0 && now->device[i - 1] == a);
-        m->picked[i] = same ? now->pick[i] : m->plan_pick[bytes_pair_at(m, i, a, b)];
+        m->at.picked[i] = same ? now->pick[i] : m->work.plan_pick[bytes_pair_at(m, i, a, b)];
         before = now;
     }
 }
@@ -210,19 +210,19 @@ static double solution_time(const bytes_master *x)
  * now. What this call has found stays where nothing comes of it, since it may turn out to be the better plan. */
 static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
 {
-    size_t cuts = sizeof *m->device * (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
+    size_t cuts = sizeof *m->at.device * (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     int64_t length = m->best_plan_ns;
     if (length && length <= *length_ns) {
-        memcpy(m->device, m->best_device, cuts);
-        memcpy(m->picked, m->best_picked, blocks);
+        memcpy(m->at.device, m->best.device, cuts);
+        memcpy(m->at.picked, m->best.picked, blocks);
         bytes_polish(m, dual_ns, WARM, job, &length);
         *length_ns = length < m->best_plan_ns ? length : *length_ns;
     }
     if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
         return;
     m->best_plan_ns = *length_ns == INT64_MAX ? 0 : *length_ns;
-    memcpy(m->best_device, m->plan_device, cuts);
-    memcpy(m->best_picked, m->plan_picked, blocks);
+    memcpy(m->best.device, m->last.device, cuts);
+    memcpy(m->best.picked, m->last.picked, blocks);
 }
 
 /* Lay out LP solutions with more or less room to spare, and polish each; then by labels. */
@@ -258,11 +258,11 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     int rc = 0;
     m->apart = util_off(&job->stop, UTIL_METHOD_ALIKE);
     *length_ns = INT64_MAX;
-    *cut_device = m->plan_device;
+    *cut_device = m->last.device;
     *block_plan = m->plan;
     if (!pricing_lp_available())
         return 0;
-    memcpy(dual_ns, m->best_dual_ns, sizeof dual_ns);
+    memcpy(dual_ns, m->search.best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {
         rc = plan_column(m, x, dual_ns, job, round);
         if (!rc && !overflow_ns)
@@ -273,7 +273,7 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
             break;
         }
         for (int32_t k = 0; k < m->K && !rc; k++)
-            dual_ns[k] = round % 2 || !m->best_ns ? next[k] : 0.5 * (next[k] + m->best_dual_ns[k]);
+            dual_ns[k] = round % 2 || !m->search.best_ns ? next[k] : 0.5 * (next[k] + m->search.best_dual_ns[k]);
     }
     if (!rc && x->n)
         rc = fit_solution(m, x, job, overflow_ns, length_ns);

@@ -15,11 +15,11 @@
 #define COLD 0.00001    /* last temperature, of the path's time */
 #define WINDOW 24       /* blocks, at most */
 
-/* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->device and m->picked. */
+/* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->at.device and m->at.picked. */
 static void redo_window(bytes_prices *m, int32_t first, int32_t last)
 {
-    int32_t entry = first > 0 ? m->device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->device[last] : 0;
-    if (bytes_cheapest_path(m, first, last, entry, exit, m->price) != INT64_MAX)
+    int32_t entry = first > 0 ? m->at.device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->at.device[last] : 0;
+    if (bytes_cheapest_path(m, first, last, entry, exit, m->now.price) != INT64_MAX)
         bytes_pick_plans(m, first, last);
 }
 
@@ -67,11 +67,11 @@ static void set_fines(polishing *x, const double *dual_ns)
 static void keep_path(bytes_prices *m)
 {
     const decompose_cuts *s = m->c->s;
-    memcpy(m->plan_device, m->device, sizeof *m->device * (size_t)s->n_cuts);
-    memcpy(m->plan_picked, m->picked, (size_t)s->n_blocks);
+    memcpy(m->last.device, m->at.device, sizeof *m->at.device * (size_t)s->n_cuts);
+    memcpy(m->last.picked, m->at.picked, (size_t)s->n_blocks);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         const bytes_pair *v = &m->pair[bytes_pair_of(m, i)];
-        m->plan[i] = m->picked[i] < 0 ? NULL : &v->plans[m->picked[i]].plan;
+        m->plan[i] = m->at.picked[i] < 0 ? NULL : &v->plans[m->at.picked[i]].plan;
     }
 }
 
@@ -94,7 +94,7 @@ static bool repick(polishing *x, int32_t block)
 {
     bytes_prices *m = x->m;
     uint32_t n = (uint32_t)m->pair[bytes_pair_of(m, block)].n_plans;
-    m->picked[block] = (int8_t)((int32_t)util_rng_below(&x->rng, n + 1) - 1);
+    m->at.picked[block] = (int8_t)((int32_t)util_rng_below(&x->rng, n + 1) - 1);
     return true;
 }
 
@@ -103,11 +103,12 @@ static bool flip(polishing *x, int32_t block)
 {
     bytes_prices *m = x->m;
     int32_t k = (int32_t)util_rng_below(&x->rng, (uint32_t)m->K);
-    if (!(pair_chain_exit_mask(m->c, block) >> k & 1) || m->device[block] == k)
+    if (!(pair_chain_exit_mask(m->c, block) >> k & 1) || m->at.device[block] == k)
         return false;
-    m->device[block] = k;
+    m->at.device[block] = k;
     bytes_pick_plans(m, block, block + 1);
-    return m->pair_cost[bytes_pair_of(m, block)] != INT64_MAX && m->pair_cost[bytes_pair_of(m, block + 1)] != INT64_MAX;
+    return m->work.pair_cost[bytes_pair_of(m, block)] != INT64_MAX &&
+           m->work.pair_cost[bytes_pair_of(m, block + 1)] != INT64_MAX;
 }
 
 /* A change of blocks first .. last of the path, and how they were. */
@@ -121,9 +122,9 @@ static void undo(polishing *x, const change *c)
 {
     bytes_prices *m = x->m;
     for (int32_t i = c->first; i <= c->last; i++) {
-        m->picked[i] = c->pick[i - c->first];
+        m->at.picked[i] = c->pick[i - c->first];
         if (i < m->c->s->n_cuts)
-            m->device[i] = c->device[i - c->first];
+            m->at.device[i] = c->device[i - c->first];
     }
 }
 
@@ -138,8 +139,8 @@ static bool make(polishing *x, change *c, bool window, bytes_path *sum)
     c->last = c->first + size - 1;
     bool plan = m->pair[bytes_pair_of(m, c->first)].n_plans > 0 && util_rng_below(&x->rng, 4);
     for (int32_t i = c->first; i <= c->last; i++) {
-        c->pick[i - c->first] = m->picked[i];
-        c->device[i - c->first] = i < m->c->s->n_cuts ? m->device[i] : 0;
+        c->pick[i - c->first] = m->at.picked[i];
+        c->device[i - c->first] = i < m->c->s->n_cuts ? m->at.device[i] : 0;
     }
     bytes_path before = bytes_measure(m, c->first, c->last);
     if (window)

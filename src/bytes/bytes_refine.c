@@ -17,7 +17,7 @@ pair_priced_task bytes_priced_task(const bytes_prices *m, const bytes_bound_task
 {
     pair_priced_task task = bytes_task(m);
     task.buckets = job->buckets;
-    task.solves = m->many && m->rounds < BYTES_FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves;
+    task.solves = m->many && m->search.rounds < BYTES_FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves;
     task.threads = job->threads;
     task.stop = job->stop;
     return task;
@@ -50,7 +50,7 @@ static int refine_one(void *data, int32_t i)
     refining *x = data;
     int32_t pair = x->batch.pair[x->batch.first + i];
     int8_t pick;
-    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->price, &pick), alike = bytes_alike(x->m, pair);
+    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->now.price, &pick), alike = bytes_alike(x->m, pair);
     pair_priced *v = &x->m->pair[pair].priced;
     pair_priced_task task = x->task;
     bool first = !v->solver[0].master;
@@ -62,7 +62,7 @@ static int refine_one(void *data, int32_t i)
     if (first &&
         known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */
         task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);
-        task.solves = known->n_first_sendings + 2;
+        task.solves = known->sending.n_first + 2;
     }
     task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
     rc = rc ? rc : pair_priced_refine(v, &task);
@@ -128,7 +128,7 @@ int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solutio
     if (solution && !rc)
         count_solution(&x);
     *any = x.batch.n > 0;
-    m->refined += *any;
+    m->search.refined += *any;
     rc = rc ? rc : bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
     free(x.batch.pair);
     free(x.times);

@@ -48,40 +48,63 @@ typedef struct bytes_master {
     size_t part_capacity;
 } bytes_master;
 
+/* Of the dynamic programme. */
+typedef struct bytes_scratch {
+    int8_t *from;
+    int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
+    int8_t *plan_pick;  /* per pair: the block plan behind it */
+} bytes_scratch;
+
+/* The prices at hand. */
+typedef struct bytes_now {
+    int64_t price[MOIRAI_MAX_DEVICES]; /* per byte, in units */
+    int64_t stamp;                     /* another one for other prices */
+    bool centre;                       /* these are those of the best bound */
+} bytes_now;
+
+/* The best bound, and the way to prices that are better still. */
+typedef struct bytes_search {
+    double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
+    int64_t best_ns;
+    double step;     /* from the best prices towards those of the LP solution: part of the way that is trusted */
+    int32_t rounds;  /* of prices on bytes so far, of the bound */
+    int64_t refined; /* how often pairs of the bound's path were refined */
+} bytes_search;
+
+/* A path of plans: devices of the cuts, block plan of each block. */
+typedef struct bytes_choice {
+    int32_t *device;
+    int8_t *picked;
+} bytes_choice;
+
+/* What edges over a block are late, about (jumps.c). */
+typedef struct bytes_jumps {
+    int64_t *ns;  /* [(row * K + entry) * K + exit] */
+    int32_t *row; /* per block: its row, which may be its class's */
+    bool counted; /* by the dynamic programme */
+} bytes_jumps;
+
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
     int32_t *alike;   /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
+    bool apart;       /* classes of equal shape do not learn from each other */
+    bool many;        /* classes: rounds are long */
     bytes_pair *pair; /* parallel to c->pair */
-    int64_t stamp;
-    int64_t largest_bytes;                   /* of an operator */
-    int64_t price[MOIRAI_MAX_DEVICES];       /* per byte, in units */
-    bool centre;                             /* these are those of the best bound */
-    double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
-    int64_t best_ns;
-    double step;        /* from the best prices towards those of the LP solution: part of the way that is trusted */
-    int32_t rounds;     /* of prices on bytes so far, of the bound */
-    int64_t refined;    /* how often pairs of the bound's path were refined */
-    bool many;          /* classes: rounds are long */
-    bool apart;         /* classes of equal shape do not learn from each other */
+    int64_t largest_bytes; /* of an operator */
+    bytes_now now;
+    bytes_search search;
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
     double depth;         /* of runs that go on from block plans at hand (deepen.c): a part of what they get at most */
-    int32_t *device;      /* of the present path */
-    int32_t *plan_device; /* of the plan that was found last */
-    int8_t *plan_picked;  /* its block plans */
-    int32_t *best_device; /* of the shortest of all calls, by what blocks and jumps add up to */
-    int8_t *best_picked;
+    bytes_choice at;      /* the present path */
+    bytes_choice last;    /* the plan that was found last */
+    bytes_choice best;    /* the shortest of all calls, by what blocks and jumps add up to */
     int64_t best_plan_ns; /* 0: none yet */
     const pair_plan **plan;
-    int8_t *from;       /* scratch of the dynamic programme */
-    int64_t *jump_ns;   /* [(row * K + entry) * K + exit]: what edges over a block are late, about (jumps.c) */
-    int32_t *jump_row;  /* per block: its row, which may be its class's */
-    bool jumps;         /* the dynamic programme counts these */
-    int64_t *pair_cost; /* per pair, at the present prices; INT64_MAX: none */
-    int8_t *plan_pick;
-    int8_t *picked; /* block plan per block of the present path */
+    bytes_jumps jump;
+    bytes_scratch work;
 };
 
 int bytes_master_add(bytes_master *x, const bytes_path *path);
@@ -93,7 +116,7 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, doub
 /* The prices at hand, for pairs. */
 static inline pair_priced_task bytes_task(const bytes_prices *m)
 {
-    return (pair_priced_task){.byte_price = m->price, .stamp = m->stamp, .centre = m->centre};
+    return (pair_priced_task){.byte_price = m->now.price, .stamp = m->now.stamp, .centre = m->now.centre};
 }
 /* Prices per byte, in units, from dual values of whole devices (paths.c). */
 void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price);
@@ -103,11 +126,11 @@ void bytes_path_set_time(const bytes_prices *m, double cost, const int64_t *pric
 int bytes_measure_again(bytes_prices *m, bytes_path *x, int32_t threads);
 /* Makes these the prices at hand. */
 void bytes_set_duals(bytes_prices *m, const double *dual_ns);
-/* The cheapest way through blocks first .. last by m->pair_cost and cuts at `price`, between devices entry and exit (0
- * where there is no cut). Devices of the cuts in between go to m->device. INT64_MAX: there is none. O(blocks * K^2). */
+/* The cheapest way through blocks first .. last by m->work.pair_cost and cuts at `price`, between devices entry and exit (0
+ * where there is no cut). Devices of the cuts in between go to m->at.device. INT64_MAX: there is none. O(blocks * K^2). */
 int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
                             const int64_t *price);
-/* The cheapest path by what is known of the pairs' values at the present prices, in units; into m->device. */
+/* The cheapest path by what is known of the pairs' values at the present prices, in units; into m->at.device. */
 int64_t bytes_bound_path(bytes_prices *m, int32_t threads);
 /* What the pair's cheapest plan costs at `price`, INT64_MAX: there is none; *pick gets which it is. */
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
@@ -156,8 +179,8 @@ bytes_path bytes_measure_path(const bytes_prices *m);
 /* Anneals the path at hand from so many parts of its time on (bytes_polish.c). A path that fits and is shorter than
  * *length_ns becomes the plan that was found last. */
 void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns);
-/* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->device and
- * m->picked. m->pair_cost and m->jumps are those of plans. */
+/* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->at.device and
+ * m->at.picked. m->work.pair_cost and m->jump.counted are those of plans. */
 int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);
 static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
@@ -172,7 +195,7 @@ static inline int64_t bytes_pair_on_path(const bytes_prices *m, const bytes_path
 /* What edges over a block are late where it changes the device, about (jumps.c). */
 static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
-    return m->jump_ns[((int64_t)m->jump_row[block] * m->K + entry_device) * m->K + exit_device];
+    return m->jump.ns[((int64_t)m->jump.row[block] * m->K + entry_device) * m->K + exit_device];
 }
 /* A cut on a device: its time, and its bytes at `price`. */
 int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price);

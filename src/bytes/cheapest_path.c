@@ -14,7 +14,7 @@ int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int6
 
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
 {
-    return pair_chain_on_path(m->c, block, m->device);
+    return pair_chain_on_path(m->c, block, m->at.device);
 }
 
 /* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */
@@ -25,16 +25,16 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
     for (int32_t l = 0; l < m->K; l++) {
         next[l] = INT64_MAX;
         for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
-            int64_t pair = m->pair_cost[bytes_pair_at(m, block, k, l)];
+            int64_t pair = m->work.pair_cost[bytes_pair_at(m, block, k, l)];
             if (cost[k] == INT64_MAX || pair == INT64_MAX)
                 continue;
-            if (m->jumps)
+            if (m->jump.counted)
                 pair += pricing_units(c->s->unit, bytes_late_ns(m, block, k, l));
             int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
             if (sum >= next[l])
                 continue;
             next[l] = sum;
-            m->from[(int64_t)block * m->K + l] = (int8_t)k;
+            m->work.from[(int64_t)block * m->K + l] = (int8_t)k;
         }
     }
     memcpy(cost, next, sizeof *next * (size_t)m->K);
@@ -56,8 +56,8 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
     if (cost[exit] == INT64_MAX)
         return INT64_MAX;
     for (int32_t i = last, l = exit; i > first; i--) {
-        l = m->from[(int64_t)i * m->K + l];
-        m->device[i - 1] = l;
+        l = m->work.from[(int64_t)i * m->K + l];
+        m->at.device[i - 1] = l;
     }
     return cost[exit];
 }

@@ -66,7 +66,7 @@ static void count_parts(const bytes_prices *m, double *times)
 static double open_at(const bytes_prices *m, int64_t pair)
 {
     int8_t pick;
-    int64_t cost = bytes_block_plan_cost(m, pair, m->price, &pick);
+    int64_t cost = bytes_block_plan_cost(m, pair, m->now.price, &pick);
     if (cost == INT64_MAX || pair_chain_get(m->c, pair)->block.n_interior < 2)
         return 0;
     double open = (double)(cost - m->pair[pair].priced.value), most = MOST_OPEN * (double)cost;
@@ -109,15 +109,15 @@ static int run_one(void *data, int32_t i)
     const bytes_prices *m = x->m;
     const pair_state *y = pair_chain_get(m->c, r->pair);
     int8_t pick = -1;
-    int64_t cost = bytes_block_plan_cost(m, r->pair, m->price, &pick);
+    int64_t cost = bytes_block_plan_cost(m, r->pair, m->now.price, &pick);
     const pair_plan *from = pick < 0 ? &y->plan : &m->pair[r->pair].plans[pick].plan;
     pair_anneal_task task = {.entry_device = r->pair / m->K % m->K,
                              .exit_device = r->pair % m->K,
-                             .memory_price = m->price,
+                             .memory_price = m->now.price,
                              .evaluations = (int64_t)(DEPTH * m->depth * (double)x->job->evaluations) + 1,
                              .heat = heat[r->number % 3],
                              .solution_only = true,
-                             .seed = x->job->seed + (uint64_t)(RUNS * m->stamp + r->number),
+                             .seed = x->job->seed + (uint64_t)(RUNS * m->now.stamp + r->number),
                              .stop = x->job->stop};
     moirai_sim *sim = NULL;
     double *weight = util_alloc((size_t)pricing_resource_count(&y->block.problem), sizeof *weight);

@@ -47,7 +47,7 @@ static void hide_behind_cut(walk *x, int32_t b)
 static bool charge(walk *x, int32_t b, int32_t tensor)
 {
     bytes_prices *m = x->m;
-    int64_t *row = m->jump_ns + (int64_t)m->jump_row[b] * m->K * m->K;
+    int64_t *row = m->jump.ns + (int64_t)m->jump.row[b] * m->K * m->K;
     bool any = false;
     for (int32_t k = 0; k < m->K; k++)
         for (int32_t l = 0; l < m->K; l++) {
@@ -103,7 +103,7 @@ static void take_means(bytes_prices *m)
     int64_t cells = (int64_t)m->K * m->K;
     for (int32_t i = 0; i < s->n_classes; i++)
         for (int64_t j = i * cells; j < (i + 1) * cells; j++)
-            m->jump_ns[j] /= UTIL_MAX(s->class_count[i], 1);
+            m->jump.ns[j] /= UTIL_MAX(s->class_count[i], 1);
 }
 
 int bytes_find_jumps(bytes_prices *m, double most_bytes)
@@ -112,13 +112,13 @@ int bytes_find_jumps(bytes_prices *m, double most_bytes)
     const decompose_cuts *s = c->s;
     walk x = {.m = m};
     size_t cells = (size_t)c->K * (size_t)c->K;
-    bool by_class = (double)s->n_blocks * (double)cells * sizeof *m->jump_ns > most_bytes;
-    m->jump_ns = util_alloc((size_t)(by_class ? s->n_classes : s->n_blocks) * cells, sizeof *m->jump_ns);
-    m->jump_row = util_alloc((size_t)s->n_blocks, sizeof *m->jump_row);
+    bool by_class = (double)s->n_blocks * (double)cells * sizeof *m->jump.ns > most_bytes;
+    m->jump.ns = util_alloc((size_t)(by_class ? s->n_classes : s->n_blocks) * cells, sizeof *m->jump.ns);
+    m->jump.row = util_alloc((size_t)s->n_blocks, sizeof *m->jump.row);
     x.at = util_alloc((size_t)c->p->n_ops, sizeof *x.at);
-    bool done = m->jump_ns && m->jump_row && x.at;
+    bool done = m->jump.ns && m->jump.row && x.at;
     for (int32_t b = 0; b < s->n_blocks && done; b++)
-        m->jump_row[b] = by_class ? s->block_class[b] : b;
+        m->jump.row[b] = by_class ? s->block_class[b] : b;
     if (done) {
         number(&x);
         for (int32_t t = 0; t < c->p->n_tensors; t++)

@@ -73,7 +73,7 @@ typedef struct labelling {
 
 static int64_t cut_units(const bytes_prices *m, int32_t i, int32_t l)
 {
-    return bytes_cut_cost(m, m->c->s->cut[i], l, m->price);
+    return bytes_cut_cost(m, m->c->s->cut[i], l, m->now.price);
 }
 
 static int64_t late_units(const bytes_prices *m, int32_t block, int32_t k, int32_t l)
@@ -90,7 +90,7 @@ static void find_to_go(labelling *x)
         for (int32_t k = 0; k < m->K; k++) {
             int64_t best = INT64_MAX;
             for (int32_t l = 0; l < m->K; l++) {
-                int64_t pair = m->pair_cost[bytes_pair_at(m, i, k, l)];
+                int64_t pair = m->work.pair_cost[bytes_pair_at(m, i, k, l)];
                 int64_t rest = i + 1 < n ? x->to_go[(int64_t)(i + 1) * m->K + l] : 0;
                 if (!(pair_chain_exit_mask(m->c, i) >> l & 1) || pair == INT64_MAX || rest == INT64_MAX)
                     continue;
@@ -110,7 +110,7 @@ static void find_tight(labelling *x)
         double use = 0;
         for (size_t j = 0; j < plans->n; j++)
             use += plans->part[j] * plans->path[j].use[k];
-        if (m->price[k] > 0 || use > NEARLY * (double)m->c->p->device_memory_bytes[k])
+        if (m->now.price[k] > 0 || use > NEARLY * (double)m->c->p->device_memory_bytes[k])
             x->tight[x->n_tight++] = k;
     }
     for (int32_t r = 0; r < x->n_tight; r++)
@@ -137,7 +137,7 @@ static const options *options_of(labelling *x, int64_t pair)
         option now = {.cost = pricing_units(m->c->s->unit, length), .pick = (int8_t)i};
         bool needless = false;
         for (int32_t k = 0; k < m->K; k++)
-            now.cost += m->price[k] * bytes[k];
+            now.cost += m->now.price[k] * bytes[k];
         for (int32_t r = 0; r < x->n_tight; r++)
             now.bytes[r] = bytes[x->tight[r]];
         for (int32_t j = 0; j < o->n && !needless; j++)
@@ -185,14 +185,14 @@ static void grow(labelling *x, int32_t i, int32_t at, int32_t l)
     const bytes_prices *m = x->m;
     const label *from = &x->now[at];
     int64_t pair = bytes_pair_at(m, i, from->device, l), to_go = 0, more = late_units(m, i, from->device, l), bytes = 0;
-    if (m->pair_cost[pair] == INT64_MAX)
+    if (m->work.pair_cost[pair] == INT64_MAX)
         return;
     if (i < m->c->s->n_cuts) {
         to_go = x->to_go[(int64_t)(i + 1) * m->K + l];
         more += cut_units(m, i, l);
         bytes = m->c->p->op_memory_bytes[m->c->s->cut[i]];
     }
-    if (to_go == INT64_MAX || from->cost + m->pair_cost[pair] + more + to_go >= x->most)
+    if (to_go == INT64_MAX || from->cost + m->work.pair_cost[pair] + more + to_go >= x->most)
         return;
     const options *o = options_of(x, pair);
     for (int32_t j = 0; j < o->n; j++) {
@@ -259,15 +259,15 @@ static int pass_block(labelling *x, int32_t i)
     return 0;
 }
 
-/* The path that ends in a label, into m->device and m->picked. */
+/* The path that ends in a label, into m->at.device and m->at.picked. */
 static void trace(const labelling *x, int32_t at)
 {
     bytes_prices *m = x->m;
     for (int32_t i = m->c->s->n_blocks - 1; i >= 0; i--) {
         const step *s = &x->step[x->first[i] + (size_t)at];
-        m->picked[i] = s->pick;
+        m->at.picked[i] = s->pick;
         if (i < m->c->s->n_cuts)
-            m->device[i] = s->device;
+            m->at.device[i] = s->device;
         at = s->parent;
     }
 }
@@ -281,7 +281,7 @@ static int32_t shortest(const labelling *x, int64_t most_ns)
     for (int32_t j = 0; j < x->n_now; j++) {
         int64_t time = x->now[j].cost;
         for (int32_t r = 0; r < x->n_tight; r++)
-            time -= m->price[x->tight[r]] * x->now[j].bytes[r];
+            time -= m->now.price[x->tight[r]] * x->now[j].bytes[r];
         if (time < best) {
             best = time;
             found = j;
@@ -321,7 +321,7 @@ int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const ut
     labelling x = {.m = m, .most = pricing_units(m->c->s->unit, most_ns)};
     *found = false;
     for (int32_t k = 0; k < m->K; k++) {
-        __int128 worth = (__int128)m->price[k] * m->c->p->device_memory_bytes[k];
+        __int128 worth = (__int128)m->now.price[k] * m->c->p->device_memory_bytes[k];
         if (worth > INT64_MAX / 4 || x.most > INT64_MAX / 2)
             return 0;
         x.most += (int64_t)worth;

@@ -157,7 +157,7 @@ static void measure_again(measuring *g, bytes_path *x)
             x->use[k] += p->times * p->use[k];
     }
     bytes_path_set_time(m, cost, g->price, x);
-    x->refined = m->refined;
+    x->refined = m->search.refined;
 }
 
 int bytes_measure_again(bytes_prices *m, bytes_path *x, int32_t threads)

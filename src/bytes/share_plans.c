@@ -63,7 +63,7 @@ static int64_t cost_of(const bytes_prices *m, const decompose_block *b, int64_t 
 {
     int64_t cost = pricing_units(m->c->s->unit, length_ns);
     for (int32_t i = b->first; i < b->first + b->n_interior; i++)
-        cost += m->price[device[i]] * b->problem.op_memory_bytes[i];
+        cost += m->now.price[device[i]] * b->problem.op_memory_bytes[i];
     return cost;
 }
 
@@ -110,7 +110,7 @@ static int try_others(void *data, int32_t pair)
     int8_t pick;
     if (!wants_plans(m, pair))
         return 0;
-    int64_t best = bytes_block_plan_cost(m, pair, m->price, &pick);
+    int64_t best = bytes_block_plan_cost(m, pair, m->now.price, &pick);
     pair_plan found = {.cost = best - best / CHEAPER};
     int rc = stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
     for (int32_t other = first; other < first + cells && !rc; other++)

@@ -17,9 +17,9 @@
 static int64_t estimate(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
 {
     int64_t most = 0;
-    int32_t u = s->unit[i];
-    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++) {
-        int64_t at = (int64_t)s->unit_op[a] * s->K + k;
+    int32_t u = s->unit.of[i];
+    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++) {
+        int64_t at = (int64_t)s->unit.op[a] * s->K + k;
         most = UTIL_MAX(most, st->head[at] + s->p->op_time_ns[at] + st->tail[at]);
     }
     return most;
@@ -40,7 +40,7 @@ static int32_t choose(const exact_search *s, const exact_state *st)
             through = UTIL_MIN(through, st->head[at] + s->p->op_time_ns[at] + st->tail[at]);
         }
         double slack = (double)s->below_ns * NO_SLACK + (double)(s->below_ns - through);
-        double key = (1 + (double)longest + (double)s->traffic_ns[i] / 2) * (1 + s->dead_ends[i]) /
+        double key = (1 + (double)longest + (double)s->guide.traffic_ns[i] / 2) * (1 + s->guide.dead_ends[i]) /
                      (__builtin_popcountll(st->dom[i]) * slack);
         if (key > most) {
             best = i;
@@ -72,7 +72,7 @@ static bool seen(const exact_search *s, const exact_state *st, uint64_t tried, i
 {
     for (uint64_t m = tried; m != 0; m &= m - 1) {
         int32_t a = EXACT_FIRST(m);
-        bool same = s->same_device[a * s->K + k];
+        bool same = s->symmetry.same_device[a * s->K + k];
         for (int32_t i = 0; same && i < s->n; i++)
             same = (st->dom[i] >> a & 1) == (st->dom[i] >> k & 1);
         if (same)
@@ -92,8 +92,8 @@ static bool holds(const exact_state *st, const exact_mirror *m)
 static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *next, int32_t i, uint64_t tried)
 {
     bool ignored = false;
-    for (int32_t a = 0; a < s->n_mirrors; a++) {
-        const exact_mirror *m = &s->mirror[a];
+    for (int32_t a = 0; a < s->symmetry.n_mirrors; a++) {
+        const exact_mirror *m = &s->symmetry.mirror[a];
         if (m->image[i] != i && holds(st, m) && !exact_restrict(s, next, m->image[i], ~tried, &ignored))
             return false;
     }
@@ -103,35 +103,35 @@ static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *nex
 /* Every device that the problem allows, in order, none skipped: as a tree is read. */
 static void branch_plainly(exact_search *s, int32_t depth, int32_t i)
 {
-    exact_state *st = s->stack[depth];
+    exact_state *st = s->stack.state[depth];
     exact_note(s, i);
-    for (uint64_t m = s->p->op_devices[i]; m != 0 && !s->stopped; m &= m - 1) {
+    for (uint64_t m = s->p->op_devices[i]; m != 0 && !s->run.stopped; m &= m - 1) {
         bool ignored = false;
         if (!(st->dom[i] & m & -m)) {
             exact_note(s, EXACT_TREE_CLOSED);
             continue;
         }
         exact_state *next = exact_push(s, depth + 1);
-        int64_t before = s->nodes;
+        int64_t before = s->run.nodes;
         if (next && exact_restrict(s, next, i, m & -m, &ignored))
             exact_visit(s, depth + 1);
-        s->dead_ends[i] += s->nodes == before + 1;
+        s->guide.dead_ends[i] += s->run.nodes == before + 1;
     }
-    if (s->stopped)
+    if (s->run.stopped)
         exact_leave(s, st->lb_ns);
 }
 
 void exact_branch(exact_search *s, int32_t depth)
 {
-    exact_state *st = s->stack[depth];
-    if (s->plain) {
+    exact_state *st = s->stack.state[depth];
+    if (s->mode.plain) {
         branch_plainly(s, depth, choose(s, st));
         return;
     }
     int32_t device[MOIRAI_MAX_DEVICES], i = choose(s, st), n = sorted_devices(s, st, i, device);
     uint64_t tried = 0;
     for (int32_t a = 0; a < n; a++) {
-        if (s->stopped) {
+        if (s->run.stopped) {
             exact_leave(s, st->lb_ns);
             return;
         }
@@ -139,9 +139,9 @@ void exact_branch(exact_search *s, int32_t depth)
         exact_state *next = seen(s, st, tried, device[a]) ? NULL : exact_push(s, depth + 1);
         if (next && exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored) &&
             (tried == 0 || use_mirrors(s, st, next, i, tried))) {
-            int64_t before = s->nodes;
+            int64_t before = s->run.nodes;
             exact_visit(s, depth + 1);
-            s->dead_ends[i] += s->nodes == before + 1;
+            s->guide.dead_ends[i] += s->run.nodes == before + 1;
         }
         tried |= (uint64_t)1 << device[a];
     }

@@ -59,7 +59,7 @@ static void sweep(const row *x, int64_t due, int64_t all)
 
 static row row_of(const exact_search *s, const exact_job *job, int32_t n)
 {
-    int64_t *at = s->edge_ns;
+    int64_t *at = s->work.edge_ns;
     row x = {n, at, at + n, at + 2 * n, at + 3 * n, at + 4 * n};
     for (int32_t i = 0; i < n; i++) {
         x.r[i] = x.raised[i] = job[i].r;

@@ -38,25 +38,25 @@ static void list_by(const exact_link *link, int32_t n_links, bool by_to, int32_t
 int exact_links_new(exact_search *s)
 {
     size_t n = (size_t)s->n, links = (size_t)s->o->n_links;
-    if (s->plain || links == 0)
+    if (s->mode.plain || links == 0)
         return 0;
-    s->link_in_off = util_alloc(n + 2, sizeof(int32_t));
-    s->link_out_off = util_alloc(n + 2, sizeof(int32_t));
-    s->link_in = util_alloc(links, sizeof(int32_t));
-    s->link_out = util_alloc(links, sizeof(int32_t));
-    if (!s->link_in_off || !s->link_out_off || !s->link_in || !s->link_out)
+    s->link.in_off = util_alloc(n + 2, sizeof(int32_t));
+    s->link.out_off = util_alloc(n + 2, sizeof(int32_t));
+    s->link.in = util_alloc(links, sizeof(int32_t));
+    s->link.out = util_alloc(links, sizeof(int32_t));
+    if (!s->link.in_off || !s->link.out_off || !s->link.in || !s->link.out)
         return MOIRAI_EFAIL;
-    list_by(s->o->link, s->o->n_links, true, s->link_in_off, s->link_in, s->n);
-    list_by(s->o->link, s->o->n_links, false, s->link_out_off, s->link_out, s->n);
+    list_by(s->o->link, s->o->n_links, true, s->link.in_off, s->link.in, s->n);
+    list_by(s->o->link, s->o->n_links, false, s->link.out_off, s->link.out, s->n);
     return 0;
 }
 
 void exact_links_free(exact_search *s)
 {
-    free(s->link_in_off);
-    free(s->link_out_off);
-    free(s->link_in);
-    free(s->link_out);
+    free(s->link.in_off);
+    free(s->link.out_off);
+    free(s->link.in);
+    free(s->link.out);
 }
 
 /* The start of the link's end on l, by the heads of its beginning. */
@@ -97,18 +97,18 @@ static void raise(int64_t *value, int64_t to, bool *changed)
 
 void exact_link_heads(exact_search *s, exact_state *st, int32_t i, bool *changed)
 {
-    for (int32_t a = s->link_in_off[i]; a < s->link_in_off[i + 1]; a++)
+    for (int32_t a = s->link.in_off[i]; a < s->link.in_off[i + 1]; a++)
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
             int32_t l = EXACT_FIRST(m);
-            raise(&st->head[(int64_t)i * s->K + l], start_after(s, st, &s->o->link[s->link_in[a]], l), changed);
+            raise(&st->head[(int64_t)i * s->K + l], start_after(s, st, &s->o->link[s->link.in[a]], l), changed);
         }
 }
 
 void exact_link_tails(exact_search *s, exact_state *st, int32_t j, bool *changed)
 {
-    for (int32_t a = s->link_out_off[j]; a < s->link_out_off[j + 1]; a++)
+    for (int32_t a = s->link.out_off[j]; a < s->link.out_off[j + 1]; a++)
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1) {
             int32_t k = EXACT_FIRST(m);
-            raise(&st->tail[(int64_t)j * s->K + k], rest_before(s, st, &s->o->link[s->link_out[a]], k), changed);
+            raise(&st->tail[(int64_t)j * s->K + k], rest_before(s, st, &s->o->link[s->link.out[a]], k), changed);
         }
 }

@@ -70,9 +70,9 @@ static int32_t device_jobs(const exact_search *s, const exact_state *st, int32_t
 /* The machines of transfer x: numbers after the devices; -1 where it holds none, or its end is open. */
 static void slot_machines(const exact_search *s, int32_t x, int32_t machine[2])
 {
-    int32_t a = s->slot_from[x], b = s->slot_to[x], K = s->K;
+    int32_t a = s->slot.from[x], b = s->slot.to[x], K = s->K;
     machine[0] = machine[1] = -1;
-    if (s->slot_ns[x] <= 0)
+    if (s->slot.ns[x] <= 0)
         return;
     if (s->p->congestion == MOIRAI_CONGESTION_PORT) {
         machine[0] = a >= 0 ? K + a : -1;
@@ -85,11 +85,11 @@ static void slot_machines(const exact_search *s, int32_t x, int32_t machine[2])
 static int32_t slot_jobs(const exact_search *s, const exact_state *st, int32_t machine, exact_job *job)
 {
     int32_t n = 0;
-    for (int32_t a = 0; a < s->n_active; a++) {
-        int32_t x = s->active[a], on[2];
+    for (int32_t a = 0; a < s->slot.n_active; a++) {
+        int32_t x = s->slot.active[a], on[2];
         slot_machines(s, x, on);
         if (on[0] == machine || on[1] == machine)
-            job[n++] = (exact_job){st->xhead[x], s->slot_ns[x], st->xtail[x], s->n + x};
+            job[n++] = (exact_job){st->xhead[x], s->slot.ns[x], st->xtail[x], s->n + x};
     }
     return n;
 }
@@ -105,16 +105,16 @@ int32_t exact_machine_count(exact_search *s)
     int32_t n = s->p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * K
                 : s->p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K
                                                                 : K;
-    memset(s->machine_count, 0, (size_t)n * sizeof *s->machine_count);
-    for (int32_t a = 0; a < s->n_active; a++) {
+    memset(s->work.machine_count, 0, (size_t)n * sizeof *s->work.machine_count);
+    for (int32_t a = 0; a < s->slot.n_active; a++) {
         int32_t on[2];
-        slot_machines(s, s->active[a], on);
+        slot_machines(s, s->slot.active[a], on);
         for (int32_t b = 0; b < 2; b++)
             if (on[b] >= 0)
-                s->machine_count[on[b]]++;
+                s->work.machine_count[on[b]]++;
     }
     for (int32_t k = 0; k < K; k++)
-        s->machine_count[k] = s->n;
+        s->work.machine_count[k] = s->n;
     return n;
 }
 
@@ -162,8 +162,8 @@ static void write_back(const exact_search *s, exact_state *st, const exact_job *
 
 static int64_t preemptive(exact_search *s, const exact_job *job, int32_t n)
 {
-    memcpy(s->job_spare, job, (size_t)n * sizeof *job);
-    return exact_preemptive(s->job_spare, n);
+    memcpy(s->work.job_spare, job, (size_t)n * sizeof *job);
+    return exact_preemptive(s->work.job_spare, n);
 }
 
 /* A set of tasks and one more fit, whichever they are: r + p + q of a set is at most the machine's bound. */
@@ -182,7 +182,7 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
     if (!select_pairs(s, job, n, &moved))
         return false;
     int64_t lb = preemptive(s, job, n);
-    if (lb < s->below_ns && !moved && !s->plain && !util_off(&s->o->stop, UTIL_METHOD_EDGE_FINDING) &&
+    if (lb < s->below_ns && !moved && !s->mode.plain && !util_off(&s->o->stop, UTIL_METHOD_EDGE_FINDING) &&
         !roomy(s, job, n, lb)) {
         if (!exact_edges(s, job, n, &moved))
             return false;
@@ -209,23 +209,23 @@ static bool surely_fits(const exact_search *s, const exact_state *st, int32_t i,
 static bool try_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k, const exact_job *job,
                        int32_t n, int64_t lb)
 {
-    int32_t u = s->unit[i], m = n;
-    if (s->unit_off[u + 1] - s->unit_off[u] == 1 && surely_fits(s, st, i, k, lb))
+    int32_t u = s->unit.of[i], m = n;
+    if (s->unit.off[u + 1] - s->unit.off[u] == 1 && surely_fits(s, st, i, k, lb))
         return true;
-    memcpy(s->job_spare, job, (size_t)n * sizeof *job);
-    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++) {
-        int64_t at = (int64_t)s->unit_op[a] * s->K + k;
+    memcpy(s->work.job_spare, job, (size_t)n * sizeof *job);
+    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++) {
+        int64_t at = (int64_t)s->unit.op[a] * s->K + k;
         if (s->p->op_time_ns[at] > 0)
-            s->job_spare[m++] = (exact_job){st->head[at], s->p->op_time_ns[at], st->tail[at], s->unit_op[a]};
+            s->work.job_spare[m++] = (exact_job){st->head[at], s->p->op_time_ns[at], st->tail[at], s->unit.op[a]};
     }
-    return m == n || exact_preemptive(s->job_spare, m) < s->below_ns;
+    return m == n || exact_preemptive(s->work.job_spare, m) < s->below_ns;
 }
 
 static bool try_all(exact_search *s, exact_state *st, int32_t k, exact_job *job, int32_t n, int64_t lb, bool *changed)
 {
     exact_by_release(job, n); /* once for all trials */
-    for (int32_t u = 0; u < s->n_units; u++) {
-        int32_t i = s->unit_op[s->unit_off[u]];
+    for (int32_t u = 0; u < s->unit.n; u++) {
+        int32_t i = s->unit.op[s->unit.off[u]];
         if (EXACT_ONLY(st->dom[i]) || !(st->dom[i] >> k & 1) || try_device(s, st, i, k, job, n, lb))
             continue;
         if (!exact_restrict(s, st, i, ~((uint64_t)1 << k), changed))
@@ -238,13 +238,13 @@ bool exact_machines(exact_search *s, exact_state *st, bool *changed)
 {
     int32_t machines = exact_machine_count(s);
     for (int32_t m = 0; m < machines; m++) {
-        if (s->machine_count[m] < 2 && m >= s->K)
+        if (s->work.machine_count[m] < 2 && m >= s->K)
             continue;
-        int32_t n = exact_machine_jobs(s, st, m, s->job);
-        int64_t lb = n == 1 ? s->job->r + s->job->p + s->job->q : 0;
-        if (n >= 2 && !one_machine(s, st, s->job, n, &lb, changed))
+        int32_t n = exact_machine_jobs(s, st, m, s->work.job);
+        int64_t lb = n == 1 ? s->work.job->r + s->work.job->p + s->work.job->q : 0;
+        if (n >= 2 && !one_machine(s, st, s->work.job, n, &lb, changed))
             return false;
-        if (m < s->K && n > 0 && st->n_open > 0 && !try_all(s, st, m, s->job, n, lb, changed))
+        if (m < s->K && n > 0 && st->n_open > 0 && !try_all(s, st, m, s->work.job, n, lb, changed))
             return false;
     }
     return true;

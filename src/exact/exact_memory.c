@@ -18,8 +18,8 @@
 static int64_t unit_bytes(const exact_search *s, int32_t u)
 {
     int64_t bytes = 0;
-    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++)
-        bytes += s->p->op_memory_bytes[s->unit_op[a]];
+    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++)
+        bytes += s->p->op_memory_bytes[s->unit.op[a]];
     return bytes;
 }
 
@@ -29,9 +29,9 @@ static bool sets_fit(const exact_search *s, const exact_state *st)
     for (uint64_t set = s->K <= FEW_DEVICES ? 1 : all; set <= all && set != 0; set++) {
         __int128 capacity = 0, need = 0;
         for (uint64_t m = set; m != 0; m &= m - 1)
-            capacity += s->free_bytes[EXACT_FIRST(m)];
-        for (int32_t u = 0; u < s->n_units; u++) {
-            uint64_t dom = st->dom[s->unit_op[s->unit_off[u]]];
+            capacity += s->work.free_bytes[EXACT_FIRST(m)];
+        for (int32_t u = 0; u < s->unit.n; u++) {
+            uint64_t dom = st->dom[s->unit.op[s->unit.off[u]]];
             if (!EXACT_ONLY(dom) && (dom & ~set) == 0)
                 need += unit_bytes(s, u);
         }
@@ -48,7 +48,7 @@ static int64_t running_bytes(const exact_search *s, int32_t i, int32_t k)
 {
     const moirai_problem *p = s->p;
     int64_t bytes = 0;
-    if (!s->peak || moirai_op_ns(p, i, k) <= 0)
+    if (!s->mode.peak || moirai_op_ns(p, i, k) <= 0)
         return 0;
     for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
         bytes += p->tensor_bytes[p->op_in[a]];
@@ -60,8 +60,8 @@ static int64_t running_bytes(const exact_search *s, int32_t i, int32_t k)
 static int64_t unit_running_bytes(const exact_search *s, int32_t u, int32_t k)
 {
     int64_t most = 0;
-    for (int32_t a = s->unit_off[u]; s->peak && a < s->unit_off[u + 1]; a++)
-        most = UTIL_MAX(most, running_bytes(s, s->unit_op[a], k));
+    for (int32_t a = s->unit.off[u]; s->mode.peak && a < s->unit.off[u + 1]; a++)
+        most = UTIL_MAX(most, running_bytes(s, s->unit.op[a], k));
     return most;
 }
 
@@ -89,37 +89,37 @@ bool exact_memory_binds(const exact_search *s)
         all += p->weight_bytes[w];
     for (int32_t k = 0; k < s->K; k++)
         least = UTIL_MIN(least, p->device_memory_bytes[k]);
-    return s->peak || all > least;
+    return s->mode.peak || all > least;
 }
 
 bool exact_memory(exact_search *s, exact_state *st, bool *changed)
 {
-    if (!s->memory_binds)
+    if (!s->mode.memory_binds)
         return true;
-    memcpy(s->free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->free_bytes);
+    memcpy(s->work.free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->work.free_bytes);
     for (int32_t i = 0; i < s->n; i++)
         if (EXACT_ONLY(st->dom[i]))
-            s->free_bytes[EXACT_FIRST(st->dom[i])] -= s->p->op_memory_bytes[i];
-    take_weights(s, st, s->free_bytes);
+            s->work.free_bytes[EXACT_FIRST(st->dom[i])] -= s->p->op_memory_bytes[i];
+    take_weights(s, st, s->work.free_bytes);
     for (int32_t k = 0; k < s->K; k++)
-        if (s->free_bytes[k] < 0)
+        if (s->work.free_bytes[k] < 0)
             return false;
-    for (int32_t u = 0; u < s->n_units; u++) {
-        int32_t i = s->unit_op[s->unit_off[u]];
+    for (int32_t u = 0; u < s->unit.n; u++) {
+        int32_t i = s->unit.op[s->unit.off[u]];
         uint64_t keep = ~(uint64_t)0;
         bool open = !EXACT_ONLY(st->dom[i]);
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
             int32_t k = EXACT_FIRST(m);
-            if ((open ? unit_bytes(s, u) : 0) + unit_running_bytes(s, u, k) > s->free_bytes[k])
+            if ((open ? unit_bytes(s, u) : 0) + unit_running_bytes(s, u, k) > s->work.free_bytes[k])
                 keep &= ~((uint64_t)1 << k);
         }
         if (!exact_restrict(s, st, i, keep, changed))
             return false;
         if (open && EXACT_ONLY(st->dom[i]))
-            s->free_bytes[EXACT_FIRST(st->dom[i])] -= unit_bytes(s, u);
+            s->work.free_bytes[EXACT_FIRST(st->dom[i])] -= unit_bytes(s, u);
     }
     for (int32_t k = 0; k < s->K; k++)
-        if (s->free_bytes[k] < 0)
+        if (s->work.free_bytes[k] < 0)
             return false;
     return sets_fit(s, st);
 }
@@ -152,7 +152,7 @@ static int32_t users(const exact_search *s, const exact_state *st, int32_t t, in
         int32_t i = p->edge_reader[e], to = EXACT_FIRST(st->dom[i]);
         if (to == d) {
             task[n++] = i;
-        } else if (is_producer && (s->edge || !(sent >> to & 1))) {
+        } else if (is_producer && (s->mode.edge || !(sent >> to & 1))) {
             task[n++] = s->n + exact_slot(s, e, to);
             sent |= (uint64_t)1 << to;
         }
@@ -173,7 +173,7 @@ static int32_t makers(const exact_search *s, const exact_state *st, int32_t t, i
         if (!(st->dom[p->edge_reader[e]] >> d & 1))
             continue;
         task[n++] = s->n + exact_slot(s, e, d);
-        if (!s->edge)
+        if (!s->mode.edge)
             break;
     }
     return n;
@@ -184,7 +184,7 @@ static int32_t lives(const exact_search *s, const exact_state *st, int32_t d)
 {
     int32_t n = 0;
     for (int32_t t = 0; t < s->p->n_tensors; t++) {
-        int32_t *task = s->task, count = makers(s, st, t, d, task);
+        int32_t *task = s->work.task, count = makers(s, st, t, d, task);
         if (count == 0 || s->p->tensor_bytes[t] == 0)
             continue;
         exact_life life = {EXACT_NONE_NS, 0, s->p->tensor_bytes[t], t};
@@ -194,7 +194,7 @@ static int32_t lives(const exact_search *s, const exact_state *st, int32_t d)
         for (int32_t a = 0; a < count; a++)
             life.end = UTIL_MAX(life.end, finish_of(s, st, task[a]));
         if (life.end > life.begin)
-            s->life[n++] = life;
+            s->work.life[n++] = life;
     }
     return n;
 }
@@ -205,7 +205,7 @@ static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t capa
     int32_t m = 0;
     int64_t bytes = 0;
     for (int32_t a = 0; a < n; a++) {
-        const exact_life *life = &s->life[a];
+        const exact_life *life = &s->work.life[a];
         if (life->begin > now || life->end <= now)
             continue;
         int32_t b = m++;
@@ -233,10 +233,10 @@ int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, 
                 capacity -= s->p->op_memory_bytes[i];
         int32_t n = lives(s, st, d);
         for (int32_t a = 0; a < n; a++) {
-            int64_t now = s->life[a].begin, alive = 0;
+            int64_t now = s->work.life[a].begin, alive = 0;
             for (int32_t b = 0; b < n; b++)
-                if (s->life[b].begin <= now && s->life[b].end > now)
-                    alive += s->life[b].bytes;
+                if (s->work.life[b].begin <= now && s->work.life[b].end > now)
+                    alive += s->work.life[b].bytes;
             if (alive > capacity)
                 worst = UTIL_MIN(worst, now);
         }
@@ -249,18 +249,18 @@ int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, 
 
 int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after)
 {
-    if (util_grow(&s->arc, &s->arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->arc)) {
-        s->failed = s->stopped = true;
+    if (util_grow(&s->stack.arc, &s->stack.arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->stack.arc)) {
+        s->run.failed = s->run.stopped = true;
         return MOIRAI_EFAIL;
     }
-    s->arc[st->n_arcs++] = (exact_arc){before, after};
+    s->stack.arc[st->n_arcs++] = (exact_arc){before, after};
     return 0;
 }
 
 int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first, int32_t second)
 {
-    int32_t *user = s->task, n_users = users(s, st, first, device, user);
-    int32_t *maker = s->task + n_users, n_makers = makers(s, st, second, device, maker);
+    int32_t *user = s->work.task, n_users = users(s, st, first, device, user);
+    int32_t *maker = s->work.task + n_users, n_makers = makers(s, st, second, device, maker);
     bool output = s->p->tensor_edge_off[first] == s->p->tensor_edge_off[first + 1];
     int32_t n = 0;
     if (output && first != second)

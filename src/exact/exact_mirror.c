@@ -50,7 +50,7 @@ static bool same_rows(const exact_search *s, int32_t i, int32_t j)
 static bool same_tensors(const exact_search *s, int32_t t, int32_t u)
 {
     const moirai_problem *p = s->p;
-    return p->tensor_class[t] == p->tensor_class[u] && (!s->peak || p->tensor_bytes[t] == p->tensor_bytes[u]);
+    return p->tensor_class[t] == p->tensor_class[u] && (!s->mode.peak || p->tensor_bytes[t] == p->tensor_bytes[u]);
 }
 
 static void hash_ops(const exact_search *s, uint64_t *color, uint64_t *next)
@@ -188,10 +188,10 @@ static bool check_edges(const exact_search *s, const int32_t *image)
 
 static int keep(exact_search *s, const int32_t *image)
 {
-    exact_mirror *m = &s->mirror[s->n_mirrors];
+    exact_mirror *m = &s->symmetry.mirror[s->symmetry.n_mirrors];
     m->image = util_alloc((size_t)s->n, sizeof *m->image);
     m->moved = util_alloc((size_t)s->n, sizeof *m->moved);
-    s->n_mirrors++; /* counted also on failure: freed with the search */
+    s->symmetry.n_mirrors++; /* counted also on failure: freed with the search */
     if (!m->image || !m->moved)
         return MOIRAI_EFAIL;
     memcpy(m->image, image, (size_t)s->n * sizeof *image);
@@ -205,7 +205,7 @@ static int keep(exact_search *s, const int32_t *image)
 static int find_mirrors(exact_search *s, growth *g)
 {
     for (int32_t i = 0; i < s->n; i++) {
-        for (int32_t j = i + 1; j < s->n && s->n_mirrors < MOST_MIRRORS; j++) {
+        for (int32_t j = i + 1; j < s->n && s->symmetry.n_mirrors < MOST_MIRRORS; j++) {
             if (g->color[i] != g->color[j])
                 continue;
             for (int32_t a = 0; a < s->n; a++)
@@ -236,15 +236,15 @@ int exact_mirrors_find(exact_search *s)
 {
     for (int32_t a = 0; a < s->K; a++)
         for (int32_t b = a + 1; b < s->K; b++)
-            s->same_device[a * s->K + b] = s->same_device[b * s->K + a] = same_devices(s, a, b);
+            s->symmetry.same_device[a * s->K + b] = s->symmetry.same_device[b * s->K + a] = same_devices(s, a, b);
     if (s->n > MOST_OPS)
         return 0;
     size_t n = (size_t)s->n;
     uint64_t *color = util_alloc(2 * n, sizeof *color);
     int32_t *work = util_alloc(2 * n, sizeof *work);
-    s->mirror = util_alloc(MOST_MIRRORS, sizeof *s->mirror);
+    s->symmetry.mirror = util_alloc(MOST_MIRRORS, sizeof *s->symmetry.mirror);
     int rc = MOIRAI_EFAIL;
-    if (color && work && s->mirror) {
+    if (color && work && s->symmetry.mirror) {
         hash_ops(s, color, color + n);
         growth g = {s, color, work, work + n, 0};
         rc = find_mirrors(s, &g);

@@ -31,12 +31,12 @@ static conflict find_conflict(exact_search *s, const exact_state *st)
     conflict best = {-1, -1, 0, 0};
     int32_t machines = exact_machine_count(s);
     for (int32_t m = 0; m < machines; m++) {
-        if (s->machine_count[m] < 2 && m >= s->K)
+        if (s->work.machine_count[m] < 2 && m >= s->K)
             continue;
-        int32_t n = exact_machine_jobs(s, st, m, s->job);
+        int32_t n = exact_machine_jobs(s, st, m, s->work.job);
         for (int32_t a = 0; a < n; a++)
             for (int32_t b = a + 1; b < n; b++)
-                consider(&best, &s->job[a], &s->job[b]);
+                consider(&best, &s->work.job[a], &s->work.job[b]);
     }
     return best;
 }
@@ -57,8 +57,8 @@ static void branch_on_order(exact_search *s, int32_t depth, conflict c)
     exact_note(s, a_first ? c.a : c.b);
     exact_note(s, a_first ? c.b : c.a);
     child(s, depth, a_first ? c.a : c.b, a_first ? c.b : c.a, a_first ? c.a_first : c.b_first);
-    int64_t lb = UTIL_MAX(s->stack[depth]->lb_ns, a_first ? c.b_first : c.a_first);
-    if (s->stopped) {
+    int64_t lb = UTIL_MAX(s->stack.state[depth]->lb_ns, a_first ? c.b_first : c.a_first);
+    if (s->run.stopped) {
         exact_leave(s, lb);
         return;
     }
@@ -69,8 +69,8 @@ static void branch_on_lives(exact_search *s, int32_t depth, int32_t device, cons
 {
     for (int32_t a = 0; a < n; a++) {
         for (int32_t b = 0; b < n; b++) {
-            if (s->stopped) {
-                exact_leave(s, s->stack[depth]->lb_ns);
+            if (s->run.stopped) {
+                exact_leave(s, s->stack.state[depth]->lb_ns);
                 return;
             }
             exact_state *next = exact_push(s, depth + 1);
@@ -82,7 +82,7 @@ static void branch_on_lives(exact_search *s, int32_t depth, int32_t device, cons
 
 void exact_order(exact_search *s, int32_t depth)
 {
-    exact_state *st = s->stack[depth];
+    exact_state *st = s->stack.state[depth];
     if (!exact_settle(s, st)) {
         exact_note(s, EXACT_TREE_CLOSED);
         return;
@@ -92,18 +92,18 @@ void exact_order(exact_search *s, int32_t depth)
         branch_on_order(s, depth, c);
         return;
     }
-    int32_t device, n = s->peak ? exact_overload(s, st, &device, s->cover) : 0;
+    int32_t device, n = s->mode.peak ? exact_overload(s, st, &device, s->work.cover) : 0;
     if (n == 0) {
         exact_found(s, st);
         return;
     }
     int32_t *tensor = util_alloc((size_t)n, sizeof *tensor);
     if (!tensor) {
-        s->failed = s->stopped = true;
+        s->run.failed = s->run.stopped = true;
         return;
     }
     for (int32_t a = 0; a < n; a++)
-        tensor[a] = s->cover[a];
+        tensor[a] = s->work.cover[a];
     branch_on_lives(s, depth, device, tensor, n);
     free(tensor);
 }

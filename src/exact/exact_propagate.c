@@ -14,13 +14,13 @@ bool exact_restrict(exact_search *s, exact_state *st, int32_t op, uint64_t keep,
     uint64_t dom = st->dom[op] & keep;
     if (dom == st->dom[op])
         return true;
-    int32_t u = s->unit[op], size = s->unit_off[u + 1] - s->unit_off[u];
+    int32_t u = s->unit.of[op], size = s->unit.off[u + 1] - s->unit.off[u];
     if (dom == 0)
         return false;
     if (EXACT_ONLY(dom))
         st->n_open -= size;
-    for (int32_t a = s->unit_off[u]; a < s->unit_off[u + 1]; a++)
-        st->dom[s->unit_op[a]] = dom;
+    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++)
+        st->dom[s->unit.op[a]] = dom;
     *changed = true;
     return true;
 }
@@ -42,9 +42,9 @@ static bool filter(exact_search *s, exact_state *st, bool *changed)
         if (!exact_restrict(s, st, i, keep, changed))
             return false;
     }
-    for (int32_t a = 0; a < s->n_active; a++) {
-        int32_t x = s->active[a];
-        int64_t all = st->xhead[x] + s->slot_ns[x] + st->xtail[x];
+    for (int32_t a = 0; a < s->slot.n_active; a++) {
+        int32_t x = s->slot.active[a];
+        int64_t all = st->xhead[x] + s->slot.ns[x] + st->xtail[x];
         st->lb_ns = UTIL_MAX(st->lb_ns, all);
     }
     return st->lb_ns < s->below_ns;
@@ -52,7 +52,7 @@ static bool filter(exact_search *s, exact_state *st, bool *changed)
 
 static bool round_of(exact_search *s, exact_state *st, bool *changed)
 {
-    if (st->n_open > 0 && !s->plain && !exact_memory(s, st, changed))
+    if (st->n_open > 0 && !s->mode.plain && !exact_memory(s, st, changed))
         return false;
     exact_activate(s, st);
     exact_heads(s, st, changed);
@@ -72,7 +72,7 @@ bool exact_propagate(exact_search *s, exact_state *st)
         if (!round_of(s, st, &changed))
             return false;
     }
-    if (st->n_open == 0 && !s->plain) {
+    if (st->n_open == 0 && !s->mode.plain) {
         bool ignored = false;
         return exact_memory(s, st, &ignored);
     }

@@ -34,50 +34,84 @@ typedef struct exact_mirror {
     int32_t *image; /* per operator */
 } exact_mirror;
 
-typedef struct exact_search {
-    const moirai_problem *p;
-    const exact_options *o;
-    int32_t n, K, X, n_tasks;
+typedef struct exact_mode {
     bool edge, peak, memory_binds;
-    bool plain;                   /* rules that a certificate can repeat, and a tree */
-    int64_t below_ns, ceiling_ns; /* wanted: less than this; the caller's (or the horizon) at the beginning */
-    int64_t horizon_ns;           /* more than any plan needs */
-    double start_s;
+    bool plain; /* rules that a certificate can repeat, and a tree */
+} exact_mode;
 
-    int32_t *unit_off, *unit_op, *unit; /* operators that must share a device: groups, and every free operator alone */
-    int32_t n_units;
+/* Operators that must share a device: groups, and every free operator alone. */
+typedef struct exact_units {
+    int32_t n, *off, *op;
+    int32_t *of; /* per operator */
+} exact_units;
+
+/* What a search is led by. */
+typedef struct exact_guide {
     int64_t *traffic_ns; /* per operator: its tensors, in and out, at their slowest */
     int32_t *dead_ends;  /* per operator: children that failed at once; kept over restarts */
-    bool *same_device;   /* [a * K + b]: exchanging a and b changes nothing */
+} exact_guide;
+
+typedef struct exact_symmetry {
+    bool *same_device; /* [a * K + b]: exchanging a and b changes nothing */
     exact_mirror *mirror;
     int32_t n_mirrors;
+} exact_symmetry;
 
-    int32_t *link_in_off, *link_in, *link_out_off, *link_out; /* links by their ends; NULL: there are none */
+/* Links by their ends; NULL: there are none. */
+typedef struct exact_links {
+    int32_t *in_off, *in, *out_off, *out;
+} exact_links;
 
-    exact_state **stack; /* one state per depth; they never move */
-    size_t stack_capacity;
-    int32_t stack_n;
-    size_t stack_bytes;
+typedef struct exact_stack {
+    exact_state **state; /* one per depth; they never move */
+    size_t capacity, bytes;
+    int32_t n;
     exact_arc *arc;
     size_t arc_capacity;
+} exact_stack;
 
-    /* Working memory of propagation. */
+/* Transfers that are sure to be sent. */
+typedef struct exact_slots {
+    int32_t *active, n_active;
+    int32_t *from, *to; /* of active slots: device, or -1 while open */
+    int64_t *ns;        /* of active slots: least length */
+} exact_slots;
+
+/* Working memory of propagation. */
+typedef struct exact_work {
     exact_job *job, *job_spare;
-    int64_t *edge_ns; /* five per job */
-    int32_t *active;  /* slots that are sure to be sent */
-    int32_t n_active;
-    int32_t *slot_from, *slot_to; /* of active slots: device, or -1 while open */
-    int64_t *slot_ns;             /* of active slots: least length */
-    int64_t *free_bytes;          /* per device: not taken by operators fixed there */
+    int64_t *edge_ns;    /* five per job */
+    int64_t *free_bytes; /* per device: not taken by operators fixed there */
     int32_t *machine_count;
     struct exact_life *life;
     int32_t *task, *cover;
+} exact_work;
 
+/* How far it has come. */
+typedef struct exact_run {
+    double start_s;
+    int64_t ceiling_ns, horizon_ns; /* below_ns at the beginning: the caller's, or more than any plan needs */
     int64_t nodes;
     size_t tree_capacity;
     bool stopped, failed; /* a limit was reached; out of memory */
     int64_t open_lb_ns;   /* least bound of what was left unsearched */
+} exact_run;
+
+typedef struct exact_search {
+    const moirai_problem *p;
+    const exact_options *o;
     exact_result *r;
+    int32_t n, K, X, n_tasks;
+    int64_t below_ns; /* wanted: less than this */
+    exact_mode mode;
+    exact_units unit;
+    exact_guide guide;
+    exact_symmetry symmetry;
+    exact_links link;
+    exact_stack stack;
+    exact_slots slot;
+    exact_work work;
+    exact_run run;
 } exact_search;
 
 /* exact_setup.c */
@@ -100,7 +134,7 @@ bool exact_edges(exact_search *s, exact_job *job, int32_t n, bool *moved);
 /* All machines of the state: bounds into st->lb_ns, orders that are forced, devices that are ruled out. False: no plan
  * below s->below_ns is left. *changed is set where something moved. */
 bool exact_machines(exact_search *s, exact_state *st, bool *changed);
-/* Machines are numbered: devices, then ports (send, receive) or channels. The count also fills s->machine_count with
+/* Machines are numbered: devices, then ports (send, receive) or channels. The count also fills s->work.machine_count with
  * (at least) the number of jobs of each. */
 int32_t exact_machine_count(exact_search *s);
 int32_t exact_machine_jobs(const exact_search *s, const exact_state *st, int32_t machine, exact_job *job);
@@ -108,7 +142,7 @@ int32_t exact_machine_jobs(const exact_search *s, const exact_state *st, int32_t
 /* exact_window.c: heads and tails along the graph. */
 void exact_heads(exact_search *s, exact_state *st, bool *changed);
 void exact_tails(exact_search *s, exact_state *st, bool *changed);
-/* Which transfers are sure, between which devices: fills s->active and its companions. */
+/* Which transfers are sure, between which devices: fills s->slot.active and its companions. */
 void exact_activate(exact_search *s, const exact_state *st);
 void exact_arcs(exact_search *s, exact_state *st, bool *changed);
 
@@ -144,7 +178,7 @@ int exact_start(exact_search *s);
 /* exact_branch.c: some operator is open; exact_order.c: all are fixed. */
 void exact_branch(exact_search *s, int32_t depth);
 void exact_order(exact_search *s, int32_t depth);
-/* exact_solve.c: search the node at this depth. Where a limit stops it, what is left unsearched is in s->open_lb_ns. */
+/* exact_solve.c: search the node at this depth. Where a limit stops it, what is left unsearched is in s->run.open_lb_ns. */
 void exact_visit(exact_search *s, int32_t depth);
 /* Writes a number of the tree down, where one is wanted. */
 void exact_note(exact_search *s, int32_t number);
@@ -160,7 +194,7 @@ int exact_sort(const moirai_problem *p, exact_result *r);
 
 static inline int32_t exact_slot(const exact_search *s, int32_t edge, int32_t to)
 {
-    return s->edge ? edge : s->p->edge_tensor[edge] * s->K + to;
+    return s->mode.edge ? edge : s->p->edge_tensor[edge] * s->K + to;
 }
 static inline int64_t *exact_head(const exact_search *s, const exact_state *st, int32_t task)
 {
@@ -172,7 +206,7 @@ static inline int64_t *exact_tail(const exact_search *s, const exact_state *st, 
 }
 static inline int64_t exact_length(const exact_search *s, const exact_state *st, int32_t task)
 {
-    return task < s->n ? moirai_op_ns(s->p, task, EXACT_FIRST(st->dom[task])) : s->slot_ns[task - s->n];
+    return task < s->n ? moirai_op_ns(s->p, task, EXACT_FIRST(st->dom[task])) : s->slot.ns[task - s->n];
 }
 
 #endif

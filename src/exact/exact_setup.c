@@ -49,8 +49,8 @@ static int horizon(exact_search *s, int64_t *out)
         if (total > HORIZON_LIMIT)
             break;
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            s->traffic_ns[p->edge_reader[e]] += most;
-            s->traffic_ns[p->tensor_producer[t]] += most;
+            s->guide.traffic_ns[p->edge_reader[e]] += most;
+            s->guide.traffic_ns[p->tensor_producer[t]] += most;
         }
     }
     total += 2 * outer + 1;
@@ -69,24 +69,24 @@ static void make_units(exact_search *s, int32_t *of_group)
     for (int32_t g = 0; g < p->n_groups; g++)
         of_group[g] = -1;
     for (int32_t i = 0; i < s->n; i++) {
-        int32_t g = s->plain ? MOIRAI_NONE : p->op_group[i];
+        int32_t g = s->mode.plain ? MOIRAI_NONE : p->op_group[i];
         if (g != MOIRAI_NONE && of_group[g] >= 0) {
-            s->unit[i] = of_group[g];
+            s->unit.of[i] = of_group[g];
             continue;
         }
-        s->unit[i] = n++;
+        s->unit.of[i] = n++;
         if (g != MOIRAI_NONE)
-            of_group[g] = s->unit[i];
+            of_group[g] = s->unit.of[i];
     }
-    s->n_units = n;
+    s->unit.n = n;
     for (int32_t i = 0; i < s->n; i++)
-        s->unit_off[s->unit[i] + 1]++;
+        s->unit.off[s->unit.of[i] + 1]++;
     for (int32_t u = 0; u < n; u++)
-        s->unit_off[u + 1] += s->unit_off[u];
-    int32_t *at = s->task; /* as scratch: nothing is alive yet */
-    memcpy(at, s->unit_off, (size_t)n * sizeof *at);
+        s->unit.off[u + 1] += s->unit.off[u];
+    int32_t *at = s->work.task; /* as scratch: nothing is alive yet */
+    memcpy(at, s->unit.off, (size_t)n * sizeof *at);
     for (int32_t i = 0; i < s->n; i++)
-        s->unit_op[at[s->unit[i]]++] = i;
+        s->unit.op[at[s->unit.of[i]]++] = i;
 }
 
 static bool allocate(exact_search *s)
@@ -94,12 +94,14 @@ static bool allocate(exact_search *s)
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X, T = (size_t)s->p->n_tensors;
     exact_result *r = s->r;
 #define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
-    return TAKE(s->unit_off, n + 1) && TAKE(s->unit_op, n) && TAKE(s->unit, n) && TAKE(s->same_device, K * K) &&
-           TAKE(s->job, 2 * n + X + 1) && TAKE(s->job_spare, 2 * n + X + 1) && TAKE(s->edge_ns, 5 * (2 * n + X + 1)) &&
-           TAKE(s->active, X) && TAKE(s->slot_from, X) && TAKE(s->slot_to, X) && TAKE(s->slot_ns, X) &&
-           TAKE(s->free_bytes, K) && TAKE(s->machine_count, 2 * K + K * K) && TAKE(s->life, T) &&
-           TAKE(s->task, 2 * (n + X) + 1) && TAKE(s->cover, T) && TAKE(s->traffic_ns, n) && TAKE(s->dead_ends, n) &&
-           TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) && TAKE(r->order, n + X);
+    return TAKE(s->unit.off, n + 1) && TAKE(s->unit.op, n) && TAKE(s->unit.of, n) &&
+           TAKE(s->symmetry.same_device, K * K) && TAKE(s->work.job, 2 * n + X + 1) &&
+           TAKE(s->work.job_spare, 2 * n + X + 1) && TAKE(s->work.edge_ns, 5 * (2 * n + X + 1)) &&
+           TAKE(s->slot.active, X) && TAKE(s->slot.from, X) && TAKE(s->slot.to, X) && TAKE(s->slot.ns, X) &&
+           TAKE(s->work.free_bytes, K) && TAKE(s->work.machine_count, 2 * K + K * K) && TAKE(s->work.life, T) &&
+           TAKE(s->work.task, 2 * (n + X) + 1) && TAKE(s->work.cover, T) && TAKE(s->guide.traffic_ns, n) &&
+           TAKE(s->guide.dead_ends, n) && TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) &&
+           TAKE(r->order, n + X);
 #undef TAKE
 }
 
@@ -108,12 +110,12 @@ static exact_state *new_state(exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
     size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8;
-    if (s->stack_bytes + bytes > MOST_STACK_BYTES)
+    if (s->stack.bytes + bytes > MOST_STACK_BYTES)
         return NULL;
     exact_state *st = util_alloc(1, bytes);
     if (!st)
         return NULL;
-    s->stack_bytes += bytes;
+    s->stack.bytes += bytes;
     st->dom = (uint64_t *)(st + 1);
     st->head = (int64_t *)(st->dom + n);
     st->tail = st->head + n * K;
@@ -133,25 +135,26 @@ static void copy_state(const exact_search *s, exact_state *to, const exact_state
 
 exact_state *exact_push(exact_search *s, int32_t depth)
 {
-    if (depth >= s->stack_n) {
+    if (depth >= s->stack.n) {
         exact_state *st = NULL;
-        if (depth <= MOST_DEPTH && !util_grow(&s->stack, &s->stack_capacity, (size_t)depth + 1, sizeof *s->stack))
+        if (depth <= MOST_DEPTH &&
+            !util_grow(&s->stack.state, &s->stack.capacity, (size_t)depth + 1, sizeof *s->stack.state))
             st = new_state(s);
         if (!st) {
-            s->stopped = true;
-            exact_leave(s, depth > 0 ? s->stack[depth - 1]->lb_ns : 0);
+            s->run.stopped = true;
+            exact_leave(s, depth > 0 ? s->stack.state[depth - 1]->lb_ns : 0);
             return NULL;
         }
-        s->stack[s->stack_n++] = st;
+        s->stack.state[s->stack.n++] = st;
     }
     if (depth > 0)
-        copy_state(s, s->stack[depth], s->stack[depth - 1]);
-    return s->stack[depth];
+        copy_state(s, s->stack.state[depth], s->stack.state[depth - 1]);
+    return s->stack.state[depth];
 }
 
 void exact_root(exact_search *s)
 {
-    exact_state *st = s->stack[0];
+    exact_state *st = s->stack.state[0];
     size_t rows = (size_t)s->n * (size_t)s->K * sizeof(int64_t), X = (size_t)s->X;
     memset(st->head, 0, 2 * rows + 2 * X * sizeof(int64_t));
     st->lb_ns = 0;
@@ -176,17 +179,17 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->r = r;
     s->n = p->n_ops;
     s->K = p->n_devices;
-    s->edge = p->flow == MOIRAI_FLOW_EDGE;
-    s->plain = o->most_tree > 0;
-    s->peak = p->memory == MOIRAI_MEMORY_PEAK && !s->plain;
-    s->memory_binds = exact_memory_binds(s);
-    s->X = s->edge ? p->n_edges : p->n_tensors * p->n_devices;
+    s->mode.edge = p->flow == MOIRAI_FLOW_EDGE;
+    s->mode.plain = o->most_tree > 0;
+    s->mode.peak = p->memory == MOIRAI_MEMORY_PEAK && !s->mode.plain;
+    s->mode.memory_binds = exact_memory_binds(s);
+    s->X = s->mode.edge ? p->n_edges : p->n_tensors * p->n_devices;
     s->n_tasks = s->n + s->X;
-    s->open_lb_ns = EXACT_NONE_NS;
-    s->start_s = util_seconds();
+    s->run.open_lb_ns = EXACT_NONE_NS;
+    s->run.start_s = util_seconds();
     int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
-    int rc = of_group && allocate(s) ? horizon(s, &s->horizon_ns) : MOIRAI_EFAIL;
-    s->below_ns = s->horizon_ns;
+    int rc = of_group && allocate(s) ? horizon(s, &s->run.horizon_ns) : MOIRAI_EFAIL;
+    s->below_ns = s->run.horizon_ns;
     if (!rc) {
         make_units(s, of_group);
         rc = util_off(&o->stop, UTIL_METHOD_MIRRORS) ? 0 : exact_mirrors_find(s);
@@ -194,7 +197,7 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     free(of_group);
     if (!rc && o->below_ns >= 0 && o->below_ns < s->below_ns)
         s->below_ns = o->below_ns;
-    s->ceiling_ns = s->below_ns;
+    s->run.ceiling_ns = s->below_ns;
     rc = rc ? rc : exact_links_new(s);
     if (!rc && !exact_push(s, 0))
         rc = MOIRAI_EFAIL;
@@ -203,18 +206,20 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
 
 void exact_search_free(exact_search *s)
 {
-    void *all[] = {s->unit_off, s->unit_op,   s->unit,    s->same_device, s->job,        s->job_spare,     s->edge_ns,
-                   s->active,   s->slot_from, s->slot_to, s->slot_ns,     s->free_bytes, s->machine_count, s->life,
-                   s->task,     s->cover,     s->arc,     s->traffic_ns,  s->dead_ends};
+    void *all[] = {s->unit.off,           s->unit.op,          s->unit.of,        s->symmetry.same_device,
+                   s->work.job,           s->work.job_spare,   s->work.edge_ns,   s->slot.active,
+                   s->slot.from,          s->slot.to,          s->slot.ns,        s->work.free_bytes,
+                   s->work.machine_count, s->work.life,        s->work.task,      s->work.cover,
+                   s->stack.arc,          s->guide.traffic_ns, s->guide.dead_ends};
     exact_links_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);
-    for (int32_t a = 0; a < s->stack_n; a++)
-        free(s->stack[a]);
-    free(s->stack);
-    for (int32_t a = 0; a < s->n_mirrors; a++) {
-        free(s->mirror[a].image);
-        free(s->mirror[a].moved);
+    for (int32_t a = 0; a < s->stack.n; a++)
+        free(s->stack.state[a]);
+    free(s->stack.state);
+    for (int32_t a = 0; a < s->symmetry.n_mirrors; a++) {
+        free(s->symmetry.mirror[a].image);
+        free(s->symmetry.mirror[a].moved);
     }
-    free(s->mirror);
+    free(s->symmetry.mirror);
 }

@@ -24,18 +24,18 @@ void exact_options_init(exact_options *o)
 
 void exact_leave(exact_search *s, int64_t lb_ns)
 {
-    s->open_lb_ns = UTIL_MIN(s->open_lb_ns, lb_ns);
+    s->run.open_lb_ns = UTIL_MIN(s->run.open_lb_ns, lb_ns);
 }
 
 void exact_note(exact_search *s, int32_t number)
 {
     exact_result *r = s->r;
-    if (!s->plain)
+    if (!s->mode.plain)
         return;
     if (r->n_tree >= s->o->most_tree)
-        s->stopped = true;
-    else if (util_grow(&r->tree, &s->tree_capacity, r->n_tree + 1, sizeof *r->tree))
-        s->failed = s->stopped = true;
+        s->run.stopped = true;
+    else if (util_grow(&r->tree, &s->run.tree_capacity, r->n_tree + 1, sizeof *r->tree))
+        s->run.failed = s->run.stopped = true;
     else
         r->tree[r->n_tree++] = number;
 }
@@ -44,11 +44,11 @@ static void tell(exact_search *s, char letter)
 {
     if (!s->o->progress)
         return;
-    moirai_progress news = {util_seconds() - s->start_s,
+    moirai_progress news = {util_seconds() - s->run.start_s,
                             letter,
                             s->r->found ? s->r->makespan_ns : MOIRAI_UNKNOWN,
                             UTIL_MIN(s->r->lower_bound_ns, s->below_ns),
-                            s->nodes,
+                            s->run.nodes,
                             NULL};
     s->o->progress(s->o->progress_data, &news);
 }
@@ -57,21 +57,21 @@ static void tell(exact_search *s, char letter)
 static bool stop(exact_search *s)
 {
     const exact_options *o = s->o;
-    if (s->stopped)
+    if (s->run.stopped)
         return true;
-    if (o->node_limit > 0 && s->nodes >= o->node_limit)
-        s->stopped = true;
+    if (o->node_limit > 0 && s->run.nodes >= o->node_limit)
+        s->run.stopped = true;
     if (util_stopped(&o->stop))
-        s->stopped = true;
-    s->nodes += !s->stopped;
-    if ((s->nodes & 8191) == 0)
+        s->run.stopped = true;
+    s->run.nodes += !s->run.stopped;
+    if ((s->run.nodes & 8191) == 0)
         tell(s, ' ');
-    return s->stopped;
+    return s->run.stopped;
 }
 
 void exact_visit(exact_search *s, int32_t depth)
 {
-    exact_state *st = s->stack[depth];
+    exact_state *st = s->stack.state[depth];
     bool closed = st->lb_ns >= s->below_ns;
     if (!closed && stop(s)) {
         exact_leave(s, st->lb_ns);
@@ -104,23 +104,23 @@ void exact_found(exact_search *s, const exact_state *st)
         return;
     s->below_ns = r->makespan_ns = makespan;
     r->found = true;
-    r->n_transfers = s->n_active;
+    r->n_transfers = s->slot.n_active;
     for (int32_t i = 0; i < s->n; i++) {
         r->op_device[i] = EXACT_FIRST(st->dom[i]);
         r->op_start_ns[i] = st->head[(int64_t)i * s->K + r->op_device[i]];
     }
-    for (int32_t a = 0; a < s->n_active; a++) {
-        int32_t x = s->active[a];
-        r->transfer[a] = (exact_transfer){s->edge ? s->p->edge_tensor[x] : x / s->K,
-                                          s->edge ? x : MOIRAI_NONE,
-                                          s->slot_from[x],
-                                          s->slot_to[x],
+    for (int32_t a = 0; a < s->slot.n_active; a++) {
+        int32_t x = s->slot.active[a];
+        r->transfer[a] = (exact_transfer){s->mode.edge ? s->p->edge_tensor[x] : x / s->K,
+                                          s->mode.edge ? x : MOIRAI_NONE,
+                                          s->slot.from[x],
+                                          s->slot.to[x],
                                           st->xhead[x],
-                                          st->xhead[x] + s->slot_ns[x]};
+                                          st->xhead[x] + s->slot.ns[x]};
     }
     tell(s, 'X');
     if (makespan <= s->o->stop_at_ns)
-        s->stopped = true;
+        s->run.stopped = true;
 }
 
 /* Search for plans below `target_ns` from the root. True: all of it was searched (a plan found is then the best, and
@@ -128,10 +128,10 @@ void exact_found(exact_search *s, const exact_state *st)
 static bool search_below(exact_search *s, int64_t target_ns)
 {
     s->below_ns = target_ns;
-    s->open_lb_ns = EXACT_NONE_NS;
+    s->run.open_lb_ns = EXACT_NONE_NS;
     exact_root(s);
     exact_visit(s, 0);
-    return !s->stopped || s->open_lb_ns >= s->below_ns;
+    return !s->run.stopped || s->run.open_lb_ns >= s->below_ns;
 }
 
 /* Targets climb from the root's bound: the lower the target, the more propagation rules out, and a target that fails is
@@ -143,13 +143,13 @@ static void climb(exact_search *s)
     if (r->found && (!s->o->start || r->makespan_ns < s->o->start->makespan_ns))
         tell(s, 'L');
     exact_root(s);
-    exact_state *st = s->stack[0];
+    exact_state *st = s->stack.state[0];
     bool alive = exact_propagate(s, st) && st->lb_ns < top;
     r->lower_bound_ns = alive ? UTIL_MAX(st->lb_ns, UTIL_MIN(s->o->proven_ns, top)) : top;
     r->complete = !alive;
     if (!alive)
         exact_note(s, EXACT_TREE_CLOSED);
-    while (!r->complete && !s->stopped) {
+    while (!r->complete && !s->run.stopped) {
         int64_t gap = top - r->lower_bound_ns;
         step = s->o->proven_ns > 0 ? gap
                : step == 0         ? UTIL_MAX(UTIL_MIN(gap / FIRST_STEP, r->lower_bound_ns / FIRST_STEP), 1)
@@ -160,7 +160,7 @@ static void climb(exact_search *s)
             r->lower_bound_ns = target; /* nothing is faster */
             r->complete = target == top;
         } else {
-            r->lower_bound_ns = UTIL_MAX(r->lower_bound_ns, UTIL_MIN(s->open_lb_ns, s->below_ns));
+            r->lower_bound_ns = UTIL_MAX(r->lower_bound_ns, UTIL_MIN(s->run.open_lb_ns, s->below_ns));
             r->complete = done;
         }
         tell(s, ' ');
@@ -170,13 +170,13 @@ static void climb(exact_search *s)
 static void finish(exact_search *s)
 {
     exact_result *r = s->r;
-    r->nodes = s->nodes;
+    r->nodes = s->run.nodes;
     if (r->found)
         r->lower_bound_ns = r->complete ? r->makespan_ns : UTIL_MIN(r->lower_bound_ns, r->makespan_ns);
-    else if (r->complete && s->ceiling_ns == s->horizon_ns)
+    else if (r->complete && s->run.ceiling_ns == s->run.horizon_ns)
         r->lower_bound_ns = EXACT_NONE_NS;
     r->complete |= r->found && r->lower_bound_ns == r->makespan_ns;
-    if (r->found || !r->complete || s->stopped || s->ceiling_ns != s->o->below_ns)
+    if (r->found || !r->complete || s->run.stopped || s->run.ceiling_ns != s->o->below_ns)
         r->n_tree = 0;
 }
 
@@ -190,7 +190,7 @@ int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r
     if (!rc) {
         climb(&s);
         finish(&s);
-        rc = s.failed ? MOIRAI_EFAIL : exact_sort(p, r);
+        rc = s.run.failed ? MOIRAI_EFAIL : exact_sort(p, r);
     }
     if (rc)
         exact_result_clear(r);

@@ -32,43 +32,43 @@ static double value_of(start *a, const int32_t *device, bool *fits)
     int64_t makespan = moirai_sim_dispatch(a->sim, device, NULL);
     int64_t excess = makespan < 0 ? INT64_MAX / 4 : moirai_sim_memory_excess(a->sim, NULL);
     *fits = excess == 0;
-    return excess > 0 ? 4.0 * (double)a->s->horizon_ns + (double)excess : (double)makespan;
+    return excess > 0 ? 4.0 * (double)a->s->run.horizon_ns + (double)excess : (double)makespan;
 }
 
 static void put(start *a, int32_t u, int32_t k)
 {
     const exact_search *s = a->s;
-    for (int32_t b = s->unit_off[u]; b < s->unit_off[u + 1]; b++)
-        a->device[s->unit_op[b]] = k;
+    for (int32_t b = s->unit.off[u]; b < s->unit.off[u + 1]; b++)
+        a->device[s->unit.op[b]] = k;
 }
 
 static uint64_t may(const exact_search *s, int32_t u)
 {
-    return s->p->op_devices[s->unit_op[s->unit_off[u]]];
+    return s->p->op_devices[s->unit.op[s->unit.off[u]]];
 }
 
 static void begin(start *a)
 {
     exact_search *s = a->s;
-    const exact_state *st = s->stack[0];
-    memcpy(s->free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->free_bytes);
+    const exact_state *st = s->stack.state[0];
+    memcpy(s->work.free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->work.free_bytes);
     for (int32_t b = 0; b < s->n; b++) {
-        int32_t i = s->p->topo[b], u = s->unit[i], best = -1;
+        int32_t i = s->p->topo[b], u = s->unit.of[i], best = -1;
         int64_t least = EXACT_NONE_NS, bytes = 0;
         if (a->device[i] >= 0)
             continue;
-        for (int32_t c = s->unit_off[u]; c < s->unit_off[u + 1]; c++)
-            bytes += s->p->op_memory_bytes[s->unit_op[c]];
+        for (int32_t c = s->unit.off[u]; c < s->unit.off[u + 1]; c++)
+            bytes += s->p->op_memory_bytes[s->unit.op[c]];
         for (uint64_t m = may(s, u); m != 0; m &= m - 1) {
             int32_t k = EXACT_FIRST(m);
             int64_t at = (int64_t)i * s->K + k, all = st->head[at] + s->p->op_time_ns[at] + st->tail[at];
-            all += bytes > s->free_bytes[k] ? s->horizon_ns : 0;
+            all += bytes > s->work.free_bytes[k] ? s->run.horizon_ns : 0;
             if (all < least) {
                 least = all;
                 best = k;
             }
         }
-        s->free_bytes[best] -= bytes;
+        s->work.free_bytes[best] -= bytes;
         put(a, u, best);
     }
 }
@@ -85,12 +85,12 @@ static int32_t any_device(start *a, uint64_t mask)
 static bool propose(start *a, int32_t *u, int32_t *other, int32_t old[2])
 {
     const exact_search *s = a->s;
-    *u = (int32_t)util_rng_below(&a->rng, (uint32_t)s->n_units);
+    *u = (int32_t)util_rng_below(&a->rng, (uint32_t)s->unit.n);
     *other = -1;
-    old[0] = a->device[s->unit_op[s->unit_off[*u]]];
+    old[0] = a->device[s->unit.op[s->unit.off[*u]]];
     if (util_rng_below(&a->rng, 3) == 0) {
-        *other = (int32_t)util_rng_below(&a->rng, (uint32_t)s->n_units);
-        old[1] = a->device[s->unit_op[s->unit_off[*other]]];
+        *other = (int32_t)util_rng_below(&a->rng, (uint32_t)s->unit.n);
+        old[1] = a->device[s->unit.op[s->unit.off[*other]]];
         if (old[0] == old[1] || !(may(s, *u) >> old[1] & 1) || !(may(s, *other) >> old[0] & 1))
             return false;
         put(a, *u, old[1]);
@@ -126,16 +126,16 @@ static bool try_move(void *data, double above)
         a->fits = fits;
         memcpy(a->best, a->device, (size_t)s->n * sizeof *a->best);
     }
-    return value != (double)s->stack[0]->lb_ns;
+    return value != (double)s->stack.state[0]->lb_ns;
 }
 
 static void anneal(start *a)
 {
     const exact_search *s = a->s;
-    double whole = UTIL_MIN(a->least, (double)s->horizon_ns);
+    double whole = UTIL_MIN(a->least, (double)s->run.horizon_ns);
     anneal_run(&(anneal_task){.hot = HOT * whole,
                               .cold = COLD * whole,
-                              .steps = UTIL_MIN((int64_t)MOVES_PER_CHOICE * s->n_units * s->K, MOST_MOVES),
+                              .steps = UTIL_MIN((int64_t)MOVES_PER_CHOICE * s->unit.n * s->K, MOST_MOVES),
                               .stride = 1,
                               .rng = &a->rng,
                               .stop = &s->o->stop,
@@ -161,7 +161,7 @@ static void take(exact_search *s, const moirai_plan *plan)
     r->n_transfers = plan->n_transfers;
     for (int32_t a = 0; a < plan->n_transfers; a++) {
         const moirai_transfer *x = &plan->transfer[a];
-        int32_t e = s->edge ? edge_of(s->p, x->tensor, x->reader) : MOIRAI_NONE;
+        int32_t e = s->mode.edge ? edge_of(s->p, x->tensor, x->reader) : MOIRAI_NONE;
         r->transfer[a] = (exact_transfer){x->tensor, e, x->from, x->to, x->start_ns, x->finish_ns};
     }
     s->below_ns = plan->makespan_ns;
@@ -199,7 +199,7 @@ int exact_start(exact_search *s)
     if (s->o->below_ns >= 0 || s->o->release_ns || s->o->tail_ns || s->n == 0)
         return 0;
     exact_root(s);
-    if (!exact_propagate(s, s->stack[0]))
+    if (!exact_propagate(s, s->stack.state[0]))
         return 0; /* nothing fits: the search will say so */
     if (s->o->start)
         take(s, s->o->start);
@@ -210,7 +210,7 @@ int exact_start(exact_search *s)
     int rc = a.device && a.best ? moirai_sim_new(&a.sim, s->p) : MOIRAI_EFAIL;
     if (!rc) {
         choose_start(&a);
-        if (s->n_units > 1 && s->stack[0]->lb_ns < s->below_ns && a.least > 0)
+        if (s->unit.n > 1 && s->stack.state[0]->lb_ns < s->below_ns && a.least > 0)
             anneal(&a);
         rc = a.fits && a.least < (double)s->below_ns ? keep(&a) : 0;
     }

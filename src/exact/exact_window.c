@@ -34,7 +34,7 @@ static inline void raise(int64_t *value, int64_t to, bool *changed)
 static int64_t arrival(const exact_search *s, const exact_state *st, int32_t e, int32_t k)
 {
     int32_t t = s->p->edge_tensor[e], i = s->p->edge_reader[e], j = s->p->tensor_producer[t];
-    uint64_t from = s->unit[i] == s->unit[j] ? (uint64_t)1 << k : st->dom[j];
+    uint64_t from = s->unit.of[i] == s->unit.of[j] ? (uint64_t)1 << k : st->dom[j];
     return schedule_arrival_ns(s->p, st->head, from, t, k, st->xhead[exact_slot(s, e, k)]);
 }
 
@@ -46,7 +46,7 @@ static exact_job arriving(const exact_search *s, const exact_state *st, int32_t 
     int32_t t = p->edge_tensor[e], j = p->tensor_producer[t];
     int64_t floor_ns = st->xhead[exact_slot(s, e, k)];
     exact_job job = {EXACT_NONE_NS, EXACT_NONE_NS, 0, j};
-    if (s->unit[p->edge_reader[e]] == s->unit[j])
+    if (s->unit.of[p->edge_reader[e]] == s->unit.of[j])
         return (exact_job){0, 0, 0, j};
     for (uint64_t m = st->dom[j]; m != 0; m &= m - 1) {
         int32_t l = EXACT_FIRST(m);
@@ -81,9 +81,9 @@ static int64_t head_over_device(const exact_search *s, const exact_state *st, in
         if (st->dom[j] != (uint64_t)1 << l)
             continue;
         exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k), j};
-        n = add_job(s->job, n, one);
+        n = add_job(s->work.job, n, one);
     }
-    return n < 2 ? 0 : exact_preemptive(s->job, n);
+    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
 /* Transfers to i that are certain share the receive port of k (or, with congestion channel, the channel from l). */
@@ -95,10 +95,10 @@ static int64_t head_over_port(const exact_search *s, const exact_state *st, int3
         int32_t j = p->tensor_producer[p->op_in[a]];
         if (st->dom[j] >> k & 1 || (l >= 0 && st->dom[j] != (uint64_t)1 << l))
             continue;
-        s->job[n] = arriving(s, st, p->op_in_edge[a], k);
-        n += s->job[n].p > 0;
+        s->work.job[n] = arriving(s, st, p->op_in_edge[a], k);
+        n += s->work.job[n].p > 0;
     }
-    return n < 2 ? 0 : exact_preemptive(s->job, n);
+    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
 static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed)
@@ -112,7 +112,7 @@ static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool
         if (EXACT_ONLY(dom))
             from |= dom;
     }
-    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->plain) {
+    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain) {
         for (uint64_t m = from; m != 0; m &= m - 1) {
             int32_t l = EXACT_FIRST(m);
             h = UTIL_MAX(h, head_over_device(s, st, i, k, l));
@@ -132,11 +132,11 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
         int32_t i = p->topo[a];
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
             head_of(s, st, i, EXACT_FIRST(m), changed);
-        if (s->link_in)
+        if (s->link.in)
             exact_link_heads(s, st, i, changed);
     }
-    for (int32_t a = 0; a < s->n_active; a++) {
-        int32_t x = s->active[a], j = p->tensor_producer[s->edge ? p->edge_tensor[x] : x / s->K];
+    for (int32_t a = 0; a < s->slot.n_active; a++) {
+        int32_t x = s->slot.active[a], j = p->tensor_producer[s->mode.edge ? p->edge_tensor[x] : x / s->K];
         int64_t least = EXACT_NONE_NS;
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
             least = UTIL_MIN(least, finish_of(s, st, j, EXACT_FIRST(m)));
@@ -148,8 +148,8 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
 static int64_t departure(const exact_search *s, const exact_state *st, int32_t e, int32_t l)
 {
     int32_t t = s->p->edge_tensor[e], i = s->p->edge_reader[e], j = s->p->tensor_producer[t];
-    uint64_t to = s->unit[i] == s->unit[j] ? (uint64_t)1 << l : st->dom[i];
-    return schedule_departure_ns(s->p, st->tail, to, i, t, l, &st->xtail[exact_slot(s, e, 0)], s->edge ? 0 : 1);
+    uint64_t to = s->unit.of[i] == s->unit.of[j] ? (uint64_t)1 << l : st->dom[i];
+    return schedule_departure_ns(s->p, st->tail, to, i, t, l, &st->xtail[exact_slot(s, e, 0)], s->mode.edge ? 0 : 1);
 }
 
 /* The transfer of edge e from device l, which its reader can't use: it takes and is followed by at least so much.
@@ -159,7 +159,7 @@ static exact_job departing(const exact_search *s, const exact_state *st, int32_t
     const moirai_problem *p = s->p;
     int32_t t = p->edge_tensor[e], i = p->edge_reader[e];
     exact_job job = {0, EXACT_NONE_NS, EXACT_NONE_NS, e};
-    if (s->unit[i] == s->unit[p->tensor_producer[t]])
+    if (s->unit.of[i] == s->unit.of[p->tensor_producer[t]])
         return (exact_job){0, 0, 0, e};
     for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
         int32_t k = EXACT_FIRST(m);
@@ -181,10 +181,10 @@ static int64_t tail_over_device(const exact_search *s, const exact_state *st, in
             if (st->dom[i] != (uint64_t)1 << k)
                 continue;
             exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k), st->tail[(int64_t)i * s->K + k], i};
-            n = add_job(s->job, n, one);
+            n = add_job(s->work.job, n, one);
         }
     }
-    return n < 2 ? 0 : exact_preemptive(s->job, n);
+    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
 /* Transfers of tensor t that must leave l: with flow edge one per reader, with flow tensor one per device that has a
@@ -200,18 +200,18 @@ static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t,
         if (dom >> l & 1 || (to >= 0 && dom != (uint64_t)1 << to))
             continue;
         one = departing(s, st, e, l);
-        if (s->edge) {
-            s->job[n] = one;
+        if (s->mode.edge) {
+            s->work.job[n] = one;
             n += one.p > 0;
         } else if (EXACT_ONLY(dom)) {
             one.task = EXACT_FIRST(dom);
-            n = one.p > 0 ? first + add_job(s->job + first, n - first, one) : n;
+            n = one.p > 0 ? first + add_job(s->work.job + first, n - first, one) : n;
         } else if (one.p < open.p) {
             open = one;
         }
     }
-    if (!s->edge && n == first && open.p > 0 && open.p < EXACT_NONE_NS)
-        s->job[n++] = open;
+    if (!s->mode.edge && n == first && open.p > 0 && open.p < EXACT_NONE_NS)
+        s->work.job[n++] = open;
     return n;
 }
 
@@ -221,7 +221,7 @@ static int64_t tail_over_port(const exact_search *s, const exact_state *st, int3
     int32_t n = 0;
     for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++)
         n = sends_of(s, st, p->op_out[a], l, to, n);
-    return n < 2 ? 0 : exact_preemptive(s->job, n);
+    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
 static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool *changed)
@@ -240,7 +240,7 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
             readers++;
         }
     }
-    if (readers >= 2 && !s->plain) {
+    if (readers >= 2 && !s->mode.plain) {
         for (uint64_t m = to; m != 0; m &= m - 1) {
             int32_t k = EXACT_FIRST(m);
             q = UTIL_MAX(q, tail_over_device(s, st, j, l, k));
@@ -258,7 +258,7 @@ static void slot_tail(const exact_search *s, exact_state *st, int32_t x, bool *c
 {
     const moirai_problem *p = s->p;
     int64_t q = 0;
-    if (s->edge) {
+    if (s->mode.edge) {
         int32_t i = p->edge_reader[x];
         q = EXACT_NONE_NS;
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
@@ -280,11 +280,11 @@ void exact_tails(exact_search *s, exact_state *st, bool *changed)
         int32_t j = s->p->topo[a];
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
             tail_of(s, st, j, EXACT_FIRST(m), changed);
-        if (s->link_out)
+        if (s->link.out)
             exact_link_tails(s, st, j, changed);
     }
-    for (int32_t a = 0; a < s->n_active; a++)
-        slot_tail(s, st, s->active[a], changed);
+    for (int32_t a = 0; a < s->slot.n_active; a++)
+        slot_tail(s, st, s->slot.active[a], changed);
 }
 
 static void activate(exact_search *s, int32_t x, int32_t t, uint64_t from, uint64_t to)
@@ -293,16 +293,16 @@ static void activate(exact_search *s, int32_t x, int32_t t, uint64_t from, uint6
     for (uint64_t a = from; a != 0; a &= a - 1)
         for (uint64_t b = to; b != 0; b &= b - 1)
             least = UTIL_MIN(least, moirai_transfer_ns(s->p, t, EXACT_FIRST(a), EXACT_FIRST(b)));
-    s->active[s->n_active++] = x;
-    s->slot_from[x] = EXACT_ONLY(from) ? EXACT_FIRST(from) : -1;
-    s->slot_to[x] = EXACT_ONLY(to) ? EXACT_FIRST(to) : -1;
-    s->slot_ns[x] = least;
+    s->slot.active[s->slot.n_active++] = x;
+    s->slot.from[x] = EXACT_ONLY(from) ? EXACT_FIRST(from) : -1;
+    s->slot.to[x] = EXACT_ONLY(to) ? EXACT_FIRST(to) : -1;
+    s->slot.ns[x] = least;
 }
 
 void exact_activate(exact_search *s, const exact_state *st)
 {
     const moirai_problem *p = s->p;
-    s->n_active = 0;
+    s->slot.n_active = 0;
     for (int32_t t = 0; t < p->n_tensors; t++) {
         int32_t j = p->tensor_producer[t];
         uint64_t from = st->dom[j], sure = 0;
@@ -310,7 +310,7 @@ void exact_activate(exact_search *s, const exact_state *st)
             uint64_t to = st->dom[p->edge_reader[e]];
             if (to & from)
                 continue;
-            if (s->edge)
+            if (s->mode.edge)
                 activate(s, e, t, from, to);
             else if (EXACT_ONLY(to))
                 sure |= to;
@@ -324,7 +324,7 @@ void exact_activate(exact_search *s, const exact_state *st)
 void exact_arcs(exact_search *s, exact_state *st, bool *changed)
 {
     for (int32_t a = 0; a < st->n_arcs; a++) {
-        int32_t u = s->arc[a].before, v = s->arc[a].after;
+        int32_t u = s->stack.arc[a].before, v = s->stack.arc[a].after;
         raise(exact_head(s, st, v), *exact_head(s, st, u) + exact_length(s, st, u), changed);
         raise(exact_tail(s, st, u), *exact_tail(s, st, v) + exact_length(s, st, v), changed);
     }

@@ -41,10 +41,10 @@ void pair_bound_clear(pair_bound_task *r)
 
 int pair_cases_first(pair_state *x)
 {
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_first_sendings, sizeof *x->cases))
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->sending.n_first, sizeof *x->cases))
         return MOIRAI_EFAIL;
-    x->n_cases = x->n_first_sendings;
-    for (int32_t i = 0; i < x->n_first_sendings; i++)
+    x->n_cases = x->sending.n_first;
+    for (int32_t i = 0; i < x->sending.n_first; i++)
         x->cases[i] = (pair_case){
             .sending = i, .proven_ns = x->path_ns, .estimate_ns = x->path_ns, .split = {.on = PRICING_NO_BRANCH}};
     return 0;
@@ -70,7 +70,7 @@ void pair_case_free(pair_case *c)
 
 static bool is_sent(const pair_bound_task *r, const pair_case *c)
 {
-    return pricing_is_sent(&r->pair->sending[c->sending]);
+    return pricing_is_sent(&r->pair->sending.how[c->sending]);
 }
 
 static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
@@ -92,7 +92,7 @@ static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t l
     if (rc)
         return rc;
     pricing_master_task task = {.pricer = r->pricer[solver],
-                                .how = &r->pair->sending[c->sending],
+                                .how = &r->pair->sending.how[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length_ns,
                                 .buckets = buckets_of(r, c),
@@ -307,7 +307,7 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
 /* Target by target; or, where receivers are asked for one by one and with one price per resource, best first. */
 static int raise_cases(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
-    bool open = r->pair->sending[0].fixed && r->pair->sending[0].open;
+    bool open = r->pair->sending.how[0].fixed && r->pair->sending.how[0].open;
     return r->by_targets && !open ? pair_climb(r, known_ns, ceiling) : branch_and_prove(r, ceiling, known_ns);
 }
 
@@ -331,8 +331,8 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     x->cases = NULL;
     x->n_cases = 0;
     x->case_capacity = 0;
-    x->case_buckets = r->sent_buckets;
-    x->reach_ns = 0;
+    x->climb.buckets = r->sent_buckets;
+    x->climb.reach_ns = 0;
     int rc = pair_cases_first(x);
     rc = rc ? rc : raise_cases(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
@@ -342,7 +342,7 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
         x->cases = old.cases;
         x->n_cases = old.n_cases;
         x->case_capacity = old.case_capacity;
-        x->case_buckets = old.case_buckets;
+        x->climb.buckets = old.climb.buckets;
         old.cases = cases;
         old.n_cases = n;
     }
@@ -354,7 +354,7 @@ int pair_cases_solve(pair_bound_task *r)
 {
     pair_state *x = r->pair;
     int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns, ceiling = UTIL_MIN(r->need_ns, x->plan.length_ns);
-    int rc = (x->case_buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
+    int rc = (x->climb.buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
     return rc;
 }

@@ -71,7 +71,7 @@ pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const 
     if (weight) {
         pair_cases_weights(x, m, price, weight);
         choose_number(&best, &x->block, m, weight);
-        choose_arrival(&best, &x->sending[sending], m, weight);
+        choose_arrival(&best, &x->sending.how[sending], m, weight);
     }
     free(weight);
     return best.split;
@@ -135,14 +135,14 @@ uint64_t pair_may_receive(const pair_state *x)
 
 int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how)
 {
-    for (*number = 0; *number < x->n_sendings; ++*number)
-        if (pricing_same_sending(&x->sending[*number], how))
+    for (*number = 0; *number < x->sending.n; ++*number)
+        if (pricing_same_sending(&x->sending.how[*number], how))
             return 0;
-    pricing_sending *grown = util_resize(x->sending, (size_t)x->n_sendings + 1, sizeof *grown);
+    pricing_sending *grown = util_resize(x->sending.how, (size_t)x->sending.n + 1, sizeof *grown);
     if (!grown)
         return MOIRAI_EFAIL;
-    x->sending = grown;
-    x->sending[x->n_sendings++] = *how;
+    x->sending.how = grown;
+    x->sending.how[x->sending.n++] = *how;
     return 0;
 }
 
@@ -178,7 +178,7 @@ static int part_of_case(const pair_state *x, pair_case *out, const pair_case *wh
 /* Nobody else receives the shared tensor, or one of these next: the last takes the place of the case. */
 static int split_receivers(pair_state *x, int32_t index)
 {
-    pricing_sending how = x->sending[x->cases[index].sending];
+    pricing_sending how = x->sending.how[x->cases[index].sending];
     uint64_t next = next_receivers(x, &how);
     int32_t all = __builtin_popcountll(pair_may_receive(x)), n = how.n_receivers, sending;
     if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + __builtin_popcountll(next)), sizeof *x->cases))
@@ -214,7 +214,7 @@ int pair_case_split(pair_state *x, int32_t index)
 pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, const pricing_master *m,
                                       const int64_t *price)
 {
-    const pricing_sending *how = &x->sending[c->sending];
+    const pricing_sending *how = &x->sending.how[c->sending];
     if (how->fixed && how->open)
         return (pricing_branch){.on = PRICING_RECEIVER};
     return pair_cases_branch_on(x, c->sending, m, price);

@@ -23,13 +23,13 @@ static void free_pair(pair_state *x)
     if (!x)
         return;
     pair_cases_free(x->cases, x->n_cases);
-    pair_static_proof_free(x->static_proof, x->n_static);
-    pair_static_free(x->programme);
+    pair_static_proof_free(x->by_static.proof, x->by_static.n);
+    pair_static_free(x->by_static.programme);
     pair_pool_proof_free(&x->pool);
     free(x->search.tree);
     for (int32_t i = 0; i < PAIR_SOLVERS; i++)
         pricing_master_free(x->master[i]);
-    free(x->sending);
+    free(x->sending.how);
     if (x->open)
         free(x->block.problem.op_devices);
     pair_plan_free(&x->plan);

@@ -48,7 +48,7 @@ static pricing_branch choose(const pair_bound_task *r, int32_t solver, const pai
     const pricing_master *m = x->master[solver];
     if (c->n_branches >= PAIR_MAX_SPLITS)
         return nowhere;
-    pricing_branch arrival = pair_cases_halve_arrival(&x->sending[c->sending], m, NARROWEST);
+    pricing_branch arrival = pair_cases_halve_arrival(&x->sending.how[c->sending], m, NARROWEST);
     if (arrival.on != PRICING_NO_BRANCH)
         return arrival;
     bool enough = pair_cases_numbers(c->n_branches, c->branch) >= r->numbers;
@@ -143,7 +143,7 @@ static int attempt(branch_target_result *out, pair_bound_task *r, int64_t target
 static int32_t estimator_of(const pair_bound_task *r, int32_t index)
 {
     const pair_state *x = r->pair;
-    return (x->n_sendings < r->solvers ? index : x->cases[index].sending) % r->solvers;
+    return (x->sending.n < r->solvers ? index : x->cases[index].sending) % r->solvers;
 }
 
 typedef struct estimating {
@@ -156,7 +156,7 @@ static int estimate(estimating *k, int32_t solver, const pair_case *c)
 {
     pair_bound_task *r = k->r;
     const pair_state *x = r->pair;
-    const pricing_sending *how = &x->sending[c->sending];
+    const pricing_sending *how = &x->sending.how[c->sending];
     pricing_branch branch[PAIR_MAX_SPLITS + 1];
     pair_case narrow = *c;
     if (c->n_branches)
@@ -194,9 +194,9 @@ static int estimate_all(pair_bound_task *r, int64_t length_ns)
     for (int32_t i = 0; i < r->solvers; i++)
         k.reach_ns[i] = INT64_MAX;
     int rc = util_pool_run(estimate_some, &k, r->solvers, r->threads);
-    x->reach_ns = INT64_MAX;
+    x->climb.reach_ns = INT64_MAX;
     for (int32_t i = 0; i < r->solvers; i++)
-        x->reach_ns = UTIL_MIN(x->reach_ns, k.reach_ns[i]);
+        x->climb.reach_ns = UTIL_MIN(x->climb.reach_ns, k.reach_ns[i]);
     x->solves += x->n_cases;
     return rc;
 }
@@ -235,19 +235,19 @@ int pair_climb(pair_bound_task *r, int64_t from_ns, int64_t ceiling_ns)
 {
     pair_state *x = r->pair;
     int rc = 0;
-    if (!x->reach_ns && r->likely_ns)
-        x->reach_ns = r->likely_ns;
-    else if (!x->reach_ns)
+    if (!x->climb.reach_ns && r->likely_ns)
+        x->climb.reach_ns = r->likely_ns;
+    else if (!x->climb.reach_ns)
         rc = estimate_all(r, ceiling_ns);
-    bool again = x->climbing;
+    bool again = x->climb.on;
     if (!again)
-        x->questions = (int64_t)r->solves * QUESTIONS;
-    x->climbing = false;
+        x->climb.questions = (int64_t)r->solves * QUESTIONS;
+    x->climb.on = false;
     slope s = {.low = UTIL_MAX(from_ns, x->cases[pair_cases_weakest(x)].proven_ns),
                .ceiling = ceiling_ns,
-               .left = x->questions};
+               .left = x->climb.questions};
     int64_t enough = r->stride_ns ? s.low + r->stride_ns : INT64_MAX;
-    int64_t near = UTIL_MIN(x->reach_ns, ceiling_ns) - s.low;
+    int64_t near = UTIL_MIN(x->climb.reach_ns, ceiling_ns) - s.low;
     s.step = UTIL_MAX(again ? near : near - near / 8, s.low / FIRST_STEP);
     for (int32_t i = 0; i < ATTEMPTS && !rc && s.left > 0 && s.low < UTIL_MIN(enough, s.ceiling); i++) {
         int64_t target = next_target(&s);
@@ -261,9 +261,9 @@ int pair_climb(pair_bound_task *r, int64_t from_ns, int64_t ceiling_ns)
             go_higher(&s, target, found.asked, x->n_cases);
         else
             go_lower(&s, target, found.stuck_at);
-        x->reach_ns = s.low + s.step;
-        x->climbing = s.low >= UTIL_MIN(enough, s.ceiling) && s.low < x->plan.length_ns && s.left > 0;
+        x->climb.reach_ns = s.low + s.step;
+        x->climb.on = s.low >= UTIL_MIN(enough, s.ceiling) && s.low < x->plan.length_ns && s.left > 0;
     }
-    x->questions = s.left;
+    x->climb.questions = s.left;
     return rc;
 }

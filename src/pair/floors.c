@@ -39,7 +39,7 @@ bool pair_programme_fits(const decompose_block *b)
 
 bool pair_wants_programme(const pair_state *x)
 {
-    return !x->static_tried && pair_programme_fits(&x->block);
+    return !x->by_static.tried && pair_programme_fits(&x->block);
 }
 
 bool pair_floors_fit(const decompose_block *b)

@@ -110,7 +110,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
     pricing_master *m = x->master[solver];
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
     pricing_master_task task = {.pricer = r->pricer[solver],
-                                .how = &x->sending[c->sending],
+                                .how = &x->sending.how[c->sending],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length,
                                 .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
@@ -162,13 +162,13 @@ static int32_t list_trial(const pair_state *x, pair_trial *t, int32_t n, int32_t
 static int32_t list_trials(const pair_state *x, pair_trial *t)
 {
     int32_t n = 0;
-    for (int32_t s = 0; s < x->n_sendings; s++) {
+    for (int32_t s = 0; s < x->sending.n; s++) {
         int32_t weakest = -1;
         for (int32_t i = 0; i < x->n_cases; i++)
             if (x->cases[i].sending == s && (weakest < 0 || x->cases[i].estimate_ns < x->cases[weakest].estimate_ns))
                 weakest = i;
         bool open = weakest >= 0 && x->cases[weakest].proven_ns < x->plan.length_ns;
-        if (open && x->n_first_sendings < x->n_sendings)
+        if (open && x->sending.n_first < x->sending.n)
             n = list_trial(x, t, n, weakest);
         else if (open)
             t[n++].index = weakest;
@@ -216,7 +216,7 @@ static int try_sendings(const pair_improve_task *job, pair_bound_task *r, pair_t
 int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, int64_t evaluations)
 {
     pair_state *x = job->pair;
-    pair_trial *t = util_alloc((size_t)x->n_sendings, sizeof *t);
+    pair_trial *t = util_alloc((size_t)x->sending.n, sizeof *t);
     if (!t)
         return MOIRAI_EFAIL;
     int32_t n = list_trials(x, t);

@@ -33,36 +33,51 @@ typedef struct pair_search_proof {
  * threads. */
 #define PAIR_SOLVERS 4
 
+/* Ways to send the tensor that the block's components share. */
+typedef struct pair_sendings {
+    int32_t n;
+    int32_t n_first; /* of them: they leave no plan out, and the cases begin with them */
+    pricing_sending *how;
+} pair_sendings;
+
+/* How far its cases have come, target by target (climb.c). */
+typedef struct pair_climbing {
+    int32_t buckets;   /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
+    int64_t reach_ns;  /* about what arrivals can lead its cases to; 0: not known */
+    bool on;           /* its next level is begun: plans are done, the bound is to go on */
+    int64_t questions; /* that it may still put to its cases */
+} pair_climbing;
+
+/* What the static programme has proven. */
+typedef struct pair_static_proofs {
+    int32_t n; /* each on top of the one before, the first on the longest path */
+    pair_static_proof proof[PAIR_STATIC_ROUNDS];
+    pair_static *programme; /* that made them, and its cases; NULL: not tried, or no use */
+    bool tried;
+} pair_static_proofs;
+
 /* Block class between two devices. */
 typedef struct pair_state {
-    bool open;           /* set up: cases and first bounds are there */
-    bool exhausted;      /* lower_ns comes from the exhaustive search */
-    int64_t searched_ns; /* what it proved when it was cut off; 0: not tried */
-    int32_t level;       /* of refinement done */
-    int32_t plan_level;  /* the same of its plans, which may be ahead */
-    int64_t path_ns;     /* bound of the longest path, transfers included */
-    int64_t lower_ns;    /* proven: the least over the cases */
-    pair_plan plan;      /* best known; plan.device NULL: none yet */
-    int32_t n_sendings;
-    int32_t n_first_sendings; /* of them: they leave no plan out, and the cases begin with them */
-    pricing_sending *sending;
+    bool open;             /* set up: cases and first bounds are there */
+    bool exhausted;        /* lower_ns comes from the exhaustive search */
+    int64_t searched_ns;   /* what it proved when it was cut off; 0: not tried */
+    int32_t level;         /* of refinement done */
+    int32_t plan_level;    /* the same of its plans, which may be ahead */
+    int64_t path_ns;       /* bound of the longest path, transfers included */
+    int64_t lower_ns;      /* proven: the least over the cases */
+    pair_plan plan;        /* best known; plan.device NULL: none yet */
+    int64_t first_ns;      /* length of the first plan: the best device alone */
+    decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
+    pair_sendings sending;
     pricing_master *master[PAIR_SOLVERS]; /* NULL: not needed yet */
     int32_t n_cases;
-    int32_t case_buckets; /* of those in which the shared tensor is sent, since they were begun; 0: no search yet */
     size_t case_capacity;
     pair_case *cases;
-    decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
-    int64_t first_ns;      /* length of the first plan: the best device alone */
-    int32_t n_static; /* proofs by the static programme, each on top of the one before, the first on the longest path */
-    pair_static_proof static_proof[PAIR_STATIC_ROUNDS];
-    pair_static *programme; /* that made them, and its cases; NULL: not tried, or no use */
-    bool static_tried;
+    int64_t solves; /* at cases so far */
+    pair_climbing climb;
+    pair_static_proofs by_static;
     pair_pool_proof pool; /* price NULL: none */
     pair_search_proof search;
-    int64_t solves;    /* at cases so far */
-    int64_t reach_ns;  /* about what arrivals can lead its cases to; 0: not known */
-    bool climbing;     /* its next level is begun: plans are done, the bound is to go on */
-    int64_t questions; /* that it may still put to its cases */
 } pair_state;
 
 /* A plan of this length in place of the one at hand; devices and order are copied. */

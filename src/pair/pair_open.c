@@ -33,7 +33,7 @@ static int add_sending(pair_state *x, const pricing_sending *how)
 {
     int32_t ignored;
     int rc = pair_sending(&ignored, x, how);
-    x->n_first_sendings = x->n_sendings;
+    x->sending.n_first = x->sending.n;
     return rc;
 }
 

@@ -37,14 +37,14 @@ int64_t pair_leaves_ns(const pair_state *x)
 
 int64_t pair_static_ns(const pair_state *x)
 {
-    const pair_static_tree *tree = pair_static_proven(x->programme);
-    return tree ? tree->bound_ns : x->n_static ? x->static_proof[x->n_static - 1].bound_ns : x->path_ns;
+    const pair_static_tree *tree = pair_static_proven(x->by_static.programme);
+    return tree ? tree->bound_ns : x->by_static.n ? x->by_static.proof[x->by_static.n - 1].bound_ns : x->path_ns;
 }
 
 int pair_raise_static(pair_state *x, util_stop stop)
 {
     int64_t lower = 0;
-    if (x->static_tried || x->block.n_interior == 0)
+    if (x->by_static.tried || x->block.n_interior == 0)
         return 0;
     pair_static_task task = {.proven_ns = x->path_ns,
                              .upper_ns = x->plan.length_ns,
@@ -52,11 +52,11 @@ int pair_raise_static(pair_state *x, util_stop stop)
                              .entry = x->block.entry,
                              .exit = x->block.exit,
                              .stop = stop};
-    x->static_tried = true;
-    int rc = pair_static_new(&x->programme, &x->block.problem, &task);
-    if (rc || !x->programme)
+    x->by_static.tried = true;
+    int rc = pair_static_new(&x->by_static.programme, &x->block.problem, &task);
+    if (rc || !x->by_static.programme)
         return rc;
-    rc = pair_static_rounds(&lower, x->programme, &stop, x->static_proof, &x->n_static);
+    rc = pair_static_rounds(&lower, x->by_static.programme, &stop, x->by_static.proof, &x->by_static.n);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     return rc;
 }
@@ -65,9 +65,9 @@ int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop st
 {
     int64_t lower = 0;
     int rc = pair_raise_static(x, stop);
-    if (rc || !x->programme || util_off(&stop, UTIL_METHOD_STATIC_CASES))
+    if (rc || !x->by_static.programme || util_off(&stop, UTIL_METHOD_STATIC_CASES))
         return rc;
-    rc = pair_static_divide(&lower, x->programme, cases, need_ns, &stop);
+    rc = pair_static_divide(&lower, x->by_static.programme, cases, need_ns, &stop);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     return rc;
 }

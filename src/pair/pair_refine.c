@@ -77,7 +77,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
     const level_plan *level = &levels[job->level];
     if (util_off(&job->stop, UTIL_METHOD_PAIR_PRICES))
         return 0;
-    bool sent = x->n_sendings > 0 && x->sending[0].fixed, again = x->climbing;
+    bool sent = x->sending.n > 0 && x->sending.how[0].fixed, again = x->climb.on;
     int32_t solves = sent ? level->sent_solves : level->solves;
     pair_bound_task r = {.pair = x,
                          .entry_device = job->entry_device,
@@ -119,7 +119,7 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
                                 .stop = job->stop};
     int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;
     int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
-    bool begins = !x->climbing || job->plans_only, searched = job->prices_only || !begins;
+    bool begins = !x->climb.on || job->plans_only, searched = job->prices_only || !begins;
     int rc = begins ? pair_improve_plan(&search, evaluations / 4) : 0;
     if (!rc && !searched && (searched = search_within(x, SEARCH_NEAR)))
         rc = exhaust(x, job, level->nodes);
@@ -128,10 +128,10 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
     if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
         rc = bound_and_improve(&search, job, evaluations);
     else if (!job->plans_only)
-        x->climbing = false;
+        x->climb.on = false;
     if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, SEARCH_FAR))
         rc = exhaust(x, job, level->nodes);
-    x->level = x->climbing || job->plans_only ? x->level : job->level;
+    x->level = x->climb.on || job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;
 }

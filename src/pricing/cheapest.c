@@ -48,32 +48,32 @@ static bool out_of_time(pricing_pricer *w)
 /* Waiting for tensor t of the entry: adds to value[g] for an operator on k. */
 static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t k)
 {
-    int32_t N = w->grid->n_steps, a = w->entry_device;
-    bool shared = w->how.fixed && t == w->shared_tensor;
+    int32_t N = w->grid->n_steps, a = w->at.entry_device;
+    bool shared = w->at.how.fixed && t == w->shared_tensor;
     int64_t ns = moirai_transfer_ns(&w->block->problem, t, a, k), step = w->grid->step_ns;
     if (shared && pricing_pricer_sent(w, k)) {
-        int64_t from = w->arrival_ns[k] < 0 ? N : w->arrival_ns[k] / step;
+        int64_t from = w->at.arrival_ns[k] < 0 ? N : w->at.arrival_ns[k] / step;
         for (int32_t g = 0; g < N && g < from; g++)
             value[g] = NONE;
         return;
     }
     if (k == a)
         return;
-    int64_t sent = shared ? (w->arrival_ns[k] - ns) / step : 0, n = UTIL_MAX(N - sent - ns / step, 0);
-    pricing_lines_least_before(w->line, pricing_pricer_transfer_costs(w, t, a, k) + sent, 1, n);
+    int64_t sent = shared ? (w->at.arrival_ns[k] - ns) / step : 0, n = UTIL_MAX(N - sent - ns / step, 0);
+    pricing_lines_least_before(w->work.line, pricing_pricer_transfer_costs(w, t, a, k) + sent, 1, n);
     pricing_line_fill(value, NONE, N - n);
-    pricing_line_add(value + (N - n), w->line, n);
+    pricing_line_add(value + (N - n), w->work.line, n);
 }
 
 /* Tensor t must reach the exit by T: adds to value[g] for an operator on k that takes `ns`. */
 static void add_exit_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t k, int64_t ns)
 {
-    if (k == w->exit_device)
+    if (k == w->at.exit_device)
         return;
     int64_t N = w->grid->n_steps, n = UTIL_MAX(N - ns / w->grid->step_ns, 0);
-    const int64_t *cost = pricing_pricer_transfer_costs(w, t, k, w->exit_device);
-    pricing_lines_least_behind(w->line, cost + (N - n), 1, n);
-    pricing_line_add(value, w->line, n);
+    const int64_t *cost = pricing_pricer_transfer_costs(w, t, k, w->at.exit_device);
+    pricing_lines_least_behind(w->work.line, cost + (N - n), 1, n);
+    pricing_line_add(value, w->work.line, n);
     pricing_line_fill(value + n, NONE, N - n);
 }
 
@@ -139,7 +139,7 @@ static void add_child(pricing_pricer *w, const pricing_tree_node *child, const i
 {
     int32_t N = w->grid->n_steps, K = w->K;
     for (int32_t k = 0; k < K; k++) {
-        int64_t *message = w->message + (int64_t)k * N;
+        int64_t *message = w->work.message + (int64_t)k * N;
         if (!pricing_pricer_allows(w, parent_op, k))
             continue;
         begin_message(w, child, least + (int64_t)k * N, k, message);
@@ -147,13 +147,14 @@ static void add_child(pricing_pricer *w, const pricing_tree_node *child, const i
             if (l != k && pricing_pricer_allows(w, child->op, l))
                 lower_message(w, child, least + (int64_t)l * N, l, k, message);
     }
-    (child->is_source ? pricing_lines_least_before : pricing_lines_least_behind)(w->message, w->message, K, N);
+    (child->is_source ? pricing_lines_least_before : pricing_lines_least_behind)(w->work.message, w->work.message, K,
+                                                                                 N);
     for (int32_t k = 0; k < K; k++) {
         if (!pricing_pricer_allows(w, parent_op, k))
             continue;
         int64_t after = child->is_source ? 0 : moirai_op_ns(&w->block->problem, parent_op, k) / w->grid->step_ns;
         int64_t n = UTIL_MAX(N - after, 0), *value = parent_value + (int64_t)k * N;
-        pricing_line_add(value, w->message + (int64_t)k * N + (N - n), n);
+        pricing_line_add(value, w->work.message + (int64_t)k * N + (N - n), n);
         pricing_line_fill(value + n, NONE, N - n);
     }
 }
@@ -175,18 +176,18 @@ static int64_t flat_cost(const pricing_pricer *w, int32_t kind, int32_t op, int3
 
 static void kind_values(pricing_pricer *w, int32_t kind)
 {
-    int32_t base = w->kind_node[kind], end = w->kind_node[kind + 1], N = w->grid->n_steps;
+    int32_t base = w->tree.kind_node[kind], end = w->tree.kind_node[kind + 1], N = w->grid->n_steps;
     int64_t stride = (int64_t)w->K * N;
     for (int32_t x = base; x < end && !out_of_time(w); x++)
         for (int32_t k = 0; k < w->K; k++)
-            own_value(w, w->value + (x - base) * stride + (int64_t)k * N, w->node[x].op, k,
-                      flat_cost(w, kind, w->node[x].op, k));
+            own_value(w, w->work.value + (x - base) * stride + (int64_t)k * N, w->tree.node[x].op, k,
+                      flat_cost(w, kind, w->tree.node[x].op, k));
     for (int32_t x = end - 1; x > base && !out_of_time(w); x--) {
-        const pricing_tree_node *child = &w->node[x];
-        const int64_t *value = w->value + (x - base) * stride;
-        int64_t *least = w->best_value + (x - base) * stride;
+        const pricing_tree_node *child = &w->tree.node[x];
+        const int64_t *value = w->work.value + (x - base) * stride;
+        int64_t *least = w->work.best_value + (x - base) * stride;
         (child->is_source ? pricing_lines_least_before : pricing_lines_least_behind)(least, value, w->K, N);
-        add_child(w, child, least, w->node[child->parent].op, w->value + (child->parent - base) * stride);
+        add_child(w, child, least, w->tree.node[child->parent].op, w->work.value + (child->parent - base) * stride);
     }
 }
 
@@ -196,7 +197,7 @@ static int64_t price_kind(pricing_pricer *w, int32_t kind, pricing_column_fn col
     kind_values(w, kind);
     int64_t best = NONE;
     for (int32_t k = 0; k < w->K; k++) {
-        const int64_t *value = w->value + (int64_t)k * N;
+        const int64_t *value = w->work.value + (int64_t)k * N;
         int64_t least = pricing_line_least(value, N);
         pricing_tree_state root = {k, 0};
         if (least < NONE && column && !out_of_time(w)) {
@@ -214,17 +215,17 @@ static bool direct_edges_fit(const pricing_pricer *w)
 {
     const decompose_block *b = w->block;
     const moirai_problem *q = &b->problem;
-    if (b->entry < 0 || b->exit < 0 || w->entry_device == w->exit_device)
+    if (b->entry < 0 || b->exit < 0 || w->at.entry_device == w->at.exit_device)
         return true;
     for (int32_t j = q->op_in_off[b->exit]; j < q->op_in_off[b->exit + 1]; j++) {
         int32_t t = q->op_in[j];
         if (q->tensor_producer[t] != b->entry)
             continue;
-        if (w->how.fixed && t == w->shared_tensor && w->arrival_ns[w->exit_device] < 0)
+        if (w->at.how.fixed && t == w->shared_tensor && w->at.arrival_ns[w->at.exit_device] < 0)
             return false;
-        if (moirai_transfer_ns(q, t, w->entry_device, w->exit_device) > w->grid->length_ns)
+        if (moirai_transfer_ns(q, t, w->at.entry_device, w->at.exit_device) > w->grid->length_ns)
             return false;
-        if (w->how.fixed && t == w->shared_tensor && w->arrival_ns[w->exit_device] > w->grid->length_ns)
+        if (w->at.how.fixed && t == w->shared_tensor && w->at.arrival_ns[w->at.exit_device] > w->grid->length_ns)
             return false;
     }
     return true;
@@ -239,9 +240,9 @@ static void set_present(pricing_pricer *w, const pricing_prices *prices)
     for (int32_t r = 0; r < w->n_resources && joined; r++)
         joined = !memcmp(prices->resource + r * buckets, prices->resource + pricing_pricer_stand_in(w, r) * buckets,
                          sizeof *prices->resource * (size_t)buckets);
-    w->present = 0;
+    w->stand_in.present = 0;
     for (int32_t k = 0; k < w->K; k++)
-        w->present |= (uint64_t)(!joined || w->copies[k] > 0) << k;
+        w->stand_in.present |= (uint64_t)(!joined || w->stand_in.copies[k] > 0) << k;
 }
 
 int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data)
@@ -255,7 +256,7 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     set_present(w, prices);
     pricing_pricer_set_prices(w, prices->resource);
     __int128 sum = 0;
-    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
+    for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
         int64_t cost = pricing_pricer_send(w, j, column, data);
         if (cost >= NONE)
             return NONE;

@@ -12,15 +12,15 @@ static const int64_t nothing[] = {0}; /* what a transfer from a device to itself
 
 static void use(pricing_pricer *w, pricing_task_use x, int64_t start, double part)
 {
-    w->finish_ns = UTIL_MAX(w->finish_ns, start + x.ns);
+    w->found.finish_ns = UTIL_MAX(w->found.finish_ns, start + x.ns);
     if (x.r1 >= 0 && x.ns > 0)
-        w->use[w->n_uses++] = (pricing_use){x.r1, x.r2, start, x.ns, part};
+        w->found.use[w->found.n_uses++] = (pricing_use){x.r1, x.r2, start, x.ns, part};
 }
 
 static void clear_uses(pricing_pricer *w)
 {
-    w->n_uses = 0;
-    w->finish_ns = 0;
+    w->found.n_uses = 0;
+    w->found.finish_ns = 0;
 }
 
 /* The cheapest start of a transfer within steps first .. last, and its cost; PRICING_NONE: there is none. Lines of costs
@@ -33,7 +33,7 @@ static int64_t cheapest_transfer(pricing_pricer *w, int32_t t, int32_t a, int32_
     first = UTIL_MAX(first, 0);
     last = UTIL_MIN(last, w->grid->n_steps - 1);
     int64_t best = NONE, least = pricing_line_least(line + first, last - first + 1);
-    int64_t share = w->block->problem.flow == MOIRAI_FLOW_TENSOR ? UTIL_MAX(w->readers[t], 1) : 1;
+    int64_t share = w->block->problem.flow == MOIRAI_FLOW_TENSOR ? UTIL_MAX(w->tree.readers[t], 1) : 1;
     for (int64_t u = first; u <= last && least < NONE && best > least * share; u++) {
         if (line[u] != least)
             continue;
@@ -65,17 +65,18 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
     use(w, x, start, 1.0);
     for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
         int32_t t = q->op_in[j];
-        bool shared = w->how.fixed && t == w->shared_tensor;
-        int64_t ns = moirai_transfer_ns(q, t, w->entry_device, k);
-        if (q->tensor_producer[t] == b->entry && k != w->entry_device && !(shared && pricing_pricer_sent(w, k)))
-            use_transfer(w, t, w->entry_device, k, shared ? (w->arrival_ns[k] - ns) / step : 0, g - ns / step,
-                         w->readers[t]);
+        bool shared = w->at.how.fixed && t == w->shared_tensor;
+        int64_t ns = moirai_transfer_ns(q, t, w->at.entry_device, k);
+        if (q->tensor_producer[t] == b->entry && k != w->at.entry_device && !(shared && pricing_pricer_sent(w, k)))
+            use_transfer(w, t, w->at.entry_device, k, shared ? (w->at.arrival_ns[k] - ns) / step : 0, g - ns / step,
+                         w->tree.readers[t]);
     }
-    if (b->exit < 0 || k == w->exit_device)
+    if (b->exit < 0 || k == w->at.exit_device)
         return;
     for (int32_t j = q->op_in_off[b->exit]; j < q->op_in_off[b->exit + 1]; j++)
         if (q->tensor_producer[q->op_in[j]] == op)
-            use_transfer(w, q->op_in[j], k, w->exit_device, g + x.ns / step, w->grid->n_steps, w->readers[q->op_in[j]]);
+            use_transfer(w, q->op_in[j], k, w->at.exit_device, g + x.ns / step, w->grid->n_steps,
+                         w->tree.readers[q->op_in[j]]);
 }
 
 /* The child's pricing_tree_state that gives the parent's state (k, g) its message, and the use of the transfer
@@ -83,7 +84,7 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
 static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offset, int32_t parent_op,
                                      pricing_tree_state up)
 {
-    const pricing_tree_node *child = &w->node[x];
+    const pricing_tree_node *child = &w->tree.node[x];
     const moirai_problem *q = &w->block->problem;
     int64_t N = w->grid->n_steps, step = w->grid->step_ns, best = NONE, sent = 0;
     int64_t after_parent = moirai_op_ns(q, parent_op, up.k) / step;
@@ -91,7 +92,7 @@ static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offse
     for (int32_t l = 0; l < w->K; l++) {
         if (!pricing_pricer_allows(w, child->op, l))
             continue;
-        const int64_t *value = w->value + offset + l * N, *least = w->best_value + offset + l * N;
+        const int64_t *value = w->work.value + offset + l * N, *least = w->work.best_value + offset + l * N;
         int64_t after = child->is_source ? moirai_op_ns(q, child->op, l) / step : 0;
         int32_t a = child->is_source ? l : up.k, z = child->is_source ? up.k : l;
         int64_t wait = l == up.k ? 0 : moirai_transfer_ns(q, child->tensor, a, z) / step;
@@ -138,7 +139,7 @@ static int32_t place_of(const decompose_block *b, int32_t kind, int32_t op)
 void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
-    int32_t base = w->kind_node[kind], n = w->kind_node[kind + 1] - base, N = w->grid->n_steps;
+    int32_t base = w->tree.kind_node[kind], n = w->tree.kind_node[kind + 1] - base, N = w->grid->n_steps;
     int64_t stride = (int64_t)w->K * N;
     /* States live in the scratch of the nodes' own order, then move to the component's order. */
     pricing_tree_state *at = (pricing_tree_state *)util_alloc((size_t)n, sizeof *at);
@@ -147,31 +148,32 @@ void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state roo
     clear_uses(w);
     at[0] = root;
     for (int32_t x = 0; x < n; x++) {
-        const pricing_tree_node *node = &w->node[base + x];
+        const pricing_tree_node *node = &w->tree.node[base + x];
         if (x)
-            at[x] = best_child(w, base + x, x * stride, w->node[node->parent].op, at[node->parent - base]);
+            at[x] = best_child(w, base + x, x * stride, w->tree.node[node->parent].op, at[node->parent - base]);
         use_op(w, node->op, at[x].k, at[x].g);
         int32_t place = place_of(b, kind, node->op);
-        w->device[place] = (int8_t)at[x].k;
-        w->start[place] = at[x].g * w->grid->step_ns;
+        w->found.device[place] = (int8_t)at[x].k;
+        w->found.start[place] = at[x].g * w->grid->step_ns;
     }
     free(at);
-    pricing_column out = {kind, n, w->device, w->start, w->finish_ns, w->n_uses, w->use};
+    pricing_column out = {kind, n, w->found.device, w->found.start, w->found.finish_ns, w->found.n_uses, w->found.use};
     column(data, &out);
 }
 
 /* The j-th sending of the shared tensor. */
 int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data)
 {
-    int32_t k = w->how.receiver[j];
-    pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);
-    int64_t at = 0, first = (w->arrival_ns[k] - x.ns) / w->grid->step_ns;
-    int64_t last = w->arrived_ns[k] < w->arrival_ns[k] ? -1 : (w->arrived_ns[k] - x.ns) / w->grid->step_ns;
-    int64_t best = cheapest_transfer(w, w->shared_tensor, w->entry_device, k, first, last, &at);
+    int32_t k = w->at.how.receiver[j];
+    pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->at.entry_device, k);
+    int64_t at = 0, first = (w->at.arrival_ns[k] - x.ns) / w->grid->step_ns;
+    int64_t last = w->at.arrived_ns[k] < w->at.arrival_ns[k] ? -1 : (w->at.arrived_ns[k] - x.ns) / w->grid->step_ns;
+    int64_t best = cheapest_transfer(w, w->shared_tensor, w->at.entry_device, k, first, last, &at);
     if (best < NONE && column) {
         clear_uses(w);
         use(w, x, at, 1.0);
-        pricing_column out = {-1 - j, 0, w->device, w->start, w->finish_ns, w->n_uses, w->use};
+        pricing_column out = {-1 - j,          0,           w->found.device, w->found.start, w->found.finish_ns,
+                              w->found.n_uses, w->found.use};
         column(data, &out);
     }
     return best;

@@ -35,24 +35,24 @@ void pricing_master_free(pricing_master *m)
 {
     if (!m)
         return;
-    for (size_t c = 0; c < m->n_columns; c++)
-        pricing_column_free(&m->column[c]);
+    for (size_t c = 0; c < m->pool.n; c++)
+        pricing_column_free(&m->pool.column[c]);
     pricing_master_lp_free(m);
-    free(m->column);
-    free(m->lp_column);
-    free(m->lp_resource);
-    free(m->bucket_ns);
-    free(m->held);
-    free(m->dual);
-    free(m->center);
-    free(m->mean);
-    free(m->row_dual);
-    free(m->primal);
-    free(m->price);
-    free(m->best_price);
-    free(m->mass);
-    free(m->value);
-    free(m->row);
+    free(m->pool.column);
+    free(m->lp.column);
+    free(m->lp.resource);
+    free(m->cell.bucket_ns);
+    free(m->cell.held);
+    free(m->price.dual);
+    free(m->price.center);
+    free(m->price.mean);
+    free(m->lp.row_dual);
+    free(m->lp.primal);
+    free(m->price.whole);
+    free(m->price.best_whole);
+    free(m->cell.mass);
+    free(m->lp.value);
+    free(m->lp.row);
     free(m);
 }
 
@@ -69,26 +69,26 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
     m->steps = steps;
     size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds +
                         MAX_BRANCHES + 2);
-    m->lp_resource = util_alloc((size_t)pricing_resource_count(&b->problem), sizeof(int32_t));
-    m->bucket_ns = util_alloc(n, sizeof(double));
-    m->held = util_alloc(n, sizeof(double));
-    m->dual = util_alloc(n, sizeof(double));
-    m->center = util_alloc(n, sizeof(double));
-    m->mean = util_alloc(n, sizeof(double));
-    m->row_dual = util_alloc(n, sizeof(double));
-    m->price = util_alloc(n, sizeof(int64_t));
-    m->best_price = util_alloc(n, sizeof(int64_t));
-    m->mass = util_alloc(n, sizeof(double));
-    m->value = util_alloc(n, sizeof(double));
-    m->row = util_alloc(n, sizeof(int32_t));
-    int rc = m->lp_resource && m->bucket_ns && m->held && m->dual && m->center && m->mean && m->row_dual && m->price &&
-                     m->best_price && m->mass && m->value && m->row
+    m->lp.resource = util_alloc((size_t)pricing_resource_count(&b->problem), sizeof(int32_t));
+    m->cell.bucket_ns = util_alloc(n, sizeof(double));
+    m->cell.held = util_alloc(n, sizeof(double));
+    m->price.dual = util_alloc(n, sizeof(double));
+    m->price.center = util_alloc(n, sizeof(double));
+    m->price.mean = util_alloc(n, sizeof(double));
+    m->lp.row_dual = util_alloc(n, sizeof(double));
+    m->price.whole = util_alloc(n, sizeof(int64_t));
+    m->price.best_whole = util_alloc(n, sizeof(int64_t));
+    m->cell.mass = util_alloc(n, sizeof(double));
+    m->lp.value = util_alloc(n, sizeof(double));
+    m->lp.row = util_alloc(n, sizeof(int32_t));
+    int rc = m->lp.resource && m->cell.bucket_ns && m->cell.held && m->price.dual && m->price.center && m->price.mean &&
+                     m->lp.row_dual && m->price.whole && m->price.best_whole && m->cell.mass && m->lp.value && m->lp.row
                  ? 0
                  : MOIRAI_EFAIL;
     /* Devices have rows from the start; ports and channels get theirs when an LP solution first asks too much of them.
      */
     for (int32_t r = 0; !rc && r < pricing_resource_count(&b->problem); r++)
-        m->lp_resource[r] = r < b->problem.n_devices ? m->n_lp_resources++ : -1;
+        m->lp.resource[r] = r < b->problem.n_devices ? m->lp.n_resources++ : -1;
     if (rc)
         pricing_master_free(m);
     else
@@ -113,8 +113,8 @@ static void take_start(pricing_master *m)
     int32_t cells = pricing_resource_count(&m->b->problem) * job->start_grid->n_buckets;
     m->grid = *job->start_grid;
     for (int32_t i = 0; i < cells; i++)
-        m->center[i] = (double)job->start_price[i] / price_scale(m, job) *
-                       (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
+        m->price.center[i] = (double)job->start_price[i] / price_scale(m, job) *
+                             (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
 /* Receivers begin to work at their arrivals. And where a send is under way whenever it starts within its case, its ports
@@ -145,9 +145,9 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
     pricing_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
     pricing_pricer_set_arrivals(m->w, m->job->n_branches, m->job->branch);
     snap_to_sends(m);
-    m->n_cells = resources * m->grid.n_buckets;
-    m->n_rows = m->n_cells + m->n_sends + m->b->n_kinds + m->job->n_branches;
-    memcpy(m->mean, m->center, sizeof *m->mean * (size_t)(resources * old.n_buckets));
+    m->cell.n = resources * m->grid.n_buckets;
+    m->lp.n_rows = m->cell.n + m->n_sends + m->b->n_kinds + m->job->n_branches;
+    memcpy(m->price.mean, m->price.center, sizeof *m->price.mean * (size_t)(resources * old.n_buckets));
     for (int32_t i = 0; i < m->grid.n_buckets; i++) {
         int64_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) * m->grid.step_ns / 2;
         int32_t from = 0;
@@ -157,15 +157,15 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
                                            (double)UTIL_MAX(pricing_bucket_ns(&old, from), 1)
                                      : 0;
         for (int32_t r = 0; r < resources; r++)
-            m->center[r * m->grid.n_buckets + i] = m->mean[r * old.n_buckets + from] * scale;
+            m->price.center[r * m->grid.n_buckets + i] = m->price.mean[r * old.n_buckets + from] * scale;
     }
-    for (int32_t i = m->n_cells; i < m->n_rows; i++)
-        m->center[i] = 0;
+    for (int32_t i = m->cell.n; i < m->lp.n_rows; i++)
+        m->price.center[i] = 0;
     for (int32_t i = 0; m->job->start_price && i < m->job->n_start_branches; i++)
-        m->center[pricing_master_branch_row(m, i)] =
+        m->price.center[pricing_master_branch_row(m, i)] =
             (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m, m->job);
-    for (int32_t i = 0; i < m->n_cells; i++)
-        m->bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
+    for (int32_t i = 0; i < m->cell.n; i++)
+        m->cell.bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
 /* ---- prices ---- */
@@ -176,13 +176,13 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
 static void round_prices(const pricing_master *m, const double *per_use, int64_t *price)
 {
     const double most = (double)PRICING_NONE;
-    int32_t resources = m->n_cells / m->grid.n_buckets;
+    int32_t resources = m->cell.n / m->grid.n_buckets;
     double scale = price_scale(m, m->job), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
-    for (int32_t i = 0; i < m->n_cells; i++) {
+    for (int32_t i = 0; i < m->cell.n; i++) {
         bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
-        price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->bucket_ns[i] * scale, most_price);
+        price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->cell.bucket_ns[i] * scale, most_price);
     }
-    for (int32_t i = 0; i < m->n_cells; i++) { /* those of a solve that told equal devices apart may differ */
+    for (int32_t i = 0; i < m->cell.n; i++) { /* those of a solve that told equal devices apart may differ */
         int32_t buckets = m->grid.n_buckets, r = pricing_pricer_stand_in(m->w, i / buckets);
         price[i] = price[r * buckets + i % buckets];
     }
@@ -191,7 +191,7 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
         bool number = branch->on == PRICING_NUMBER;
         double limit = number ? most / 2 / m->job->n_branches / m->b->kind_count[branch->kind] : 0;
         double wanted = number ? per_use[pricing_master_branch_row(m, i)] * scale : 0;
-        price[m->n_cells + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
+        price[m->cell.n + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
     }
 }
 
@@ -199,13 +199,13 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
 static double judge_length(pricing_master *m, const pricing_prices *prices, int64_t cost)
 {
     int64_t capacity = pricing_capacity(&m->b->problem, &m->grid, prices);
-    m->part = capacity > 0 ? (double)cost / (double)capacity : 0;
+    m->price.part = capacity > 0 ? (double)cost / (double)capacity : 0;
     /* Of the free time, and of the time that is held in any case. */
     double free_value = 0, held_value = (double)pricing_branch_term(prices);
-    for (int32_t i = 0; i < m->n_cells; i++) {
+    for (int32_t i = 0; i < m->cell.n; i++) {
         double whole = (double)prices->resource[i] * (double)pricing_bucket_ns(&m->grid, i % m->grid.n_buckets);
         free_value += whole * pricing_master_free_part(m, i);
-        held_value += whole * m->held[i];
+        held_value += whole * m->cell.held[i];
     }
     if (free_value <= 0)
         return cost > capacity ? HUGE_VAL : 0;
@@ -216,7 +216,7 @@ static double judge_length(pricing_master *m, const pricing_prices *prices, int6
 /* What the prices prove: theta, or a value in units. Adds columns on the way. */
 static double judge(pricing_master *m, const int64_t *price, bool columns)
 {
-    pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->n_cells};
+    pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->cell.n};
     int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? pricing_master_take_column : NULL, m);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
@@ -228,12 +228,12 @@ static double judge(pricing_master *m, const int64_t *price, bool columns)
 
 static void consider(pricing_master *m, double bound, const double *per_use)
 {
-    if (bound <= m->best)
+    if (bound <= m->price.best)
         return;
-    m->best = bound;
-    m->best_part = m->part;
-    memcpy(m->best_price, m->price, sizeof *m->price * (size_t)(m->n_cells + m->job->n_branches));
-    memcpy(m->center, per_use, sizeof *m->center * (size_t)m->n_rows);
+    m->price.best = bound;
+    m->price.best_part = m->price.part;
+    memcpy(m->price.best_whole, m->price.whole, sizeof *m->price.whole * (size_t)(m->cell.n + m->job->n_branches));
+    memcpy(m->price.center, per_use, sizeof *m->price.center * (size_t)m->lp.n_rows);
 }
 
 /* Nothing more to gain: proven, converged, or proven out of reach. What these prices cannot close, branches must, and
@@ -245,16 +245,16 @@ static bool settled(const pricing_master *m, double master)
         double open = m->job->open * fmax(ceiling - most, 0);
         if (m->job->ask && most < ceiling)
             return true;
-        return m->best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->best >= ceiling);
+        return m->price.best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->price.best >= ceiling);
     }
-    bool enough = !m->job->converge || m->best >= master - m->job->open * (1 - master);
-    return m->best > 1 || m->best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && enough);
+    bool enough = !m->job->converge || m->price.best >= master - m->job->open * (1 - master);
+    return m->price.best > 1 || m->price.best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && enough);
 }
 
 /* What is asked for is proven. */
 static bool answered(const pricing_master *m)
 {
-    return m->job->form == PRICING_PRICED_FORM ? m->best >= (double)m->job->ceiling : m->best > 1;
+    return m->job->form == PRICING_PRICED_FORM ? m->price.best >= (double)m->job->ceiling : m->price.best > 1;
 }
 
 /* ---- rounds ---- */
@@ -264,31 +264,32 @@ static bool first_columns(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, K = m->b->problem.n_devices;
     double whole = m->job->form == PRICING_PRICED_FORM ? 1 : (double)m->grid.length_ns;
-    m->judging = false;
+    m->pool.judging = false;
     for (int32_t favoured = -1; favoured < K && !m->failed; favoured++) {
         if (favoured >= 0 && !pricing_pricer_copies(m->w, favoured))
             continue;
-        for (int32_t i = 0; i < m->n_rows; i++) {
-            bool cheap = i < m->n_cells && pricing_pricer_stand_in(m->w, i / buckets) == favoured;
-            m->dual[i] = i < m->n_cells ? m->bucket_ns[i] / (m->n_cells / buckets) / whole * (cheap ? 0.01 : 1) : 0;
+        for (int32_t i = 0; i < m->lp.n_rows; i++) {
+            bool cheap = i < m->cell.n && pricing_pricer_stand_in(m->w, i / buckets) == favoured;
+            m->price.dual[i] =
+                i < m->cell.n ? m->cell.bucket_ns[i] / (m->cell.n / buckets) / whole * (cheap ? 0.01 : 1) : 0;
         }
-        round_prices(m, m->dual, m->price);
-        double bound = judge(m, m->price, true);
-        consider(m, bound, m->dual);
+        round_prices(m, m->price.dual, m->price.whole);
+        double bound = judge(m, m->price.whole, true);
+        consider(m, bound, m->price.dual);
         if (bound == HUGE_VAL)
             return false;
     }
-    m->judging = true;
+    m->pool.judging = true;
     return true;
 }
 
 /* Prices between the best so far, with this weight, and the LP's. */
 static void price_between(pricing_master *m, double weight)
 {
-    for (int32_t i = 0; i < m->n_rows; i++)
-        m->mean[i] = weight * m->center[i] + (1 - weight) * m->dual[i];
-    round_prices(m, m->mean, m->price);
-    consider(m, judge(m, m->price, true), m->mean);
+    for (int32_t i = 0; i < m->lp.n_rows; i++)
+        m->price.mean[i] = weight * m->price.center[i] + (1 - weight) * m->price.dual[i];
+    round_prices(m, m->price.mean, m->price.whole);
+    consider(m, judge(m, m->price.whole, true), m->price.mean);
 }
 
 static int one_round(pricing_master *m, double *value, double weight)
@@ -296,11 +297,11 @@ static int one_round(pricing_master *m, double *value, double weight)
     int rc = pricing_master_lp_solve(m, value);
     if (rc)
         return rc;
-    m->added = 0;
+    m->pool.added = 0;
     if (settled(m, *value))
         return 0;
     price_between(m, weight);
-    if (!m->added && !settled(m, *value))
+    if (!m->pool.added && !settled(m, *value))
         price_between(m, 0);
     return m->failed ? MOIRAI_EFAIL : 0;
 }
@@ -310,18 +311,18 @@ static int generate(pricing_master *m, pricing_master_result *out)
     pricing_master_drop_idle(m);
     int rc = m->job->ask ? 0 : pricing_master_lp_build(m);
     bool done = false;
-    if (!rc && !m->n_columns) {
+    if (!rc && !m->pool.n) {
         done = !first_columns(m);
     } else if (!rc) { /* the prices of the last solve are a good place to begin */
-        memcpy(m->mean, m->center, sizeof *m->mean * (size_t)m->n_rows);
-        m->judging = false;
-        round_prices(m, m->mean, m->price);
-        double bound = judge(m, m->price, true);
-        consider(m, bound, m->mean);
+        memcpy(m->price.mean, m->price.center, sizeof *m->price.mean * (size_t)m->lp.n_rows);
+        m->pool.judging = false;
+        round_prices(m, m->price.mean, m->price.whole);
+        double bound = judge(m, m->price.whole, true);
+        consider(m, bound, m->price.mean);
         done = bound == HUGE_VAL;
-        m->judging = true;
+        m->pool.judging = true;
     }
-    out->theta = m->best;
+    out->theta = m->price.best;
     if (!rc && !done && m->job->ask) { /* where the first prices will do, no LP is needed */
         done = answered(m);
         rc = m->failed ? MOIRAI_EFAIL : done ? 0 : pricing_master_lp_build(m);
@@ -329,7 +330,7 @@ static int generate(pricing_master *m, pricing_master_result *out)
     while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
         rc = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;
-        done = !m->added || settled(m, out->theta);
+        done = !m->pool.added || settled(m, out->theta);
     }
     if (!rc && out->rounds)
         pricing_master_note_idle(m);
@@ -344,11 +345,11 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     if (job->n_branches > MAX_BRANCHES)
         return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_branches);
     m->job = job;
-    m->best = job->form == PRICING_PRICED_FORM ? -(double)PRICING_NONE : -1;
-    m->best_part = 0;
+    m->price.best = job->form == PRICING_PRICED_FORM ? -(double)PRICING_NONE : -1;
+    m->price.best_part = 0;
     m->failed = 0;
-    m->n_solved = 0;
-    m->gave_up = false;
+    m->lp.n_solved = 0;
+    m->lp.gave_up = false;
     m->w = job->pricer;
     pricing_pricer_limit(m->w, &job->stop);
     pricing_pricer_join(m->w, !job->memory_price);
@@ -356,20 +357,21 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     if (job->start_price)
         take_start(m);
     regrid(m, job->length_ns, job->buckets);
-    pricing_pricer_held(m->w, job->n_branches, job->branch, m->held);
+    pricing_pricer_held(m->w, job->n_branches, job->branch, m->cell.held);
     /* No prices at all, should none be better: those of the last solve are laid out for another grid. */
-    memset(m->best_price, 0, sizeof *m->best_price * (size_t)(m->n_cells + job->n_branches));
-    for (int32_t i = 0; i < m->n_cells; i++)
-        m->held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->held[i] / m->bucket_ns[i], 1);
+    memset(m->price.best_whole, 0, sizeof *m->price.best_whole * (size_t)(m->cell.n + job->n_branches));
+    for (int32_t i = 0; i < m->cell.n; i++)
+        m->cell.held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->cell.held[i] / m->cell.bucket_ns[i], 1);
     int rc = generate(m, out);
     pricing_pricer_limit(m->w, NULL);
     pricing_master_lp_free(m);
-    out->proven = m->best > 1 && job->form == PRICING_LENGTH_FORM;
-    out->proven_part = m->best_part;
+    out->proven = m->price.best > 1 && job->form == PRICING_LENGTH_FORM;
+    out->proven_part = m->price.best_part;
     if (job->form == PRICING_PRICED_FORM)
-        out->value = m->best >= (double)PRICING_NONE ? PRICING_NONE : (int64_t)UTIL_MAX(m->best, -(double)PRICING_NONE);
-    out->price = m->best_price;
-    out->branch_price = m->best_price + m->n_cells;
+        out->value = m->price.best >= (double)PRICING_NONE ? PRICING_NONE
+                                                           : (int64_t)UTIL_MAX(m->price.best, -(double)PRICING_NONE);
+    out->price = m->price.best_whole;
+    out->branch_price = m->price.best_whole + m->cell.n;
     return rc;
 }
 

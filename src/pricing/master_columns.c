@@ -45,30 +45,30 @@ void pricing_master_take_column(void *data, const pricing_column *column)
     double reduced = pricing_master_column_cost(m, &c);
     int32_t n = pricing_master_entries(m, &c), convexity = pricing_master_convexity_row(m, c.kind);
     for (int32_t i = 0; i < n; i++)
-        if (m->row[i] != convexity)
-            reduced += m->value[i] * m->dual[m->row[i]];
-    if (m->judging && reduced > m->dual[convexity] - 1e-9 * (1 + fabs(m->dual[convexity]))) {
+        if (m->lp.row[i] != convexity)
+            reduced += m->lp.value[i] * m->price.dual[m->lp.row[i]];
+    if (m->pool.judging && reduced > m->price.dual[convexity] - 1e-9 * (1 + fabs(m->price.dual[convexity]))) {
         pricing_column_free(&c);
         return;
     }
-    if (util_grow(&m->column, &m->capacity, m->n_columns + 1, sizeof *m->column)) {
+    if (util_grow(&m->pool.column, &m->pool.capacity, m->pool.n + 1, sizeof *m->pool.column)) {
         pricing_column_free(&c);
         m->failed = 1;
         return;
     }
     c.step_ns = m->grid.step_ns;
-    m->column[m->n_columns++] = c;
-    if ((m->simplex || m->lp) && pricing_master_lp_take(m, (int32_t)m->n_columns - 1))
+    m->pool.column[m->pool.n++] = c;
+    if ((m->lp.simplex || m->lp.sparse) && pricing_master_lp_take(m, (int32_t)m->pool.n - 1))
         m->failed = 1;
-    m->added++;
+    m->pool.added++;
 }
 
 void pricing_master_note_idle(pricing_master *m)
 {
-    for (size_t x = 0; x < m->n_solved; x++) {
+    for (size_t x = 0; x < m->lp.n_solved; x++) {
         pricing_pool_column *c = pricing_master_column(m, x);
         if (c)
-            c->idle = m->primal[x] > 1e-9 ? 0 : c->idle + 1;
+            c->idle = m->lp.primal[x] > 1e-9 ? 0 : c->idle + 1;
     }
 }
 
@@ -76,12 +76,12 @@ void pricing_master_note_idle(pricing_master *m)
 void pricing_master_drop_idle(pricing_master *m)
 {
     size_t n = 0;
-    for (size_t c = 0; c < m->n_columns; c++)
-        if (m->n_columns < KEEP_ALL || m->column[c].idle < IDLE_SOLVES || m->column[c].kind < 0)
-            m->column[n++] = m->column[c];
+    for (size_t c = 0; c < m->pool.n; c++)
+        if (m->pool.n < KEEP_ALL || m->pool.column[c].idle < IDLE_SOLVES || m->pool.column[c].kind < 0)
+            m->pool.column[n++] = m->pool.column[c];
         else
-            pricing_column_free(&m->column[c]);
-    m->n_columns = n;
+            pricing_column_free(&m->pool.column[c]);
+    m->pool.n = n;
 }
 
 /* Schedules of components are of use to every sending that they fit; sends are those of one. */
@@ -91,11 +91,11 @@ void pricing_master_set_sending(pricing_master *m, const pricing_sending *how)
     m->how = *how;
     m->n_sends = how->fixed ? how->n_receivers : 0;
     size_t n = 0;
-    for (size_t c = 0; c < m->n_columns && !same; c++)
-        if (m->column[c].kind >= 0)
-            m->column[n++] = m->column[c];
+    for (size_t c = 0; c < m->pool.n && !same; c++)
+        if (m->pool.column[c].kind >= 0)
+            m->pool.column[n++] = m->pool.column[c];
         else
-            pricing_column_free(&m->column[c]);
+            pricing_column_free(&m->pool.column[c]);
     if (!same)
-        m->n_columns = n;
+        m->pool.n = n;
 }

@@ -26,43 +26,43 @@
 static int lp_new(pricing_master *m, int32_t rows, const double *lower, const double *upper)
 {
     pricing_master_lp_free(m);
-    if (rows <= PRICING_SIMPLEX_ROWS && !m->gave_up)
-        return pricing_simplex_new(&m->simplex, rows, lower, upper);
-    return pricing_lp_new(&m->lp, rows, lower, upper);
+    if (rows <= PRICING_SIMPLEX_ROWS && !m->lp.gave_up)
+        return pricing_simplex_new(&m->lp.simplex, rows, lower, upper);
+    return pricing_lp_new(&m->lp.sparse, rows, lower, upper);
 }
 
 static int lp_add_column(pricing_master *m, double cost, int32_t n)
 {
-    return m->simplex ? pricing_simplex_add_column(m->simplex, cost, n, m->row, m->value)
-                      : pricing_lp_add_column(m->lp, cost, n, m->row, m->value);
+    return m->lp.simplex ? pricing_simplex_add_column(m->lp.simplex, cost, n, m->lp.row, m->lp.value)
+                         : pricing_lp_add_column(m->lp.sparse, cost, n, m->lp.row, m->lp.value);
 }
 
 static int lp_run(pricing_master *m, double *value)
 {
     const util_stop *stop = &m->job->stop;
-    if (!m->simplex)
-        return pricing_lp_solve(m->lp, stop, value, m->row_dual, m->primal);
-    int rc = pricing_simplex_solve(m->simplex, stop, value, m->row_dual, m->primal);
+    if (!m->lp.simplex)
+        return pricing_lp_solve(m->lp.sparse, stop, value, m->lp.row_dual, m->lp.primal);
+    int rc = pricing_simplex_solve(m->lp.simplex, stop, value, m->lp.row_dual, m->lp.primal);
     if (rc != MOIRAI_ELIMIT || util_stopped(stop))
         return rc;
-    m->gave_up = true;
+    m->lp.gave_up = true;
     rc = pricing_master_lp_build(m);
-    return rc ? rc : pricing_lp_solve(m->lp, stop, value, m->row_dual, m->primal);
+    return rc ? rc : pricing_lp_solve(m->lp.sparse, stop, value, m->lp.row_dual, m->lp.primal);
 }
 
 void pricing_master_lp_free(pricing_master *m)
 {
-    pricing_simplex_free(m->simplex);
-    pricing_lp_free(m->lp);
-    m->simplex = NULL;
-    m->lp = NULL;
+    pricing_simplex_free(m->lp.simplex);
+    pricing_lp_free(m->lp.sparse);
+    m->lp.simplex = NULL;
+    m->lp.sparse = NULL;
 }
 
 /* ---- columns ---- */
 
 static int32_t lp_cells(const pricing_master *m)
 {
-    return m->n_lp_resources * m->grid.n_buckets;
+    return m->lp.n_resources * m->grid.n_buckets;
 }
 
 double pricing_master_column_cost(const pricing_master *m, const pricing_pool_column *c)
@@ -86,31 +86,31 @@ static void spread(const pricing_master *m, int32_t r, const pricing_use *use)
         int64_t from = UTIL_MAX(use->start_ns, grid->bucket_step[i] * grid->step_ns);
         int64_t to = UTIL_MIN(use->start_ns + use->ns, grid->bucket_step[i + 1] * grid->step_ns);
         if (to > from)
-            m->mass[r * grid->n_buckets + i] += use->part * (double)(to - from) / m->bucket_ns[i];
+            m->cell.mass[r * grid->n_buckets + i] += use->part * (double)(to - from) / m->cell.bucket_ns[i];
     }
 }
 
 int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
 {
     int32_t n = 0;
-    memset(m->mass, 0, sizeof *m->mass * (size_t)m->n_cells);
+    memset(m->cell.mass, 0, sizeof *m->cell.mass * (size_t)m->cell.n);
     for (int32_t i = 0; i < c->n_uses; i++) {
         spread(m, pricing_pricer_stand_in(m->w, c->use[i].r1), &c->use[i]);
         if (c->use[i].r2 >= 0)
             spread(m, pricing_pricer_stand_in(m->w, c->use[i].r2), &c->use[i]);
     }
-    for (int32_t i = 0; i < m->n_cells; i++)
-        if (m->mass[i] > 0) {
-            m->row[n] = i;
-            m->value[n++] = m->mass[i];
+    for (int32_t i = 0; i < m->cell.n; i++)
+        if (m->cell.mass[i] > 0) {
+            m->lp.row[n] = i;
+            m->lp.value[n++] = m->cell.mass[i];
         }
-    m->row[n] = pricing_master_convexity_row(m, c->kind);
-    m->value[n++] = 1;
+    m->lp.row[n] = pricing_master_convexity_row(m, c->kind);
+    m->lp.value[n++] = 1;
     for (int32_t i = 0; i < m->job->n_branches; i++) {
         const pricing_branch *branch = &m->job->branch[i];
         if (branch->on == PRICING_NUMBER && branch->kind == c->kind && c->device[branch->op] == branch->device) {
-            m->row[n] = pricing_master_branch_row(m, i);
-            m->value[n++] = 1;
+            m->lp.row[n] = pricing_master_branch_row(m, i);
+            m->lp.value[n++] = 1;
         }
     }
     return n;
@@ -119,28 +119,28 @@ int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
 /* From rows of all cells to rows of the LP. */
 static int32_t lp_entries(pricing_master *m, int32_t n)
 {
-    int32_t kept = 0, buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
+    int32_t kept = 0, buckets = m->grid.n_buckets, shift = m->cell.n - lp_cells(m);
     for (int32_t i = 0; i < n; i++) {
-        int32_t row = m->row[i];
-        if (row < m->n_cells && m->lp_resource[row / buckets] < 0)
+        int32_t row = m->lp.row[i];
+        if (row < m->cell.n && m->lp.resource[row / buckets] < 0)
             continue;
-        m->row[kept] = row < m->n_cells ? m->lp_resource[row / buckets] * buckets + row % buckets : row - shift;
-        m->value[kept++] = m->value[i];
+        m->lp.row[kept] = row < m->cell.n ? m->lp.resource[row / buckets] * buckets + row % buckets : row - shift;
+        m->lp.value[kept++] = m->lp.value[i];
     }
     return kept;
 }
 
 static int lp_note(pricing_master *m, int32_t what)
 {
-    if (util_grow(&m->lp_column, &m->lp_capacity, m->n_lp + 1, sizeof *m->lp_column))
+    if (util_grow(&m->lp.column, &m->lp.capacity, m->lp.n + 1, sizeof *m->lp.column))
         return MOIRAI_EFAIL;
-    m->lp_column[m->n_lp++] = what;
+    m->lp.column[m->lp.n++] = what;
     return 0;
 }
 
 int pricing_master_lp_take(pricing_master *m, int32_t index)
 {
-    pricing_pool_column *c = &m->column[index];
+    pricing_pool_column *c = &m->pool.column[index];
     int32_t n = lp_entries(m, pricing_master_entries(m, c));
     int rc = lp_add_column(m, pricing_master_column_cost(m, c), n);
     return rc ? rc : lp_note(m, index);
@@ -152,7 +152,7 @@ int pricing_master_lp_take(pricing_master *m, int32_t index)
 static int32_t cell_of(const pricing_master *m, int32_t row)
 {
     int32_t buckets = m->grid.n_buckets, r = 0;
-    while (m->lp_resource[r] != row / buckets)
+    while (m->lp.resource[r] != row / buckets)
         r++;
     return r * buckets + row % buckets;
 }
@@ -165,13 +165,13 @@ static double copies(const pricing_master *m, int32_t cell)
 
 static int lp_rows(pricing_master *m)
 {
-    double *lower = m->mean, *upper = m->row_dual; /* not yet in use */
-    int32_t cells = lp_cells(m), rows = m->n_rows - m->n_cells + cells;
+    double *lower = m->price.mean, *upper = m->lp.row_dual; /* not yet in use */
+    int32_t cells = lp_cells(m), rows = m->lp.n_rows - m->cell.n + cells;
     for (int32_t i = 0; i < rows; i++) {
         int32_t kind = i - cells - m->n_sends, branch = kind - m->b->n_kinds;
         if (i < cells) {
             lower[i] = -HUGE_VAL;
-            upper[i] = copies(m, cell_of(m, i)) * m->held[cell_of(m, i)];
+            upper[i] = copies(m, cell_of(m, i)) * m->cell.held[cell_of(m, i)];
         } else if (branch >= 0) {
             bool counted = m->job->branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
             lower[i] = counted ? (double)m->job->branch[branch].least : -HUGE_VAL;
@@ -190,12 +190,12 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_s
     int32_t n = 0;
     for (int32_t row = 0; row < lp_cells(m); row++)
         if (part[cell_of(m, row)] > 0) {
-            m->row[n] = row;
-            m->value[n++] = -copies(m, cell_of(m, row)) * part[cell_of(m, row)];
+            m->lp.row[n] = row;
+            m->lp.value[n++] = -copies(m, cell_of(m, row)) * part[cell_of(m, row)];
         }
     if (in_solution) {
-        m->row[n] = m->n_rows - m->n_cells + lp_cells(m);
-        m->value[n++] = 1;
+        m->lp.row[n] = m->lp.n_rows - m->cell.n + lp_cells(m);
+        m->lp.value[n++] = 1;
     }
     int rc = lp_add_column(m, cost, n);
     return rc ? rc : lp_note(m, -1);
@@ -204,8 +204,8 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_s
 /* theta; or block times at the ends of buckets, and more of everything at a price that no good LP solution pays. */
 static int lp_lengths(pricing_master *m)
 {
-    int32_t buckets = m->grid.n_buckets, cells = m->n_cells;
-    double *part = m->mass;
+    int32_t buckets = m->grid.n_buckets, cells = m->cell.n;
+    double *part = m->cell.mass;
     m->n_lengths = 0;
     if (m->job->form == PRICING_LENGTH_FORM) {
         for (int32_t i = 0; i < cells; i++)
@@ -220,7 +220,7 @@ static int lp_lengths(pricing_master *m)
             continue;
         for (int32_t i = 0; i < cells; i++) {
             double from = (double)(m->grid.bucket_step[i % buckets] * m->grid.step_ns);
-            part[i] = fmin(fmax(((double)length - from) / m->bucket_ns[i], 0), 1);
+            part[i] = fmin(fmax(((double)length - from) / m->cell.bucket_ns[i], 0), 1);
         }
         m->length_ns[m->n_lengths++] = (double)length;
         rc = lp_give(m, (double)length, part, true);
@@ -236,8 +236,8 @@ static int lp_elastic(pricing_master *m)
     double price = m->job->form == PRICING_PRICED_FORM ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
     int rc = 0;
     for (int32_t i = 0; !rc && i < 2 * m->job->n_branches; i++) {
-        m->row[0] = pricing_master_branch_row(m, i / 2) - m->n_cells + lp_cells(m);
-        m->value[0] = i % 2 ? -1 : 1;
+        m->lp.row[0] = pricing_master_branch_row(m, i / 2) - m->cell.n + lp_cells(m);
+        m->lp.value[0] = i % 2 ? -1 : 1;
         rc = lp_add_column(m, price, 1);
         rc = rc ? rc : lp_note(m, -1);
     }
@@ -256,12 +256,12 @@ static bool fits(const pricing_master *m, const pricing_pool_column *c)
 
 int pricing_master_lp_build(pricing_master *m)
 {
-    m->n_lp = m->n_solved = 0;
+    m->lp.n = m->lp.n_solved = 0;
     int rc = lp_rows(m);
     rc = rc ? rc : lp_lengths(m);
     rc = rc ? rc : lp_elastic(m);
-    for (size_t c = 0; !rc && c < m->n_columns; c++)
-        if (fits(m, &m->column[c]))
+    for (size_t c = 0; !rc && c < m->pool.n; c++)
+        if (fits(m, &m->pool.column[c]))
             rc = pricing_master_lp_take(m, (int32_t)c);
     return rc;
 }
@@ -271,14 +271,14 @@ int pricing_master_lp_build(pricing_master *m)
 /* Dual values of the LP's rows as prices over all cells. */
 static void take_duals(pricing_master *m)
 {
-    int32_t buckets = m->grid.n_buckets, shift = m->n_cells - lp_cells(m);
-    for (int32_t i = 0; i < m->n_rows; i++) {
-        int32_t r = i < m->n_cells ? m->lp_resource[pricing_pricer_stand_in(m->w, i / buckets)] : 0,
+    int32_t buckets = m->grid.n_buckets, shift = m->cell.n - lp_cells(m);
+    for (int32_t i = 0; i < m->lp.n_rows; i++) {
+        int32_t r = i < m->cell.n ? m->lp.resource[pricing_pricer_stand_in(m->w, i / buckets)] : 0,
                 branch = i - pricing_master_branch_row(m, 0);
-        if (i < m->n_cells)
-            m->dual[i] = r < 0 ? 0 : fmax(-m->row_dual[r * buckets + i % buckets], 0);
+        if (i < m->cell.n)
+            m->price.dual[i] = r < 0 ? 0 : fmax(-m->lp.row_dual[r * buckets + i % buckets], 0);
         else
-            m->dual[i] = branch >= 0 ? -m->row_dual[i - shift] : m->row_dual[i - shift];
+            m->price.dual[i] = branch >= 0 ? -m->lp.row_dual[i - shift] : m->lp.row_dual[i - shift];
     }
 }
 
@@ -286,32 +286,32 @@ static void take_duals(pricing_master *m)
 static double offered_part(const pricing_master *m, int32_t cell)
 {
     double from = (double)(m->grid.bucket_step[cell % m->grid.n_buckets] * m->grid.step_ns),
-           sum = m->primal[m->n_lengths];
+           sum = m->lp.primal[m->n_lengths];
     for (int32_t j = 0; j < m->n_lengths; j++)
-        sum += m->primal[j] * fmin(fmax((m->length_ns[j] - from) / m->bucket_ns[cell], 0), 1);
+        sum += m->lp.primal[j] * fmin(fmax((m->length_ns[j] - from) / m->cell.bucket_ns[cell], 0), 1);
     return sum;
 }
 
 /* Give rows to resources of which the LP solution takes more than there is. True if any was found. */
 static bool find_overload(pricing_master *m, double theta)
 {
-    int32_t buckets = m->grid.n_buckets, before = m->n_lp_resources;
-    double *load = m->mean;
-    memset(load, 0, sizeof *load * (size_t)m->n_cells);
-    for (size_t x = 0; x < m->n_lp; x++)
-        if (pricing_master_column(m, x) && m->primal[x] > 1e-9) {
+    int32_t buckets = m->grid.n_buckets, before = m->lp.n_resources;
+    double *load = m->price.mean;
+    memset(load, 0, sizeof *load * (size_t)m->cell.n);
+    for (size_t x = 0; x < m->lp.n; x++)
+        if (pricing_master_column(m, x) && m->lp.primal[x] > 1e-9) {
             int32_t n = pricing_master_entries(m, pricing_master_column(m, x));
             for (int32_t i = 0; i < n; i++)
-                if (m->row[i] < m->n_cells)
-                    load[m->row[i]] += m->primal[x] * m->value[i];
+                if (m->lp.row[i] < m->cell.n)
+                    load[m->lp.row[i]] += m->lp.primal[x] * m->lp.value[i];
         }
-    for (int32_t i = 0; i < m->n_cells; i++) {
+    for (int32_t i = 0; i < m->cell.n; i++) {
         double offered = m->job->form == PRICING_PRICED_FORM ? offered_part(m, i)
-                                                             : m->held[i] + theta * pricing_master_free_part(m, i);
-        if (m->lp_resource[i / buckets] < 0 && load[i] > copies(m, i) * offered * 1.001 + 1e-6)
-            m->lp_resource[i / buckets] = m->n_lp_resources++;
+                                                             : m->cell.held[i] + theta * pricing_master_free_part(m, i);
+        if (m->lp.resource[i / buckets] < 0 && load[i] > copies(m, i) * offered * 1.001 + 1e-6)
+            m->lp.resource[i / buckets] = m->lp.n_resources++;
     }
-    return m->n_lp_resources > before;
+    return m->lp.n_resources > before;
 }
 
 int pricing_master_lp_solve(pricing_master *m, double *value)
@@ -319,14 +319,14 @@ int pricing_master_lp_solve(pricing_master *m, double *value)
     bool overloaded = true;
     int rc = 0;
     while (!rc && overloaded) {
-        if (util_grow(&m->primal, &m->primal_capacity, m->n_lp, sizeof *m->primal))
+        if (util_grow(&m->lp.primal, &m->lp.primal_capacity, m->lp.n, sizeof *m->lp.primal))
             return MOIRAI_EFAIL;
         rc = lp_run(m, value);
         if (!rc) /* else the LP solution of the round before stays */
-            m->n_solved = m->n_lp;
-        overloaded = !rc && m->n_lp_resources < m->n_cells / m->grid.n_buckets && find_overload(m, *value);
+            m->lp.n_solved = m->lp.n;
+        overloaded = !rc && m->lp.n_resources < m->cell.n / m->grid.n_buckets && find_overload(m, *value);
         if (overloaded) {
-            m->n_solved = 0; /* columns are numbered anew */
+            m->lp.n_solved = 0; /* columns are numbered anew */
             rc = pricing_master_lp_build(m);
         }
     }

@@ -14,7 +14,7 @@
 static const pricing_pool_column *chosen(const pricing_master *m, size_t x)
 {
     const pricing_pool_column *c = pricing_master_column(m, x);
-    return c && c->kind >= 0 && m->primal[x] > 1e-6 ? c : NULL;
+    return c && c->kind >= 0 && m->lp.primal[x] > 1e-6 ? c : NULL;
 }
 
 /* How often a schedule is told, each time with other devices in place of stand-ins. */
@@ -39,7 +39,7 @@ static int8_t copy_of(const pricing_master *m, int32_t k, int32_t number)
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n)
 {
     size_t columns = 0, ops = 0;
-    for (size_t x = 0; x < m->n_solved; x++)
+    for (size_t x = 0; x < m->lp.n_solved; x++)
         if (chosen(m, x)) {
             size_t times = (size_t)versions(m, chosen(m, x));
             columns += times;
@@ -50,7 +50,7 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
     int64_t *start = (int64_t *)(void *)(memory + (columns + 1) * sizeof *kept);
     int8_t *device = (int8_t *)(start + ops);
     *n = 0;
-    for (size_t x = 0; memory && x < m->n_solved; x++) {
+    for (size_t x = 0; memory && x < m->lp.n_solved; x++) {
         const pricing_pool_column *c = chosen(m, x);
         if (!c)
             continue;
@@ -59,7 +59,7 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
             memcpy(start, c->start, sizeof *start * (size_t)c->n_ops);
             for (int32_t i = 0; i < c->n_ops; i++)
                 device[i] = copy_of(m, c->device[i], v);
-            kept[(*n)++] = (pricing_chosen_column){c->kind, m->primal[x] / times, device, start};
+            kept[(*n)++] = (pricing_chosen_column){c->kind, m->lp.primal[x] / times, device, start};
             start += c->n_ops;
             device += c->n_ops;
         }
@@ -70,10 +70,10 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
 double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, int32_t device)
 {
     double sum = 0;
-    for (size_t x = 0; x < m->n_solved; x++) {
+    for (size_t x = 0; x < m->lp.n_solved; x++) {
         const pricing_pool_column *c = pricing_master_column(m, x);
         if (c && c->kind == kind && pricing_pricer_stand_in(m->w, c->device[op]) == device)
-            sum += m->primal[x];
+            sum += m->lp.primal[x];
     }
     return sum / UTIL_MAX(pricing_pricer_copies(m->w, device), 1); /* equal devices share it evenly */
 }
@@ -81,11 +81,11 @@ double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, 
 static double mean_arrival(const pricing_master *m, int32_t send)
 {
     double arrival = 0, sum = 0;
-    for (size_t x = 0; x < m->n_solved; x++) {
+    for (size_t x = 0; x < m->lp.n_solved; x++) {
         const pricing_pool_column *c = pricing_master_column(m, x);
         if (c && c->kind == -1 - send) {
-            arrival += m->primal[x] * (double)c->finish_ns;
-            sum += m->primal[x];
+            arrival += m->lp.primal[x] * (double)c->finish_ns;
+            sum += m->lp.primal[x];
         }
     }
     return arrival / fmax(sum, 1e-9);
@@ -104,12 +104,12 @@ double pricing_master_early(const pricing_master *m, int32_t send, double *mean_
     const decompose_block *b = m->b;
     int32_t device = m->how.receiver[send], shared = decompose_block_shared_tensor(b);
     double arrival = mean_arrival(m, send), early = 0;
-    for (size_t x = 0; x < m->n_solved; x++) {
+    for (size_t x = 0; x < m->lp.n_solved; x++) {
         const pricing_pool_column *c = pricing_master_column(m, x);
         for (int32_t i = 0; c && c->kind >= 0 && i < c->n_ops; i++) {
             int32_t op = b->component_op[b->component_off[b->kind_component[c->kind]] + i];
             if (c->device[i] == device && (double)c->start[i] < arrival && reads(&b->problem, op, shared))
-                early += m->primal[x] * (double)moirai_op_ns(&b->problem, op, device);
+                early += m->lp.primal[x] * (double)moirai_op_ns(&b->problem, op, device);
         }
     }
     *mean_arrival_ns = arrival;
@@ -132,12 +132,12 @@ double pricing_master_length(const pricing_master *m, double *spread_ns)
 {
     double sum = 0, mean = 0;
     *spread_ns = 0;
-    for (int32_t j = 0; m->n_solved && j < m->n_lengths; j++) {
-        sum += m->primal[j];
-        mean += m->primal[j] * m->length_ns[j];
+    for (int32_t j = 0; m->lp.n_solved && j < m->n_lengths; j++) {
+        sum += m->lp.primal[j];
+        mean += m->lp.primal[j] * m->length_ns[j];
     }
     mean /= fmax(sum, 1e-9);
-    for (int32_t j = 0; m->n_solved && j < m->n_lengths; j++)
-        *spread_ns += m->primal[j] / fmax(sum, 1e-9) * fabs(m->length_ns[j] - mean);
+    for (int32_t j = 0; m->lp.n_solved && j < m->n_lengths; j++)
+        *spread_ns += m->lp.primal[j] / fmax(sum, 1e-9) * fabs(m->length_ns[j] - mean);
     return mean;
 }

@@ -29,24 +29,24 @@ static int grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree)
     const decompose_block *b = w->block;
     const moirai_problem *q = &b->problem;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
-    int32_t base = w->n_nodes;
+    int32_t base = w->tree.n_nodes;
     int64_t *weight = util_alloc((size_t)q->n_tensors, sizeof *weight);
     if (!weight)
         return MOIRAI_EFAIL;
     for (int32_t t = 0; t < q->n_tensors; t++)
         weight[t] = edge_weight(q, t);
-    w->node[w->n_nodes++] = (pricing_tree_node){b->component_op[begin + n - 1], -1, MOIRAI_NONE, false, 1};
+    w->tree.node[w->tree.n_nodes++] = (pricing_tree_node){b->component_op[begin + n - 1], -1, MOIRAI_NONE, false, 1};
     in_tree[b->component_op[begin + n - 1]] = base;
-    while (w->n_nodes < base + n) {
+    while (w->tree.n_nodes < base + n) {
         int64_t best = -1;
         pricing_tree_node pick = {0};
-        for (int32_t x = base; x < w->n_nodes; x++) {
-            int32_t op = w->node[x].op;
+        for (int32_t x = base; x < w->tree.n_nodes; x++) {
+            int32_t op = w->tree.node[x].op;
             for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
                 int32_t t = q->op_in[j], other = q->tensor_producer[t];
                 if (other != b->entry && in_tree[other] < 0 && weight[t] > best) {
                     best = weight[t];
-                    pick = (pricing_tree_node){other, x, t, true, w->readers[t]};
+                    pick = (pricing_tree_node){other, x, t, true, w->tree.readers[t]};
                 }
             }
             for (int32_t t = q->op_out_off[op]; t < q->op_out_off[op + 1]; t++)
@@ -54,12 +54,12 @@ static int grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree)
                     int32_t other = q->edge_reader[e];
                     if (other != b->exit && in_tree[other] < 0 && weight[t] > best) {
                         best = weight[t];
-                        pick = (pricing_tree_node){other, x, t, false, w->readers[t]};
+                        pick = (pricing_tree_node){other, x, t, false, w->tree.readers[t]};
                     }
                 }
         }
-        in_tree[pick.op] = w->n_nodes;
-        w->node[w->n_nodes++] = pick;
+        in_tree[pick.op] = w->tree.n_nodes;
+        w->tree.node[w->tree.n_nodes++] = pick;
     }
     free(weight);
     return 0;
@@ -76,10 +76,10 @@ static int build_trees(pricing_pricer *w)
         in_tree[i] = -1;
     int rc = 0;
     for (int32_t kind = 0; kind < b->n_kinds && !rc; kind++) {
-        w->kind_node[kind] = w->n_nodes;
+        w->tree.kind_node[kind] = w->tree.n_nodes;
         rc = grow_tree(w, kind, in_tree);
     }
-    w->kind_node[b->n_kinds] = w->n_nodes;
+    w->tree.kind_node[b->n_kinds] = w->tree.n_nodes;
     free(in_tree);
     return rc;
 }
@@ -87,9 +87,9 @@ static int build_trees(pricing_pricer *w)
 int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_edge *edge)
 {
     int32_t n = 0;
-    for (int32_t x = w->kind_node[kind] + 1; x < w->kind_node[kind + 1]; x++) {
-        const pricing_tree_node *node = &w->node[x];
-        int32_t parent = w->node[node->parent].op;
+    for (int32_t x = w->tree.kind_node[kind] + 1; x < w->tree.kind_node[kind + 1]; x++) {
+        const pricing_tree_node *node = &w->tree.node[x];
+        int32_t parent = w->tree.node[node->parent].op;
         edge[n++] = node->is_source ? (pricing_tree_edge){node->op, node->tensor, parent}
                                     : (pricing_tree_edge){parent, node->tensor, node->op};
     }
@@ -105,26 +105,26 @@ void pricing_pricer_free(pricing_pricer *w)
 {
     if (!w)
         return;
-    free(w->kind_node);
-    free(w->node);
-    free(w->readers);
-    free(w->op_line);
-    free(w->tensor_line);
-    free(w->line_op);
-    free(w->line_tensor);
-    free(w->op_cost);
-    free(w->transfer_cost);
-    free(w->op_filled);
-    free(w->transfer_filled);
-    free(w->value);
-    free(w->best_value);
-    free(w->message);
-    free(w->line);
-    free(w->cumulative);
-    free(w->step_price);
-    free(w->device);
-    free(w->start);
-    free(w->use);
+    free(w->tree.kind_node);
+    free(w->tree.node);
+    free(w->tree.readers);
+    free(w->lines.of_op);
+    free(w->lines.of_tensor);
+    free(w->lines.op);
+    free(w->lines.tensor);
+    free(w->lines.op_cost);
+    free(w->lines.transfer_cost);
+    free(w->lines.op_filled);
+    free(w->lines.transfer_filled);
+    free(w->work.value);
+    free(w->work.best_value);
+    free(w->work.message);
+    free(w->work.line);
+    free(w->work.cumulative);
+    free(w->work.step_price);
+    free(w->found.device);
+    free(w->found.start);
+    free(w->found.use);
     free(w);
 }
 
@@ -139,37 +139,39 @@ static int assign_lines(pricing_pricer *w)
     const moirai_problem *q = &w->block->problem;
     size_t K = (size_t)w->K, N = (size_t)w->max_steps + 2;
     bool shared = q->flow == MOIRAI_FLOW_TENSOR;
-    w->op_line = util_alloc((size_t)q->n_ops, sizeof(int32_t));
-    w->line_op = util_alloc((size_t)q->n_ops, sizeof(int32_t));
-    w->tensor_line = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
-    w->line_tensor = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
-    if (!w->op_line || !w->line_op || !w->tensor_line || !w->line_tensor)
+    w->lines.of_op = util_alloc((size_t)q->n_ops, sizeof(int32_t));
+    w->lines.op = util_alloc((size_t)q->n_ops, sizeof(int32_t));
+    w->lines.of_tensor = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
+    w->lines.tensor = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
+    if (!w->lines.of_op || !w->lines.op || !w->lines.of_tensor || !w->lines.tensor)
         return MOIRAI_EFAIL;
-    for (int32_t x = 0; x < w->n_nodes; x++) {
-        int32_t i = w->node[x].op, line = 0;
-        while (line < w->n_op_lines &&
-               memcmp(q->op_time_ns + (size_t)i * K, q->op_time_ns + (size_t)w->line_op[line] * K, K * sizeof(int64_t)))
+    for (int32_t x = 0; x < w->tree.n_nodes; x++) {
+        int32_t i = w->tree.node[x].op, line = 0;
+        while (line < w->lines.n_of_ops && memcmp(q->op_time_ns + (size_t)i * K,
+                                                  q->op_time_ns + (size_t)w->lines.op[line] * K, K * sizeof(int64_t)))
             line++;
-        if (line == w->n_op_lines)
-            w->line_op[w->n_op_lines++] = i;
-        w->op_line[i] = line;
+        if (line == w->lines.n_of_ops)
+            w->lines.op[w->lines.n_of_ops++] = i;
+        w->lines.of_op[i] = line;
     }
     for (int32_t t = 0; t < q->n_tensors; t++) {
         int32_t line = 0;
-        while (line < w->n_tensor_lines && (q->tensor_class[t] != q->tensor_class[w->line_tensor[line]] ||
-                                            (shared && w->readers[t] != w->readers[w->line_tensor[line]])))
+        while (line < w->lines.n_of_tensors &&
+               (q->tensor_class[t] != q->tensor_class[w->lines.tensor[line]] ||
+                (shared && w->tree.readers[t] != w->tree.readers[w->lines.tensor[line]])))
             line++;
-        if (line == w->n_tensor_lines)
-            w->line_tensor[w->n_tensor_lines++] = t;
-        w->tensor_line[t] = line;
+        if (line == w->lines.n_of_tensors)
+            w->lines.tensor[w->lines.n_of_tensors++] = t;
+        w->lines.of_tensor[t] = line;
     }
-    if ((double)w->n_op_lines * (double)(K * N) + (double)w->n_tensor_lines * (double)(K * K * N) > MOST_CELLS)
+    if ((double)w->lines.n_of_ops * (double)(K * N) + (double)w->lines.n_of_tensors * (double)(K * K * N) > MOST_CELLS)
         return too_large(q);
-    w->op_cost = util_alloc((size_t)w->n_op_lines * K * N, sizeof(int64_t));
-    w->transfer_cost = util_alloc((size_t)w->n_tensor_lines * K * K * N, sizeof(int64_t));
-    w->op_filled = util_alloc((size_t)w->n_op_lines * K, sizeof(bool));
-    w->transfer_filled = util_alloc((size_t)w->n_tensor_lines * K * K, sizeof(bool));
-    return w->op_cost && w->transfer_cost && w->op_filled && w->transfer_filled ? 0 : MOIRAI_EFAIL;
+    w->lines.op_cost = util_alloc((size_t)w->lines.n_of_ops * K * N, sizeof(int64_t));
+    w->lines.transfer_cost = util_alloc((size_t)w->lines.n_of_tensors * K * K * N, sizeof(int64_t));
+    w->lines.op_filled = util_alloc((size_t)w->lines.n_of_ops * K, sizeof(bool));
+    w->lines.transfer_filled = util_alloc((size_t)w->lines.n_of_tensors * K * K, sizeof(bool));
+    return w->lines.op_cost && w->lines.transfer_cost && w->lines.op_filled && w->lines.transfer_filled ? 0
+                                                                                                        : MOIRAI_EFAIL;
 }
 
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps)
@@ -196,28 +198,29 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
         return too_large(q);
     }
     size_t R = (size_t)w->n_resources;
-    w->kind_node = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-    w->node = util_alloc((size_t)q->n_ops, sizeof *w->node);
-    w->readers = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
-    w->value = util_alloc(largest * K * N, sizeof(int64_t));
-    w->best_value = util_alloc(largest * K * N, sizeof(int64_t));
-    w->message = util_alloc(K * N, sizeof(int64_t));
-    w->line = util_alloc(N, sizeof(int64_t));
-    w->cumulative = util_alloc(R * (N + 1), sizeof(int64_t));
-    w->step_price = util_alloc(R * N, sizeof(int64_t));
-    w->device = util_alloc(largest, sizeof(int8_t));
-    w->start = util_alloc(largest, sizeof(int64_t));
-    w->use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->use);
-    int rc = w->kind_node && w->node && w->readers && w->value && w->best_value && w->message && w->line &&
-                     w->cumulative && w->step_price && w->device && w->start && w->use
+    w->tree.kind_node = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
+    w->tree.node = util_alloc((size_t)q->n_ops, sizeof *w->tree.node);
+    w->tree.readers = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
+    w->work.value = util_alloc(largest * K * N, sizeof(int64_t));
+    w->work.best_value = util_alloc(largest * K * N, sizeof(int64_t));
+    w->work.message = util_alloc(K * N, sizeof(int64_t));
+    w->work.line = util_alloc(N, sizeof(int64_t));
+    w->work.cumulative = util_alloc(R * (N + 1), sizeof(int64_t));
+    w->work.step_price = util_alloc(R * N, sizeof(int64_t));
+    w->found.device = util_alloc(largest, sizeof(int8_t));
+    w->found.start = util_alloc(largest, sizeof(int64_t));
+    w->found.use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->found.use);
+    int rc = w->tree.kind_node && w->tree.node && w->tree.readers && w->work.value && w->work.best_value &&
+                     w->work.message && w->work.line && w->work.cumulative && w->work.step_price && w->found.device &&
+                     w->found.start && w->found.use
                  ? 0
                  : MOIRAI_EFAIL;
     if (!rc) {
         for (int32_t t = 0; t < q->n_tensors; t++)
-            w->readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
+            w->tree.readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
         w->shared_tensor = decompose_block_shared_tensor(b);
-        w->may_join = true;
-        problem_equal_devices(q, w->least);
+        w->stand_in.may_join = true;
+        problem_equal_devices(q, w->stand_in.least);
         rc = build_trees(w);
         rc = rc ? rc : assign_lines(w);
     }
@@ -232,29 +235,29 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
 
 void pricing_pricer_join(pricing_pricer *w, bool join)
 {
-    w->may_join = join;
+    w->stand_in.may_join = join;
 }
 
 /* Devices that the case names are themselves. With congestion channel transfers between two equal devices have channels
  * of their own, for which nothing can stand in. */
 static void find_stand_ins(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
 {
-    uint64_t named = w->listed | UINT64_C(1) << w->entry_device | UINT64_C(1) << w->exit_device;
-    bool join = w->may_join && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
+    uint64_t named = w->at.listed | UINT64_C(1) << w->at.entry_device | UINT64_C(1) << w->at.exit_device;
+    bool join = w->stand_in.may_join && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
     int32_t first[MOIRAI_MAX_DEVICES];
     for (int32_t i = 0; i < n_branches; i++)
         if (branch[i].on == PRICING_NUMBER || branch[i].on == PRICING_ARRIVAL)
             named |= UINT64_C(1) << branch[i].device;
     for (int32_t k = 0; k < w->K; k++) {
         first[k] = -1;
-        w->copies[k] = 0;
+        w->stand_in.copies[k] = 0;
     }
     for (int32_t k = 0; k < w->K; k++) {
         bool alone = !join || named >> k & 1;
-        if (!alone && first[w->least[k]] < 0)
-            first[w->least[k]] = k;
-        w->stand_in[k] = alone ? k : first[w->least[k]];
-        w->copies[w->stand_in[k]]++;
+        if (!alone && first[w->stand_in.least[k]] < 0)
+            first[w->stand_in.least[k]] = k;
+        w->stand_in.of[k] = alone ? k : first[w->stand_in.least[k]];
+        w->stand_in.copies[w->stand_in.of[k]]++;
     }
 }
 
@@ -262,12 +265,12 @@ static void find_stand_ins(pricing_pricer *w, int32_t n_branches, const pricing_
  * stands in. */
 int32_t pricing_pricer_stand_in(const pricing_pricer *w, int32_t r)
 {
-    return r / w->K * w->K + w->stand_in[r % w->K];
+    return r / w->K * w->K + w->stand_in.of[r % w->K];
 }
 
 int32_t pricing_pricer_copies(const pricing_pricer *w, int32_t r)
 {
-    return w->copies[r % w->K];
+    return w->stand_in.copies[r % w->K];
 }
 
 /* ---- arrivals ---- */
@@ -279,29 +282,29 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
     const moirai_problem *q = &w->block->problem;
     bool port = q->congestion == MOIRAI_CONGESTION_PORT;
     int64_t sent = 0, rest = w->grid->length_ns;
-    w->listed = 0;
+    w->at.listed = 0;
     for (int32_t k = 0; k < w->K; k++) {
-        w->arrival_ns[k] = k == w->entry_device ? 0 : -1;
-        w->arrived_ns[k] = w->grid->length_ns;
+        w->at.arrival_ns[k] = k == w->at.entry_device ? 0 : -1;
+        w->at.arrived_ns[k] = w->grid->length_ns;
     }
-    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
-        int32_t k = w->how.receiver[j];
-        sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
+    for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
+        int32_t k = w->at.how.receiver[j];
+        sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->at.entry_device, k);
         for (int32_t i = 0; i < n_branches; i++)
             if (branch[i].on == PRICING_ARRIVAL && branch[i].device == k) {
                 sent = UTIL_MAX(sent, branch[i].least);
-                w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], branch[i].most);
+                w->at.arrived_ns[k] = UTIL_MIN(w->at.arrived_ns[k], branch[i].most);
             }
-        w->arrival_ns[k] = sent;
-        w->listed |= UINT64_C(1) << k;
+        w->at.arrival_ns[k] = sent;
+        w->at.listed |= UINT64_C(1) << k;
     }
-    for (int32_t k = 0; w->how.fixed && w->how.open && k < w->K; k++) /* later than all of these */
-        if (w->arrival_ns[k] < 0)
-            w->arrival_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
-    for (int32_t j = w->how.fixed ? w->how.n_receivers - 1 : -1; j >= 0 && port; j--) {
-        int32_t k = w->how.receiver[j];
-        w->arrived_ns[k] = UTIL_MIN(w->arrived_ns[k], rest);
-        rest = w->arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, w->entry_device, k);
+    for (int32_t k = 0; w->at.how.fixed && w->at.how.open && k < w->K; k++) /* later than all of these */
+        if (w->at.arrival_ns[k] < 0)
+            w->at.arrival_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->at.entry_device, k);
+    for (int32_t j = w->at.how.fixed ? w->at.how.n_receivers - 1 : -1; j >= 0 && port; j--) {
+        int32_t k = w->at.how.receiver[j];
+        w->at.arrived_ns[k] = UTIL_MIN(w->at.arrived_ns[k], rest);
+        rest = w->at.arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, w->at.entry_device, k);
     }
     find_stand_ins(w, n_branches, branch);
 }
@@ -309,9 +312,9 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
 void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
                         const pricing_grid *grid)
 {
-    w->entry_device = entry_device;
-    w->exit_device = exit_device;
-    w->how = *how;
+    w->at.entry_device = entry_device;
+    w->at.exit_device = exit_device;
+    w->at.how = *how;
     w->grid = grid;
     pricing_pricer_set_arrivals(w, 0, NULL);
 }
@@ -323,21 +326,21 @@ bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_br
     int64_t step = w->grid->step_ns;
     if (column->finish_ns > w->grid->length_ns)
         return false;
-    if (!w->how.fixed)
+    if (!w->at.how.fixed)
         return true;
     pricing_pricer_set_arrivals(w, n_branches, branch);
     if (column->kind < 0) {
-        int32_t k = w->how.receiver[-1 - column->kind];
+        int32_t k = w->at.how.receiver[-1 - column->kind];
         /* A step's cheapest start may be anywhere in it. */
-        return column->finish_ns + step >= w->arrival_ns[k] && column->finish_ns <= w->arrived_ns[k] + step;
+        return column->finish_ns + step >= w->at.arrival_ns[k] && column->finish_ns <= w->at.arrived_ns[k] + step;
     }
     int32_t begin = b->component_off[b->kind_component[column->kind]];
     for (int32_t i = 0; i < column->n_ops; i++) {
         int32_t op = b->component_op[begin + i];
         for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
             if (b->problem.op_in[j] == w->shared_tensor &&
-                (w->arrival_ns[column->device[i]] < 0 ||
-                 column->start[i] / step < w->arrival_ns[column->device[i]] / step))
+                (w->at.arrival_ns[column->device[i]] < 0 ||
+                 column->start[i] / step < w->at.arrival_ns[column->device[i]] / step))
                 return false;
     }
     return true;
@@ -345,13 +348,13 @@ bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_br
 
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device)
 {
-    return w->arrival_ns[device];
+    return w->at.arrival_ns[device];
 }
 
 int64_t pricing_pricer_latest_send(const pricing_pricer *w, int32_t send)
 {
-    int32_t k = w->how.receiver[send];
-    return w->arrived_ns[k] - moirai_transfer_ns(&w->block->problem, w->shared_tensor, w->entry_device, k);
+    int32_t k = w->at.how.receiver[send];
+    return w->at.arrived_ns[k] - moirai_transfer_ns(&w->block->problem, w->shared_tensor, w->at.entry_device, k);
 }
 
 static void hold(const pricing_pricer *w, int32_t r, int64_t from, int64_t to, double *held_ns)
@@ -369,10 +372,10 @@ void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_br
 {
     memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
     pricing_pricer_set_arrivals(w, n_branches, branch);
-    for (int32_t j = 0; w->how.fixed && j < w->how.n_receivers; j++) {
-        int32_t k = w->how.receiver[j];
-        pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->entry_device, k);
-        hold(w, x.r1, w->arrived_ns[k] - x.ns, w->arrival_ns[k], held_ns);
-        hold(w, x.r2, w->arrived_ns[k] - x.ns, w->arrival_ns[k], held_ns);
+    for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
+        int32_t k = w->at.how.receiver[j];
+        pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->at.entry_device, k);
+        hold(w, x.r1, w->at.arrived_ns[k] - x.ns, w->at.arrival_ns[k], held_ns);
+        hold(w, x.r2, w->at.arrived_ns[k] - x.ns, w->at.arrival_ns[k], held_ns);
     }
 }

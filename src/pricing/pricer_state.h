@@ -14,50 +14,75 @@ typedef struct pricing_tree_node {
     int32_t share;  /* readers among whom the transfer is shared */
 } pricing_tree_node;
 
-struct pricing_pricer {
-    const util_stop *stop; /* or NULL */
-    bool cut_short;        /* this pricing was: its numbers mean nothing */
-    const decompose_block *block;
-    int32_t K, n_resources, max_steps;
-    int32_t shared_tensor;
+/* Spanning trees of the kinds. */
+typedef struct pricing_trees {
     int32_t *kind_node; /* per kind: first node in `node`; parents come before children */
     pricing_tree_node *node;
     int32_t n_nodes;
     int32_t *readers; /* per local tensor: distinct readers in the block */
-    /* Costs of tasks by start step under the prices at hand. Operators of equal times share lines, and so do
-     * tensors of equal transfer times and share. */
-    int32_t *op_line, n_op_lines;         /* per operator */
-    int32_t *tensor_line, n_tensor_lines; /* per tensor */
-    int32_t *line_op, *line_tensor;       /* a representative of each */
-    int64_t *op_cost;                     /* [(line * K + k) * N + g] */
-    int64_t *transfer_cost;               /* [((line * K + a) * K + b) * N + g] */
-    bool *op_filled, *transfer_filled;    /* which of these lines are there */
-    /* set by pricing_pricer_set */
+} pricing_trees;
+
+/* Costs of tasks by start step under the prices at hand. Operators of equal times share lines, and so do tensors of
+ * equal transfer times and share. */
+typedef struct pricing_cost_lines {
+    int32_t *of_op, n_of_ops;          /* per operator */
+    int32_t *of_tensor, n_of_tensors;  /* per tensor */
+    int32_t *op, *tensor;              /* a representative of each */
+    int64_t *op_cost;                  /* [(line * K + k) * N + g] */
+    int64_t *transfer_cost;            /* [((line * K + a) * K + b) * N + g] */
+    bool *op_filled, *transfer_filled; /* which of these lines are there */
+} pricing_cost_lines;
+
+/* Set by pricing_pricer_set. */
+typedef struct pricing_pricer_case {
     int32_t entry_device, exit_device;
     pricing_sending how;
-    const pricing_grid *grid;
     int64_t arrival_ns[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
     int64_t arrived_ns[MOIRAI_MAX_DEVICES]; /* and no later */
     uint64_t listed;                        /* receivers of the case */
-    /* Equal devices of which nothing sets one apart have one of them, the stand-in, priced for all. */
+} pricing_pricer_case;
+
+/* Equal devices of which nothing sets one apart have one of them, the stand-in, priced for all. */
+typedef struct pricing_stand_ins {
     bool may_join;
-    int32_t least[MOIRAI_MAX_DEVICES];    /* the least device that is equal to this one in the block */
-    int32_t stand_in[MOIRAI_MAX_DEVICES]; /* by case and branches */
-    int32_t copies[MOIRAI_MAX_DEVICES];   /* devices that it stands for, itself included; 0: has a stand-in */
-    uint64_t present;                     /* devices that this pricing looks at */
-    const pricing_prices *prices;
-    /* scratch */
+    int32_t least[MOIRAI_MAX_DEVICES];  /* the least device that is equal to this one in the block */
+    int32_t of[MOIRAI_MAX_DEVICES];     /* by case and branches */
+    int32_t copies[MOIRAI_MAX_DEVICES]; /* devices that it stands for, itself included; 0: has a stand-in */
+    uint64_t present;                   /* devices that this pricing looks at */
+} pricing_stand_ins;
+
+typedef struct pricing_scratch {
     int64_t *value;      /* [node * K * N + k * N + g], of the kind at hand */
     int64_t *best_value; /* the same, the least until then (of a child that produces) or from then on (that reads) */
     int64_t *message;    /* K * N */
     int64_t *line;       /* N */
     int64_t *cumulative; /* [resource * (N + 1) + g] */
     int64_t *step_price; /* [resource * N + g] */
+} pricing_scratch;
+
+/* The schedule that a walk finds. */
+typedef struct pricing_found {
     int8_t *device;
     int64_t *start;
     pricing_use *use;
     int32_t n_uses;
     int64_t finish_ns; /* of what `use` holds */
+} pricing_found;
+
+struct pricing_pricer {
+    const util_stop *stop; /* or NULL */
+    bool cut_short;        /* this pricing was: its numbers mean nothing */
+    const decompose_block *block;
+    int32_t K, n_resources, max_steps;
+    int32_t shared_tensor;
+    const pricing_grid *grid;
+    const pricing_prices *prices;
+    pricing_trees tree;
+    pricing_cost_lines lines;
+    pricing_pricer_case at;
+    pricing_stand_ins stand_in;
+    pricing_scratch work;
+    pricing_found found;
 };
 
 /* What a task holds, and how long. */
@@ -73,13 +98,13 @@ typedef struct pricing_tree_state {
 
 static inline bool pricing_pricer_allows(const pricing_pricer *w, int32_t op, int32_t k)
 {
-    return w->block->problem.op_devices[op] >> k & w->present >> k & 1;
+    return w->block->problem.op_devices[op] >> k & w->stand_in.present >> k & 1;
 }
 
 /* Whether readers of the shared tensor on k have it by a send of the case, which pays for itself. */
 static inline bool pricing_pricer_sent(const pricing_pricer *w, int32_t k)
 {
-    return w->how.fixed && (!w->how.open || k == w->entry_device || w->listed >> k & 1);
+    return w->at.how.fixed && (!w->at.how.open || k == w->at.entry_device || w->at.listed >> k & 1);
 }
 
 static inline pricing_task_use pricing_pricer_op_task(const pricing_pricer *w, int32_t op, int32_t k)

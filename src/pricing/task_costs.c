@@ -18,8 +18,8 @@ typedef struct split_task {
 /* Price of a resource integrated from 0 to `rest` within step g. */
 static int64_t integral(const pricing_pricer *w, int32_t r, int64_t g, int64_t rest)
 {
-    const int64_t *cumulative = w->cumulative + (int64_t)r * (w->grid->n_steps + 1);
-    return cumulative[g] + (rest ? rest * w->step_price[(int64_t)r * w->grid->n_steps + g] : 0);
+    const int64_t *cumulative = w->work.cumulative + (int64_t)r * (w->grid->n_steps + 1);
+    return cumulative[g] + (rest ? rest * w->work.step_price[(int64_t)r * w->grid->n_steps + g] : 0);
 }
 
 /* What the task costs if it starts `after` the beginning of step g, at most a step. */
@@ -69,7 +69,7 @@ int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, in
 /* Free of charge, as most ports are. */
 static bool is_free(const pricing_pricer *w, int32_t r)
 {
-    return r < 0 || !w->cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
+    return r < 0 || !w->work.cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
 }
 
 /* What all resources of a task cost together, by bucket. */
@@ -133,32 +133,32 @@ static void fill_line(pricing_pricer *w, pricing_task_use x, int32_t share, int6
  * other devices. */
 const int64_t *pricing_pricer_op_costs(pricing_pricer *w, int32_t op, int32_t k)
 {
-    int64_t at = (int64_t)w->op_line[op] * w->K + k;
-    if (!w->op_filled[at]) {
-        w->op_filled[at] = true;
-        fill_line(w, pricing_pricer_op_task(w, op, k), 1, w->op_cost + at * w->grid->n_steps);
+    int64_t at = (int64_t)w->lines.of_op[op] * w->K + k;
+    if (!w->lines.op_filled[at]) {
+        w->lines.op_filled[at] = true;
+        fill_line(w, pricing_pricer_op_task(w, op, k), 1, w->lines.op_cost + at * w->grid->n_steps);
     }
-    return w->op_cost + at * w->grid->n_steps;
+    return w->lines.op_cost + at * w->grid->n_steps;
 }
 
 const int64_t *pricing_pricer_transfer_costs(pricing_pricer *w, int32_t tensor, int32_t a, int32_t b)
 {
-    int64_t at = ((int64_t)w->tensor_line[tensor] * w->K + a) * w->K + b;
-    if (!w->transfer_filled[at]) {
+    int64_t at = ((int64_t)w->lines.of_tensor[tensor] * w->K + a) * w->K + b;
+    if (!w->lines.transfer_filled[at]) {
         bool shared = w->block->problem.flow == MOIRAI_FLOW_TENSOR;
-        w->transfer_filled[at] = true;
-        fill_line(w, pricing_pricer_transfer_task(w, tensor, a, b), shared ? UTIL_MAX(w->readers[tensor], 1) : 1,
-                  w->transfer_cost + at * w->grid->n_steps);
+        w->lines.transfer_filled[at] = true;
+        fill_line(w, pricing_pricer_transfer_task(w, tensor, a, b), shared ? UTIL_MAX(w->tree.readers[tensor], 1) : 1,
+                  w->lines.transfer_cost + at * w->grid->n_steps);
     }
-    return w->transfer_cost + at * w->grid->n_steps;
+    return w->lines.transfer_cost + at * w->grid->n_steps;
 }
 
 void pricing_pricer_set_prices(pricing_pricer *w, const int64_t *price)
 {
     const pricing_grid *grid = w->grid;
     for (int32_t r = 0; r < w->n_resources; r++) {
-        int64_t *line = w->step_price + (int64_t)r * grid->n_steps, before = 0;
-        int64_t *sum = w->cumulative + (int64_t)r * (grid->n_steps + 1);
+        int64_t *line = w->work.step_price + (int64_t)r * grid->n_steps, before = 0;
+        int64_t *sum = w->work.cumulative + (int64_t)r * (grid->n_steps + 1);
         for (int32_t i = 0; i < grid->n_buckets; i++) {
             int64_t at = grid->bucket_step[i], n = grid->bucket_step[i + 1] - at;
             int64_t each = price[r * grid->n_buckets + i];
@@ -168,6 +168,7 @@ void pricing_pricer_set_prices(pricing_pricer *w, const int64_t *price)
         }
         sum[grid->n_steps] = before;
     }
-    memset(w->op_filled, 0, sizeof *w->op_filled * (size_t)(w->n_op_lines * w->K));
-    memset(w->transfer_filled, 0, sizeof *w->transfer_filled * (size_t)w->n_tensor_lines * (size_t)(w->K * w->K));
+    memset(w->lines.op_filled, 0, sizeof *w->lines.op_filled * (size_t)(w->lines.n_of_ops * w->K));
+    memset(w->lines.transfer_filled, 0,
+           sizeof *w->lines.transfer_filled * (size_t)w->lines.n_of_tensors * (size_t)(w->K * w->K));
 }

@@ -176,7 +176,7 @@ static void check_fork(uint64_t seed, seen *counts)
     if (x->lower_ns > found.makespan_ns)
         fail_msg("seed %llu: bound %lld, optimum %lld", (unsigned long long)seed, (long long)x->lower_ns,
                  (long long)found.makespan_ns);
-    const pair_static_tree *tree = pair_static_proven(x->programme);
+    const pair_static_tree *tree = pair_static_proven(x->by_static.programme);
     for (int32_t i = 0; tree && i < tree->n_cases; i++)
         counts->divided[tree->cases[i].division]++;
     counts->tight += x->lower_ns == found.makespan_ns;

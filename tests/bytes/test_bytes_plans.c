@@ -62,10 +62,10 @@ static void test_bytes_block_plans_are_searched_at_prices(void **state)
     open_prices(&f, TINY_TWO);
     int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0);
     bytes_set_duals(f.m, dual_ns); /* 100 bytes on A: 3 ns each */
-    assert_int_equal(f.m->price[0], 3 * DECOMPOSE_MOST_UNITS);
+    assert_int_equal(f.m->now.price[0], 3 * DECOMPOSE_MOST_UNITS);
     bytes_plan_task job = {.evaluations = 600, .upper_ns = 30, .rounds = 4, .searches = 2, .seed = 1, .threads = 1};
     assert_ok(bytes_block_plan_add(f.m, (int32_t)pair, &job));
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(pick >= 0);
     const int64_t *bytes = bytes_block_plan_at(f.m, pair, pick, &length);
     assert_true(length == 26 && bytes[0] == 0 && bytes[1] == 20);
@@ -88,17 +88,17 @@ static void test_bytes_paths_at_prices(void **state)
                         "mem=10 > u:0\nop d 10,30 u mem=10\n");
         int64_t price[2] = {list[i].per_byte_ns * DECOMPOSE_MOST_UNITS, 0};
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
-            f.m->pair_cost[k] = 0;
+            f.m->work.pair_cost[k] = 0;
         assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price),
                          list[i].cost_ns * DECOMPOSE_MOST_UNITS);
         for (int32_t k = 0; k < 4; k++)
-            assert_true(list[i].per_byte_ns == 2 || f.m->device[k] == (list[i].per_byte_ns > 2));
+            assert_true(list[i].per_byte_ns == 2 || f.m->at.device[k] == (list[i].per_byte_ns > 2));
         /* Between the first cut on A and the third on B, the second in between: the ends are not paid for. */
         assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price),
                          (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) *
                              DECOMPOSE_MOST_UNITS);
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
-            f.m->pair_cost[k] = INT64_MAX;
+            f.m->work.pair_cost[k] = INT64_MAX;
         assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price) == INT64_MAX); /* no way through */
         close_prices(&f);
     }
@@ -148,11 +148,11 @@ static void test_bytes_duals_are_bounded(void **state)
     fixture f;
     double huge[2] = {1e300, -5};
     open_prices(&f, TINY_TIGHT);
-    int64_t stamp = f.m->stamp;
+    int64_t stamp = f.m->now.stamp;
     bytes_set_duals(f.m, huge);
-    assert_true(f.m->price[0] > 0 && (double)f.m->price[0] * 10 < 1e18);
-    assert_int_equal(f.m->price[1], 0);
-    assert_true(f.m->stamp != stamp); /* other prices: what was solved for the old ones is known as such */
+    assert_true(f.m->now.price[0] > 0 && (double)f.m->now.price[0] * 10 < 1e18);
+    assert_int_equal(f.m->now.price[1], 0);
+    assert_true(f.m->now.stamp != stamp); /* other prices: what was solved for the old ones is known as such */
     close_prices(&f);
 }
 
@@ -173,7 +173,7 @@ static void test_bytes_edges_over_cuts_are_late_where_devices_change(void **stat
                  "op d 3,3 t u%s > v:0\nop e 1,1 v r\n",
                  list[i].also);
         open_prices(&f, text);
-        const int64_t *first = f.m->jump_ns + 4, *second = f.m->jump_ns + 8;             /* of blocks, not of classes */
+        const int64_t *first = f.m->jump.ns + 4, *second = f.m->jump.ns + 8;             /* of blocks, not of classes */
         assert_true(first[0] == 0 && first[3] == 0 && second[0] == 0 && second[3] == 0); /* no change of device */
         assert_true(first[1] == list[i].first_ns && first[2] == list[i].first_ns);
         assert_true(second[1] == list[i].second_ns && second[2] == list[i].second_ns);
@@ -189,18 +189,18 @@ static void test_bytes_edges_over_cuts_are_those_of_the_block(void **state)
     open_prices(&f,
                 "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
                 "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
-    const int64_t *first = f.m->jump_ns + 4, *second = f.m->jump_ns + 8;
+    const int64_t *first = f.m->jump.ns + 4, *second = f.m->jump.ns + 8;
     assert_int_equal(f.c->s->block_class[1], f.c->s->block_class[2]);
     assert_true(first[1] == 0 && first[2] == 0);
     assert_true(second[1] == 6 && second[2] == 6); /* 7 less g, which runs meanwhile */
     for (int64_t k = 0; k < pair_chain_count(f.c); k++)
-        f.m->pair_cost[k] = 0;
+        f.m->work.pair_cost[k] = 0;
     int64_t price[2] = {0, 0}, without = bytes_cheapest_path(f.m, 2, 2, 0, 1, price);
-    f.m->jumps = true;
+    f.m->jump.counted = true;
     assert_int_equal(bytes_cheapest_path(f.m, 1, 1, 0, 1, price), without);
     assert_int_equal(bytes_cheapest_path(f.m, 2, 2, 0, 1, price), without + 6 * DECOMPOSE_MOST_UNITS);
     bytes_bound_path(f.m, 1);
-    assert_false(f.m->jumps); /* bounds do not count them */
+    assert_false(f.m->jump.counted); /* bounds do not count them */
     close_prices(&f);
 }
 
@@ -212,11 +212,11 @@ static void test_bytes_edges_over_cuts_by_class(void **state)
     open_prices(&f,
                 "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
                 "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
-    free(f.m->jump_ns);
-    free(f.m->jump_row);
+    free(f.m->jump.ns);
+    free(f.m->jump.row);
     assert_ok(bytes_find_jumps(f.m, 0));
     for (int32_t block = 1; block <= 2; block++) {
-        assert_int_equal(f.m->jump_row[block], f.c->s->block_class[block]);
+        assert_int_equal(f.m->jump.row[block], f.c->s->block_class[block]);
         assert_true(bytes_late_ns(f.m, block, 0, 1) == 3 && bytes_late_ns(f.m, block, 1, 0) == 3);
         assert_true(bytes_late_ns(f.m, block, 0, 0) == 0 && bytes_late_ns(f.m, block, 1, 1) == 0);
     }
@@ -239,12 +239,12 @@ static void test_bytes_plans_are_tried_between_the_class_s_other_devices(void **
     int64_t from = pair_chain_index(f.c, class_, 0, 0), to = pair_chain_index(f.c, class_, 1, 1);
     bytes_plan_task job = {.evaluations = 600, .upper_ns = 30, .rounds = 4, .searches = 2, .seed = 1, .threads = 1};
     bytes_set_duals(f.m, dual_ns);
-    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
+    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
     assert_ok(bytes_share_plans(f.m, &job)); /* first plans: one on each device everywhere */
-    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
+    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
     assert_ok(bytes_block_plan_add(f.m, (int32_t)from, &job));
     assert_ok(bytes_share_plans(f.m, &job));
-    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 20));
+    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 20));
     assert_int_equal(f.m->pair[to].n_plans, 1);
     const int64_t *bytes = bytes_block_plan_at(f.m, to, pick, &length);
     assert_true(length == 20 && bytes[0] == 0 && bytes[1] == 20);
@@ -272,9 +272,9 @@ static void test_bytes_plans_at_hand_are_gone_on_with(void **state)
     int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0);
     assert_ok(bytes_plan_find(&length, &cut_device, &block_plan, f.m, &job)); /* an LP solution over paths */
     bytes_set_duals(f.m, dual_ns);
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
     assert_ok(bytes_deepen(f.m, &job));
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
+    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(pick >= 0 && f.m->depth == 1);
     int32_t before = f.m->pair[pair].n_plans;
     assert_ok(bytes_deepen(f.m, &job));

@@ -48,8 +48,8 @@ static void test_bytes_bound_of_a_chain_is_the_optimum(void **state)
     open_prices(&f, TINY_TIGHT);
     assert_int_equal(pair_chain_path(f.c, PAIR_CHAIN_LOWER, NULL), 20);
     assert_int_equal(bound_of(&f, 12), 40);
-    assert_true(fabs(f.m->best_dual_ns[0] - 20) < 0.01); /* of A's ten bytes */
-    assert_true(f.m->best_dual_ns[1] == 0);
+    assert_true(fabs(f.m->search.best_dual_ns[0] - 20) < 0.01); /* of A's ten bytes */
+    assert_true(f.m->search.best_dual_ns[1] == 0);
     assert_int_equal(bound_of(&f, 0), 40); /* what was found stays */
     close_prices(&f);
 }
@@ -65,8 +65,8 @@ static void test_bytes_bound_at_given_prices(void **state)
         open_prices(&f, TINY_TIGHT);
         double dual_ns[2] = {(double)list[i].per_byte_ns * 10, 0};
         bytes_set_duals(f.m, dual_ns);
-        assert_int_equal(f.m->price[0], list[i].per_byte_ns * DECOMPOSE_MOST_UNITS);
-        assert_int_equal(f.m->price[1], 0);
+        assert_int_equal(f.m->now.price[0], list[i].per_byte_ns * DECOMPOSE_MOST_UNITS);
+        assert_int_equal(f.m->now.price[1], 0);
         int64_t path = bytes_bound_path(f.m, 1);
         assert_int_equal(path, (list[i].bound_ns + 10 * list[i].per_byte_ns) * DECOMPOSE_MOST_UNITS);
         int64_t value[64] = {0}; /* nothing happens between the cuts */
@@ -117,7 +117,7 @@ static void test_bytes_bound_of_a_block(void **state)
     for (int32_t i = 0; i < f.c->s->n_classes * 4; i++)
         value[i] = pair_chain_get(f.c, i)->open ? bytes_priced_at(f.m, i)->value : 0;
     assert_true(bytes_proven_ns(f.m, value) >= bound);
-    assert_ptr_equal(bytes_prices_per_byte(f.m), f.m->price);
+    assert_ptr_equal(bytes_prices_per_byte(f.m), f.m->now.price);
     close_prices(&f);
 }
 
@@ -239,7 +239,7 @@ static void test_bytes_values_at_other_prices(void **state)
         close_prices(&f);
         return;
     }
-    int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0), stamp = f.m->stamp;
+    int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0), stamp = f.m->now.stamp;
     pair_priced *v = &f.m->pair[pair].priced;
     int64_t value = v->value;
     assert_true(v->n_cases > 0);
@@ -247,7 +247,7 @@ static void test_bytes_values_at_other_prices(void **state)
     for (int32_t k = 0; k < 2; k++) /* of 100 bytes */
         price[k] = (int64_t)(dual_ns[k] / 100 * DECOMPOSE_MOST_UNITS);
     int64_t there = pair_priced_value_at(v, price, use);
-    assert_true(v->value == value && f.m->stamp == stamp && there > value); /* bytes cost more */
+    assert_true(v->value == value && f.m->now.stamp == stamp && there > value); /* bytes cost more */
     assert_true(fabs(use[0] + use[1] - 20) < 1e-6 || use[0] + use[1] == 0); /* of an LP solution, if there was one */
     bytes_set_duals(f.m, dual_ns);
     bytes_bound_path(f.m, 1);

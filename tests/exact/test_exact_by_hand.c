@@ -146,7 +146,7 @@ static void open_search(fixture *f, const char *text, int64_t below_ns)
     f->o.below_ns = below_ns;
     assert_ok(exact_search_new(&f->s, f->p, &f->o, &f->r));
     exact_root(&f->s);
-    f->st = f->s.stack[0];
+    f->st = f->s.stack.state[0];
     f->s.below_ns = below_ns;
 }
 
@@ -248,8 +248,8 @@ static void test_exact_restrict_moves_the_whole_group(void **state)
     fixture f;
     bool changed = false;
     open_search(&f, "device A 9\ndevice B 9\nop a 5,5 group=g\nop b 5,5 group=g\nop c 5,5\n", 100);
-    assert_int_equal(f.s.n_units, 2);
-    assert_int_equal(f.s.unit[tiny_op(f.p, "a")], f.s.unit[tiny_op(f.p, "b")]);
+    assert_int_equal(f.s.unit.n, 2);
+    assert_int_equal(f.s.unit.of[tiny_op(f.p, "a")], f.s.unit.of[tiny_op(f.p, "b")]);
     assert_true(exact_restrict(&f.s, f.st, tiny_op(f.p, "a"), 2, &changed));
     assert_true(changed);
     assert_int_equal(f.st->dom[tiny_op(f.p, "b")], 2);
@@ -283,17 +283,17 @@ static void test_exact_sees_equal_devices_and_branches(void **state)
                 "device A 9\ndevice B 9\ndevice C 9\nop in 1,1,1 > s:1\nop x 5,5,6 s > t:1\nop y 5,5,6 s > u:1\nop out "
                 "1,1,1 t u\n",
                 100);
-    assert_true(f.s.same_device[0 * 3 + 1]);
-    assert_false(f.s.same_device[0 * 3 + 2]);
-    assert_int_equal(f.s.n_mirrors, 1);
-    assert_int_equal(f.s.mirror[0].n, 1); /* of each pair the one that comes first */
-    assert_int_equal(f.s.mirror[0].image[tiny_op(f.p, "x")], tiny_op(f.p, "y"));
-    assert_int_equal(f.s.mirror[0].image[tiny_op(f.p, "in")], tiny_op(f.p, "in"));
+    assert_true(f.s.symmetry.same_device[0 * 3 + 1]);
+    assert_false(f.s.symmetry.same_device[0 * 3 + 2]);
+    assert_int_equal(f.s.symmetry.n_mirrors, 1);
+    assert_int_equal(f.s.symmetry.mirror[0].n, 1); /* of each pair the one that comes first */
+    assert_int_equal(f.s.symmetry.mirror[0].image[tiny_op(f.p, "x")], tiny_op(f.p, "y"));
+    assert_int_equal(f.s.symmetry.mirror[0].image[tiny_op(f.p, "in")], tiny_op(f.p, "in"));
     close_search(&f);
     open_search(&f, "device A 9\ndevice B 8\nop in 1,1 > s:1\nop x 5,5 s > t:1\nop y 5,7 s > u:1\nop out 1,1 t u\n",
                 100);
-    assert_false(f.s.same_device[1]);   /* other memory */
-    assert_int_equal(f.s.n_mirrors, 0); /* another time */
+    assert_false(f.s.symmetry.same_device[1]);   /* other memory */
+    assert_int_equal(f.s.symmetry.n_mirrors, 0); /* another time */
     close_search(&f);
 }
 

@@ -68,7 +68,7 @@ static void test_no_order_in_time_is_taken_away(void **state)
     int64_t column[5 * MOST], closed = 0, raised = 0;
     for (uint64_t seed = 1; seed <= 4000; seed++) {
         machine m = draw(seed);
-        exact_search s = {.below_ns = m.below_ns, .edge_ns = column};
+        exact_search s = {.below_ns = m.below_ns, .work.edge_ns = column};
         exact_job job[MOST];
         bool moved = false;
         for (int32_t i = 0; i < m.n; i++)
@@ -92,7 +92,7 @@ static void test_a_full_set_pushes_what_pairs_do_not(void **state)
 {
     (void)state;
     int64_t column[15];
-    exact_search s = {.below_ns = 21, .edge_ns = column};
+    exact_search s = {.below_ns = 21, .work.edge_ns = column};
     exact_job job[] = {{2, 4, 10, 0}, {2, 4, 10, 1}, {1, 3, 0, 2}};
     bool moved = false;
     assert_true(exact_edges(&s, job, 3, &moved));

@@ -15,7 +15,7 @@
 static void open_heads(tiny_pair *f)
 {
     tiny_pair_open(f, "flow tensor\ncongestion port\n" HEADS);
-    assert_int_equal(f->x->n_sendings, 5);
+    assert_int_equal(f->x->sending.n, 5);
 }
 
 static void climb(tiny_pair *f, int32_t solves, int threads)
@@ -67,7 +67,7 @@ static void test_pair_climb_leaves_no_arrival_out(void **state)
         assert_int_equal(f.x->cases[i].proof.grid.length_ns, f.x->cases[i].proven_ns - 1);
     }
     int32_t divided = 0;
-    for (int32_t s = 0; s < f.x->n_sendings; s++)
+    for (int32_t s = 0; s < f.x->sending.n; s++)
         for (int64_t b = 0; b < 200; b += 3)
             for (int64_t c = 0; c < 200; c += 3) {
                 int64_t arrival[3] = {0, b, c};
@@ -140,7 +140,7 @@ static void test_pair_climb_stops_at_what_is_needed(void **state)
     assert_ok(pair_cases_solve(&r));
     pair_bound_clear(&r);
     assert_int_equal(f.x->lower_ns, need);
-    assert_int_equal(f.x->n_cases, f.x->n_sendings);
+    assert_int_equal(f.x->n_cases, f.x->sending.n);
     tiny_pair_close(&f);
 }
 
@@ -169,17 +169,17 @@ static void test_pair_climb_by_strides_goes_on_where_it_was(void **state)
     pair_refine_task whole = second_level(&f, 0, 1), part = second_level(&g, 5, 1);
     assert_ok(pair_refine(f.c, &whole));
     assert_int_equal(f.x->level, 2);
-    assert_false(f.x->climbing);
+    assert_false(f.x->climb.on);
     assert_ok(pair_refine(g.c, &part));
-    assert_true(g.x->climbing); /* else this says nothing */
+    assert_true(g.x->climb.on); /* else this says nothing */
     assert_int_equal(g.x->level, 0);
     assert_true(g.x->lower_ns < f.x->lower_ns);
     int32_t calls = 1;
-    for (int64_t left = g.x->questions; g.x->climbing && calls < 100; calls++, left = g.x->questions) {
+    for (int64_t left = g.x->climb.questions; g.x->climb.on && calls < 100; calls++, left = g.x->climb.questions) {
         int64_t before = g.x->lower_ns;
         assert_ok(pair_refine(g.c, &part));
-        assert_true(g.x->questions < left);
-        assert_true(!g.x->climbing || g.x->lower_ns >= before + 5 || g.x->lower_ns >= g.x->plan.length_ns);
+        assert_true(g.x->climb.questions < left);
+        assert_true(!g.x->climb.on || g.x->lower_ns >= before + 5 || g.x->lower_ns >= g.x->plan.length_ns);
     }
     assert_true(calls > 2 && calls < 100);
     assert_int_equal(g.x->level, 2);

@@ -30,7 +30,7 @@ static void open_heads(heads *h, int threads)
 {
     *h = (heads){.per_byte = {2 * DECOMPOSE_MOST_UNITS, DECOMPOSE_MOST_UNITS, 0}};
     tiny_pair_open(&h->f, HEADS);
-    assert_int_equal(h->f.x->n_sendings, 5);
+    assert_int_equal(h->f.x->sending.n, 5);
     h->v = (pair_priced){.pair = h->f.x};
     h->job = (pair_priced_task){.byte_price = h->per_byte,
                                 .buckets = 8,
@@ -90,7 +90,7 @@ static void test_pair_priced_climb_leaves_nothing_out(void **state)
     }
     assert_true(arrivals > 0);       /* else this says nothing */
     assert_true(least >= h.v.value); /* it claims no more than its cases prove */
-    for (int32_t s = 0; s < h.f.x->n_first_sendings; s++)
+    for (int32_t s = 0; s < h.f.x->sending.n_first; s++)
         for (int64_t b = 0; b < 400; b += 9)
             for (int64_t c = 0; c < 400; c += 9)
                 for (int64_t length = 0; length < 400; length += 9) {

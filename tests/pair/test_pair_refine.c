@@ -33,8 +33,8 @@ static void test_pair_open_knows_path_and_first_plan(void **state)
     assert_int_equal(f.x->plan.length_ns, 16); /* shared out: one on each */
     assert_int_equal(f.x->first_ns, 16);
     assert_int_equal(pair_certified_ns(f.x), 10);
-    assert_int_equal(f.x->n_sendings, 1); /* flow edge: nothing is shared */
-    assert_false(f.x->sending[0].fixed);
+    assert_int_equal(f.x->sending.n, 1); /* flow edge: nothing is shared */
+    assert_false(f.x->sending.how[0].fixed);
     assert_int_equal(f.x->n_cases, 1);
     assert_int_equal(f.x->block.problem.op_devices[f.x->block.entry], 1);
     assert_ok(pair_open(f.c, f.class_, 0, 0)); /* twice is once */
@@ -59,14 +59,14 @@ static void test_pair_open_lists_the_sendings(void **state)
                  "op out 1,-,- t u\n",
                  list[i].congestion);
         tiny_pair_open(&f, text);
-        assert_int_equal(f.x->n_sendings, list[i].n);
+        assert_int_equal(f.x->sending.n, list[i].n);
         assert_int_equal(f.x->n_cases, list[i].n);
-        assert_int_equal(f.x->sending[0].n_receivers, 0);
+        assert_int_equal(f.x->sending.how[0].n_receivers, 0);
         int32_t both = 0;
         for (int32_t j = 0; j < list[i].n; j++) {
-            assert_true(f.x->sending[j].fixed);
+            assert_true(f.x->sending.how[j].fixed);
             assert_int_equal(f.x->cases[j].sending, j);
-            both += f.x->sending[j].n_receivers == 2;
+            both += f.x->sending.how[j].n_receivers == 2;
         }
         assert_int_equal(both, i == 0 ? 2 : 1);
         tiny_pair_close(&f);
@@ -122,7 +122,7 @@ static void test_pair_cases_split_where_the_solution_is_not_whole(void **state)
     int32_t nobody = 0, below = 0, above = 0;
     for (int32_t i = 0; i < 3; i++) {
         const pair_case *c = &f.x->cases[i];
-        const pricing_sending *how = &f.x->sending[c->sending];
+        const pricing_sending *how = &f.x->sending.how[c->sending];
         assert_int_equal(c->proven_ns, 200);
         if (how->n_receivers == 0) {
             nobody++;
@@ -187,7 +187,7 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     assert_ok(pair_bound_solver(&r, 0));
     assert_ptr_equal(f.x->master[0], m); /* once per pair and solver */
     pricing_master_task task = {.pricer = r.pricer[0],
-                                .how = &f.x->sending[1],
+                                .how = &f.x->sending.how[1],
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = 199,
                                 .buckets = 1,
@@ -219,7 +219,7 @@ static void test_pair_cases_go_on_from_where_they_were(void **state)
         .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
     assert_true(f.x->lower_ns < 200);
-    assert_int_equal(f.x->case_buckets, 1);
+    assert_int_equal(f.x->climb.buckets, 1);
     int64_t solves = f.x->solves;
     job.need_ns = INT64_MAX;
     assert_ok(pair_refine(f.c, &job));

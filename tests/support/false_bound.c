@@ -491,7 +491,7 @@ static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, 
         good = false_bound_fail(why, "cases: %s", moirai_error_message());
     else if ((by_cases = x->lower_ns) > optimum)
         good = false_bound_fail(why, "cases' bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
-    counts->cases += by_cases > before && pair_static_proven(x->programme);
+    counts->cases += by_cases > before && pair_static_proven(x->by_static.programme);
     if (good && pair_raise_pool(x, &job))
         good = false_bound_fail(why, "pool: %s", moirai_error_message());
     else if (good && x->lower_ns > optimum)

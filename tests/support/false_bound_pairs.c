@@ -231,7 +231,7 @@ static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t 
     for (int32_t i = 0; i < 1 + (int32_t)(seed % 2); i++)
         if (pair_raise_cases(x, INT64_MAX, cases, (util_stop){0}))
             return false_bound_fail(why, "cases: %s", moirai_error_message());
-    const pair_static_tree *tree = pair_static_proven(x->programme);
+    const pair_static_tree *tree = pair_static_proven(x->by_static.programme);
     counts->sendings += is_divided(tree, PAIR_BY_SENDING);
     counts->returns += is_divided(tree, PAIR_BY_RETURN);
     counts->devices += is_divided(tree, PAIR_BY_DEVICE);

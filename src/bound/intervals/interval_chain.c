@@ -217,7 +217,7 @@ static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns
     pair_state *y = x->c->pair[pair];
     bool copies = bound_interval_chain_repeats(x);
     double before = (double)y->lower_ns, worth = copies ? COPIES_WORTH : CASES_WORTH;
-    int32_t known = y->programme ? pair_static_cases(y->programme) : 0;
+    int32_t known = y->by_static.programme ? pair_static_cases(y->by_static.programme) : 0;
     int32_t more = UTIL_MAX(copies ? COPIES_AT_ONCE : CASES_AT_ONCE, known / 8);
     int rc = pair_raise_cases(y, need_ns, more, job->stop);
     if ((double)y->lower_ns > (1 + worth) * before && y->lower_ns < need_ns)

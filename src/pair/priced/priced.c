@@ -54,7 +54,7 @@ int pair_priced_open_solver(pair_priced *v, int32_t i)
 static int open_priced(pair_priced *v)
 {
     pair_state *x = v->pair;
-    size_t n = (size_t)x->n_first_sendings;
+    size_t n = (size_t)x->sending.n_first;
     if (util_grow(&v->cases, &v->case_capacity, n, sizeof *v->cases))
         return MOIRAI_EFAIL;
     int rc = pair_priced_open_solver(v, 0); /* others when there are cases for them */
@@ -344,7 +344,7 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
     int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
     /* Arrivals are what targets are for; and first solves go where they raise most. */
-    bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending[0].fixed &&
+    bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending.how[0].fixed &&
                   !util_off(&job->stop, UTIL_METHOD_PRICED_TARGETS);
     int rc = begin(v, job);
     if (!rc)

@@ -46,7 +46,7 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
                                    const int64_t *byte_price)
 {
     return (pricing_master_task){.pricer = by->pricer,
-                                 .how = &v->pair->sending[c->sending],
+                                 .how = &v->pair->sending.how[c->sending],
                                  .form = PRICING_PRICED_FORM,
                                  .length_ns = c->most_ns,
                                  .least_ns = c->least_ns,
@@ -237,7 +237,7 @@ static pricing_branch choose(const pair_priced *v, const pricing_master *m, cons
     int64_t at = divide_range(m, UTIL_MAX(c->least_ns, v->pair->lower_ns), c->most_ns);
     if (at > 0 && at < c->most_ns)
         return (pricing_branch){.on = PRICING_LENGTH, .least = at, .most = at + 1};
-    pricing_branch arrival = pair_cases_halve_arrival(&v->pair->sending[c->sending], m, NARROWEST);
+    pricing_branch arrival = pair_cases_halve_arrival(&v->pair->sending.how[c->sending], m, NARROWEST);
     if (arrival.on != PRICING_NO_BRANCH)
         return arrival;
     bool enough = pair_cases_numbers(c->n_branches, c->branch) >= MOST_NUMBERS;

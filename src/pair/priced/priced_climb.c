@@ -39,7 +39,7 @@ static int32_t solver_of(void *data, const void *c, int32_t index, int32_t rank,
 {
     const climbing *k = data;
     (void)rank, (void)below;
-    bool few = k->v->pair->n_sendings < PAIR_PRICED_SOLVERS;
+    bool few = k->v->pair->sending.n < PAIR_PRICED_SOLVERS;
     return (few ? index : ((const pair_priced_case *)c)->sending) % PAIR_PRICED_SOLVERS;
 }
 

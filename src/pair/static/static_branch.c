@@ -63,7 +63,7 @@ static double likely_rise(const pair_static *p, int32_t i, int32_t side)
 {
     const pair_programme *x = &p->x;
     const pair_static_rise *rise = &p->search.rise[2 * i + side];
-    double prior = PRIOR * (double)moirai_op_least_ns(x->q, x->group_op[x->group_off[i / x->K]]);
+    double prior = PRIOR * (double)moirai_op_least_ns(x->q, x->number.group_op[x->number.group_off[i / x->K]]);
     return (rise->sum_ns + prior) / (1 + rise->times);
 }
 
@@ -73,7 +73,7 @@ static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
     const pair_programme *x = &p->x;
     const double *number = p->search.number + (size_t)at * pair_static_solution_size(x);
     double most = 0;
-    for (int32_t i = 0; i < x->n_groups * x->K; i++) {
+    for (int32_t i = 0; i < x->number.n_groups * x->K; i++) {
         double part = number[i] - floor(number[i]);
         double worth = fmax(1, likely_rise(p, i, 0) * part) * fmax(1, likely_rise(p, i, 1) * (1 - part));
         if (fmin(part, 1 - part) > FRACTION && worth > most) {
@@ -91,7 +91,7 @@ static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
 static bool choose_device(const pair_static *p, int32_t at, pair_static_case *c)
 {
     const pair_programme *x = &p->x;
-    const double *on = p->search.number + (size_t)at * pair_static_solution_size(x) + x->n_numbers;
+    const double *on = p->search.number + (size_t)at * pair_static_solution_size(x) + x->number.n;
     double most = 0;
     for (int32_t i = 0; i < x->n * x->K; i++) {
         double far = fmin(on[i], 1 - on[i]), worth = far * (double)moirai_op_least_ns(x->q, i / x->K);
@@ -112,11 +112,11 @@ static uint64_t next_receivers(const pair_programme *x, const pair_receivers *to
 {
     const moirai_problem *q = x->q;
     uint64_t devices = 0;
-    if (x->sent == MOIRAI_NONE || to->closed)
+    if (x->number.sent == MOIRAI_NONE || to->closed)
         return 0;
-    for (int32_t e = q->tensor_edge_off[x->sent]; e < q->tensor_edge_off[x->sent + 1]; e++)
+    for (int32_t e = q->tensor_edge_off[x->number.sent]; e < q->tensor_edge_off[x->number.sent + 1]; e++)
         devices |= q->op_devices[q->edge_reader[e]];
-    devices &= ~(UINT64_C(1) << x->sender);
+    devices &= ~(UINT64_C(1) << x->number.sender);
     for (int32_t i = 0; i < to->n; i++)
         devices &= ~(UINT64_C(1) << to->device[i]);
     return devices;
@@ -126,11 +126,11 @@ static uint64_t next_receivers(const pair_programme *x, const pair_receivers *to
 static uint64_t next_returning(const pair_programme *x, const pair_receivers *back)
 {
     uint64_t devices = 0;
-    if (x->exit_device == MOIRAI_NONE || back->closed)
+    if (x->result.exit_device == MOIRAI_NONE || back->closed)
         return 0;
     for (int32_t t = 0; t < x->q->n_tensors; t++)
-        devices |= x->result[t] ? x->q->op_devices[x->q->tensor_producer[t]] : 0;
-    devices &= ~(UINT64_C(1) << x->exit_device);
+        devices |= x->result.is[t] ? x->q->op_devices[x->q->tensor_producer[t]] : 0;
+    devices &= ~(UINT64_C(1) << x->result.exit_device);
     for (int32_t i = 0; i < back->n; i++)
         devices &= ~(UINT64_C(1) << back->device[i]);
     return devices;
@@ -140,7 +140,7 @@ static bool worth_returning(const pair_programme *x, uint64_t devices)
 {
     int64_t ns = 0;
     for (; devices; devices &= devices - 1)
-        ns = UTIL_MAX(ns, x->result_ns[__builtin_ctzll(devices)]);
+        ns = UTIL_MAX(ns, x->result.ns[__builtin_ctzll(devices)]);
     return (double)ns > SEND_WORTH * (double)x->proven_ns;
 }
 
@@ -148,7 +148,7 @@ static bool worth_sending(const pair_programme *x, uint64_t devices)
 {
     int64_t ns = 0;
     for (; devices; devices &= devices - 1)
-        ns = UTIL_MAX(ns, moirai_transfer_ns(x->q, x->sent, x->sender, __builtin_ctzll(devices)));
+        ns = UTIL_MAX(ns, moirai_transfer_ns(x->q, x->number.sent, x->number.sender, __builtin_ctzll(devices)));
     return (double)ns > SEND_WORTH * (double)x->proven_ns;
 }
 

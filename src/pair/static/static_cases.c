@@ -53,23 +53,24 @@ static void copy_base(pair_programme *x, int64_t *dual, bool out)
 {
     int64_t both = (int64_t)2 * x->E * x->K, share = (int64_t)x->E * x->K * x->K;
     size_t ends = sizeof *dual * (size_t)(x->E + x->n);
-    memcpy(out ? dual : x->dual + x->out_row, out ? x->dual + x->out_row : dual, sizeof *dual * (size_t)both);
+    memcpy(out ? dual : x->found.dual + x->row.out, out ? x->found.dual + x->row.out : dual,
+           sizeof *dual * (size_t)both);
     for (int64_t c = 0; c < share; c++)
-        if (x->share_of[c] >= 0 && out)
-            dual[both + c] = x->dual[x->share_of[c]];
-        else if (x->share_of[c] >= 0)
-            x->dual[x->share_of[c]] = dual[both + c];
+        if (x->row.share_of[c] >= 0 && out)
+            dual[both + c] = x->found.dual[x->row.share_of[c]];
+        else if (x->row.share_of[c] >= 0)
+            x->found.dual[x->row.share_of[c]] = dual[both + c];
     dual += both + share;
-    memcpy(out ? dual : x->dual + x->path_row, out ? x->dual + x->path_row : dual, ends);
+    memcpy(out ? dual : x->found.dual + x->row.path, out ? x->found.dual + x->row.path : dual, ends);
 }
 
 int pair_static_pack(pair_static_case *c, pair_programme *x, bool numbers)
 {
     int64_t m = base_places(x);
     int32_t loads = 0;
-    for (int32_t r = 0; r < x->n_loads; r++)
-        loads += x->load[r].head_ns >= 0 && x->dual[x->load_row + r] > 0;
-    int64_t n = m + loads + (numbers ? x->n_numbers : 0);
+    for (int32_t r = 0; r < x->loads.n; r++)
+        loads += x->loads.load[r].head_ns >= 0 && x->found.dual[x->row.load + r] > 0;
+    int64_t n = m + loads + (numbers ? x->number.n : 0);
     int64_t *dual = util_alloc((size_t)n, sizeof *dual);
     pair_load *load = util_alloc((size_t)loads, sizeof *load);
     if (!dual || !load) {
@@ -79,13 +80,13 @@ int pair_static_pack(pair_static_case *c, pair_programme *x, bool numbers)
     }
     copy_base(x, dual, true);
     loads = 0;
-    for (int32_t r = 0; r < x->n_loads; r++)
-        if (x->load[r].head_ns >= 0 && x->dual[x->load_row + r] > 0) {
-            load[loads++] = x->load[r];
-            dual[m++] = x->dual[x->load_row + r];
+    for (int32_t r = 0; r < x->loads.n; r++)
+        if (x->loads.load[r].head_ns >= 0 && x->found.dual[x->row.load + r] > 0) {
+            load[loads++] = x->loads.load[r];
+            dual[m++] = x->found.dual[x->row.load + r];
         }
     if (numbers)
-        memcpy(dual + m, x->dual + x->number_row, (size_t)x->n_numbers * sizeof *dual);
+        memcpy(dual + m, x->found.dual + x->row.number, (size_t)x->number.n * sizeof *dual);
     free(c->dual);
     free(c->load);
     c->dual = dual;
@@ -101,16 +102,16 @@ int pair_static_pack(pair_static_case *c, pair_programme *x, bool numbers)
 static int64_t evaluate_packed(pair_programme *x, const pair_static_case *c)
 {
     size_t rows = (size_t)base_places(x), loads = (size_t)c->n_loads;
-    pair_load *own = x->load;
-    int32_t n_own = x->n_loads;
+    pair_load *own = x->loads.load;
+    int32_t n_own = x->loads.n;
     copy_base(x, c->dual, false);
-    memcpy(x->dual + x->load_row, c->dual + rows, loads * sizeof *x->dual);
-    memcpy(x->dual + x->number_row, c->dual + rows + loads, (size_t)x->n_numbers * sizeof *x->dual);
-    x->load = c->load;
-    x->n_loads = c->n_loads;
+    memcpy(x->found.dual + x->row.load, c->dual + rows, loads * sizeof *x->found.dual);
+    memcpy(x->found.dual + x->row.number, c->dual + rows + loads, (size_t)x->number.n * sizeof *x->found.dual);
+    x->loads.load = c->load;
+    x->loads.n = c->n_loads;
     int64_t bound = pair_programme_evaluate(x);
-    x->load = own;
-    x->n_loads = n_own;
+    x->loads.load = own;
+    x->loads.n = n_own;
     return bound;
 }
 
@@ -139,10 +140,10 @@ static int inherit(pair_programme *x, pair_static_case *c, const pair_static_cas
 static void keep_solution(pair_static *p, int32_t at)
 {
     const pair_programme *x = &p->x;
-    double *number = p->search.number + (size_t)at * pair_static_solution_size(x), *on = number + x->n_numbers;
-    memcpy(number, x->row_value + x->number_row, (size_t)x->n_numbers * sizeof *number);
+    double *number = p->search.number + (size_t)at * pair_static_solution_size(x), *on = number + x->number.n;
+    memcpy(number, x->found.row_value + x->row.number, (size_t)x->number.n * sizeof *number);
     for (int32_t c = 0; c < x->n * x->K; c++)
-        on[c] = x->q->op_devices[c / x->K] >> (c % x->K) & 1 ? x->column_value[x->op_column[c]] : 0;
+        on[c] = x->q->op_devices[c / x->K] >> (c % x->K) & 1 ? x->found.column_value[x->column.op[c]] : 0;
 }
 
 /* What the case has proven when it was judged first. */
@@ -259,14 +260,14 @@ static int begin(pair_static *p, const util_stop *stop)
     pair_programme *x = &p->x;
     int rc = make_room(p, 1);
     if (!rc && !p->search.rise)
-        p->search.rise = util_alloc(2 * (size_t)x->n_numbers, sizeof *p->search.rise);
+        p->search.rise = util_alloc(2 * (size_t)x->number.n, sizeof *p->search.rise);
     if (rc || !p->search.rise)
         return MOIRAI_EFAIL;
-    s->n_groups = x->n_groups;
-    s->group_off = x->group_off;
-    s->group_op = x->group_op;
-    s->sent = x->sent;
-    s->return_ns = x->exit_device == MOIRAI_NONE ? 0 : x->return_ns;
+    s->n_groups = x->number.n_groups;
+    s->group_off = x->number.group_off;
+    s->group_op = x->number.group_op;
+    s->sent = x->number.sent;
+    s->return_ns = x->result.exit_device == MOIRAI_NONE ? 0 : x->result.return_ns;
     add_case(s, MOIRAI_NONE, 0);
     rc = pair_loads_refresh(x);
     rc = rc ? rc : judge(p, 0, x->upper_ns, stop);
@@ -300,9 +301,9 @@ int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t
     pair_static_search *s = &p->search;
     int rc = 0;
     *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
-    if (s->idle || !p->x.n_numbers)
+    if (s->idle || !p->x.number.n)
         return 0;
-    p->x.violated = VIOLATED;
+    p->x.found.violated = VIOLATED;
     climb(p, *lower_ns);
     if (!s->tree.n_cases)
         rc = begin(p, stop);
@@ -333,7 +334,7 @@ int32_t pair_static_cases(const pair_static *p)
 
 bool pair_static_exhausted(const pair_static *p)
 {
-    return p->search.idle || !p->x.n_numbers;
+    return p->search.idle || !p->x.number.n;
 }
 
 void pair_static_search_clear(pair_static_search *s)

@@ -32,7 +32,7 @@ typedef struct violated_row {
 bool pair_load_counts_op(const pair_programme *x, const pair_load *r, int32_t i, int32_t k)
 {
     return r->kind == PAIR_LOAD_DEVICE && r->which == k && r->head_ns >= 0 &&
-           x->head[(int64_t)i * x->K + k] >= r->head_ns && x->tail[(int64_t)i * x->K + k] >= r->tail_ns;
+           x->at.head[(int64_t)i * x->K + k] >= r->head_ns && x->at.tail[(int64_t)i * x->K + k] >= r->tail_ns;
 }
 
 static bool uses(const pair_programme *x, const pair_load *r, int32_t a, int32_t b)
@@ -44,8 +44,8 @@ static bool uses(const pair_programme *x, const pair_load *r, int32_t a, int32_t
 
 bool pair_load_counts_transfer(const pair_programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
 {
-    return r->head_ns >= 0 && uses(x, r, a, b) && x->send[(int64_t)t * x->K + a] >= r->head_ns &&
-           x->arrive[(int64_t)t * x->K + b] >= r->tail_ns;
+    return r->head_ns >= 0 && uses(x, r, a, b) && x->at.send[(int64_t)t * x->K + a] >= r->head_ns &&
+           x->at.arrive[(int64_t)t * x->K + b] >= r->tail_ns;
 }
 
 /* ---- tasks ---- */
@@ -54,7 +54,7 @@ static bool possible(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 {
     bool any = false;
     for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !any; e++)
-        any = x->way[e] != PAIR_WAY_LIGHT && x->cell[((int64_t)e * x->K + a) * x->K + b];
+        any = x->edges.way[e] != PAIR_WAY_LIGHT && x->at.cell[((int64_t)e * x->K + a) * x->K + b];
     return a != b && any && moirai_transfer_ns(x->q, t, a, b) > 0;
 }
 
@@ -63,10 +63,10 @@ static double part_sent(const pair_programme *x, int32_t t, int32_t ab)
 {
     int32_t cells = x->K * x->K;
     double sum = 0;
-    if (x->shared[t])
-        return x->send_column[t * cells + ab] < 0 ? 0 : x->column_value[x->send_column[t * cells + ab]];
+    if (x->edges.shared[t])
+        return x->column.send[t * cells + ab] < 0 ? 0 : x->found.column_value[x->column.send[t * cells + ab]];
     for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1]; e++)
-        sum += x->edge_column[e * cells + ab] < 0 ? 0 : x->column_value[x->edge_column[e * cells + ab]];
+        sum += x->column.edge[e * cells + ab] < 0 ? 0 : x->found.column_value[x->column.edge[e * cells + ab]];
     return sum;
 }
 
@@ -76,8 +76,8 @@ static int32_t list_ops(const pair_programme *x, int32_t k, load_task *task)
     for (int32_t i = 0; i < x->n; i++) {
         int64_t ns = pair_programme_allows(x, i, k) ? moirai_op_ns(x->q, i, k) : 0;
         if (ns > 0)
-            task[n++] = (load_task){x->head[(int64_t)i * x->K + k], x->tail[(int64_t)i * x->K + k],
-                                    (double)ns * x->column_value[x->op_column[i * x->K + k]], i};
+            task[n++] = (load_task){x->at.head[(int64_t)i * x->K + k], x->at.tail[(int64_t)i * x->K + k],
+                                    (double)ns * x->found.column_value[x->column.op[i * x->K + k]], i};
     }
     return n;
 }
@@ -88,7 +88,7 @@ static int32_t list_transfers(const pair_programme *x, const pair_load *r, load_
     for (int32_t t = 0; t < x->q->n_tensors; t++)
         for (int32_t ab = 0; ab < K * K; ab++)
             if (uses(x, r, ab / K, ab % K) && possible(x, t, ab / K, ab % K))
-                task[n++] = (load_task){x->send[(int64_t)t * K + ab / K], x->arrive[(int64_t)t * K + ab % K],
+                task[n++] = (load_task){x->at.send[(int64_t)t * K + ab / K], x->at.arrive[(int64_t)t * K + ab % K],
                                         (double)moirai_transfer_ns(x->q, t, ab / K, ab % K) * part_sent(x, t, ab),
                                         t * K * K + ab};
     return n;
@@ -100,26 +100,26 @@ static void enter_task(pair_programme *x, pair_load_kind kind, int32_t k, int32_
 {
     int32_t cells = x->K * x->K;
     if (kind == PAIR_LOAD_DEVICE) {
-        pair_programme_enter(x, x->op_column[id * x->K + k], -(double)moirai_op_ns(x->q, id, k) / x->unit_ns);
+        pair_programme_enter(x, x->column.op[id * x->K + k], -(double)moirai_op_ns(x->q, id, k) / x->unit_ns);
         return;
     }
     int32_t t = id / cells, ab = id % cells;
     double time = (double)moirai_transfer_ns(x->q, t, ab / x->K, ab % x->K) / x->unit_ns;
-    if (x->shared[t] && x->send_column[id] >= 0)
-        pair_programme_enter(x, x->send_column[id], -time);
-    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !x->shared[t]; e++)
-        if (x->edge_column[e * cells + ab] >= 0)
-            pair_programme_enter(x, x->edge_column[e * cells + ab], -time);
+    if (x->edges.shared[t] && x->column.send[id] >= 0)
+        pair_programme_enter(x, x->column.send[id], -time);
+    for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !x->edges.shared[t]; e++)
+        if (x->column.edge[e * cells + ab] >= 0)
+            pair_programme_enter(x, x->column.edge[e * cells + ab], -time);
 }
 
 static int grow(pair_programme *x, size_t tasks)
 {
-    size_t loads = (size_t)x->n_loads, used = loads ? (size_t)x->load_off[loads] : 0;
-    if (util_grow(&x->load, &x->load_capacity, loads + 1, sizeof *x->load) ||
-        util_grow(&x->load_off, &x->off_capacity, loads + 2, sizeof *x->load_off) ||
-        util_grow(&x->load_task, &x->task_capacity, used + tasks, sizeof *x->load_task))
+    size_t loads = (size_t)x->loads.n, used = loads ? (size_t)x->loads.off[loads] : 0;
+    if (util_grow(&x->loads.load, &x->loads.load_capacity, loads + 1, sizeof *x->loads.load) ||
+        util_grow(&x->loads.off, &x->loads.off_capacity, loads + 2, sizeof *x->loads.off) ||
+        util_grow(&x->loads.task, &x->loads.task_capacity, used + tasks, sizeof *x->loads.task))
         return MOIRAI_EFAIL;
-    x->load_off[loads] = (int64_t)used;
+    x->loads.off[loads] = (int64_t)used;
     return 0;
 }
 
@@ -127,18 +127,18 @@ static int grow(pair_programme *x, size_t tasks)
 static void merge_entries(pair_programme *x)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < x->n_entries; i++) {
+    for (int32_t i = 0; i < x->line.n; i++) {
         int32_t at = 0;
-        while (at < n && x->place[at] != x->place[i])
+        while (at < n && x->line.place[at] != x->line.place[i])
             at++;
         if (at < n) {
-            x->value[at] += x->value[i];
+            x->line.value[at] += x->line.value[i];
         } else {
-            x->place[n] = x->place[i];
-            x->value[n++] = x->value[i];
+            x->line.place[n] = x->line.place[i];
+            x->line.value[n++] = x->line.value[i];
         }
     }
-    x->n_entries = n;
+    x->line.n = n;
 }
 
 static int add_row(pair_programme *x, const pair_load *row, const load_task *task, int32_t n)
@@ -146,36 +146,36 @@ static int add_row(pair_programme *x, const pair_load *row, const load_task *tas
     int rc = grow(x, (size_t)n);
     if (rc)
         return rc;
-    int64_t at = x->load_off[x->n_loads];
-    pair_programme_enter(x, x->time_column, 1);
+    int64_t at = x->loads.off[x->loads.n];
+    pair_programme_enter(x, x->column.time, 1);
     for (int32_t i = 0; i < n; i++)
         if (task[i].head_ns >= row->head_ns && task[i].tail_ns >= row->tail_ns) {
-            x->load_task[at++] = task[i].id;
+            x->loads.task[at++] = task[i].id;
             enter_task(x, row->kind, row->which, task[i].id);
         }
     merge_entries(x);
-    x->load[x->n_loads++] = *row;
-    x->load_off[x->n_loads] = at;
-    x->n_rows++;
-    rc = pricing_lp_add_row(x->lp, (double)(row->head_ns + row->tail_ns) / x->unit_ns, HUGE_VAL, x->n_entries, x->place,
-                            x->value);
-    x->n_entries = 0;
+    x->loads.load[x->loads.n++] = *row;
+    x->loads.off[x->loads.n] = at;
+    x->row.n++;
+    rc = pricing_lp_add_row(x->lp, (double)(row->head_ns + row->tail_ns) / x->unit_ns, HUGE_VAL, x->line.n,
+                            x->line.place, x->line.value);
+    x->line.n = 0;
     return rc;
 }
 
 /* The ends of row r for the case at hand; false: it has no tasks there, or the guard forbids it. */
 static bool ends_of(const pair_programme *x, int32_t r, int64_t *head_ns, int64_t *tail_ns)
 {
-    const pair_load *row = &x->load[r];
+    const pair_load *row = &x->loads.load[r];
     int32_t K = x->K, k = row->which;
     *head_ns = *tail_ns = INT64_MAX;
-    for (int64_t i = x->load_off[r]; i < x->load_off[r + 1]; i++) {
-        int32_t id = x->load_task[i], t = id / (K * K), a = id / K % K, b = id % K;
+    for (int64_t i = x->loads.off[r]; i < x->loads.off[r + 1]; i++) {
+        int32_t id = x->loads.task[i], t = id / (K * K), a = id / K % K, b = id % K;
         bool op = row->kind == PAIR_LOAD_DEVICE;
         if (op ? !pair_programme_allows(x, id, k) : !possible(x, t, a, b))
             continue;
-        *head_ns = UTIL_MIN(*head_ns, op ? x->head[(int64_t)id * K + k] : x->send[(int64_t)t * K + a]);
-        *tail_ns = UTIL_MIN(*tail_ns, op ? x->tail[(int64_t)id * K + k] : x->arrive[(int64_t)t * K + b]);
+        *head_ns = UTIL_MIN(*head_ns, op ? x->at.head[(int64_t)id * K + k] : x->at.send[(int64_t)t * K + a]);
+        *tail_ns = UTIL_MIN(*tail_ns, op ? x->at.tail[(int64_t)id * K + k] : x->at.arrive[(int64_t)t * K + b]);
     }
     return *head_ns != INT64_MAX && *head_ns <= x->proven_ns - *tail_ns;
 }
@@ -183,12 +183,12 @@ static bool ends_of(const pair_programme *x, int32_t r, int64_t *head_ns, int64_
 int pair_loads_refresh(pair_programme *x)
 {
     int rc = 0;
-    for (int32_t r = 0; r < x->n_loads && !rc; r++) {
+    for (int32_t r = 0; r < x->loads.n && !rc; r++) {
         int64_t head, tail;
         bool row = ends_of(x, r, &head, &tail);
-        x->load[r].head_ns = row ? head : -1;
-        x->load[r].tail_ns = row ? tail : 0;
-        rc = pricing_lp_set_row(x->lp, x->load_row + r, row ? (double)(head + tail) / x->unit_ns : -HUGE_VAL, HUGE_VAL);
+        x->loads.load[r].head_ns = row ? head : -1;
+        x->loads.load[r].tail_ns = row ? tail : 0;
+        rc = pricing_lp_set_row(x->lp, x->row.load + r, row ? (double)(head + tail) / x->unit_ns : -HUGE_VAL, HUGE_VAL);
     }
     return rc;
 }
@@ -219,7 +219,7 @@ static void keep(violated_row *best, int32_t *n, const violated_row *row)
 /* Of tasks by falling tails: for each head, the tail at which the row is violated most. */
 static int32_t most_violated(const pair_programme *x, const load_task *task, int32_t n, violated_row *best)
 {
-    double length = x->column_value[x->time_column] * x->unit_ns, least = x->violated * length;
+    double length = x->found.column_value[x->column.time] * x->unit_ns, least = x->found.violated * length;
     int32_t m = 0;
     for (int32_t h = 0; h < n; h++) {
         int64_t head = task[h].head_ns;
@@ -249,7 +249,7 @@ static int separate(pair_programme *x, pair_load_kind kind, int32_t which, load_
     if (n)
         qsort(task, (size_t)n, sizeof *task, by_tail);
     int32_t m = most_violated(x, task, n, best);
-    for (int32_t i = 0; i < m && !rc && x->n_loads < MOST_ROWS; i++) {
+    for (int32_t i = 0; i < m && !rc && x->loads.n < MOST_ROWS; i++) {
         row.head_ns = best[i].head_ns;
         row.tail_ns = best[i].tail_ns;
         rc = add_row(x, &row, task, n);

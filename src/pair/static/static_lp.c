@@ -37,7 +37,7 @@ static void choose_sent(pair_programme *x, int32_t entry)
 {
     const moirai_problem *q = x->q;
     int64_t most = 0;
-    x->sent = x->sender = MOIRAI_NONE;
+    x->number.sent = x->number.sender = MOIRAI_NONE;
     if (entry == MOIRAI_NONE || q->congestion != MOIRAI_CONGESTION_PORT ||
         q->op_in_off[entry] != q->op_in_off[entry + 1] || !q->op_devices[entry] ||
         (q->op_devices[entry] & (q->op_devices[entry] - 1)))
@@ -48,10 +48,10 @@ static void choose_sent(pair_programme *x, int32_t entry)
         int64_t ns = 0;
         for (int32_t k = 0; k < x->K; k++)
             ns += moirai_transfer_ns(q, t, a, k);
-        if (x->shared[t] && ns > most) {
+        if (x->edges.shared[t] && ns > most) {
             most = ns;
-            x->sent = t;
-            x->sender = a;
+            x->number.sent = t;
+            x->number.sender = a;
         }
     }
 }
@@ -70,7 +70,7 @@ static void choose_results(pair_programme *x, int32_t exit)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
-    x->exit_device = MOIRAI_NONE;
+    x->result.exit_device = MOIRAI_NONE;
     if (exit == MOIRAI_NONE || q->congestion != MOIRAI_CONGESTION_PORT || !pair_programme_is_pinned(q, exit) || K < 2)
         return;
     int32_t z = __builtin_ctzll(q->op_devices[exit]);
@@ -79,14 +79,14 @@ static void choose_results(pair_programme *x, int32_t exit)
         least = UTIL_MIN(least, shortest_to(q, q->op_in[j], z));
     if (least == INT64_MAX || least <= 0)
         return;
-    x->exit_device = z;
-    x->return_ns = least;
+    x->result.exit_device = z;
+    x->result.return_ns = least;
     for (int32_t k = 0; k < K; k++)
-        x->result_ns[k] = INT64_MAX;
+        x->result.ns[k] = INT64_MAX;
     for (int32_t t = 0; t < q->n_tensors; t++) {
-        x->result[t] = shortest_to(q, t, z) >= least;
-        for (int32_t k = 0; k < K && x->result[t]; k++)
-            x->result_ns[k] = UTIL_MIN(x->result_ns[k], moirai_transfer_ns(q, t, k, z));
+        x->result.is[t] = shortest_to(q, t, z) >= least;
+        for (int32_t k = 0; k < K && x->result.is[t]; k++)
+            x->result.ns[k] = UTIL_MIN(x->result.ns[k], moirai_transfer_ns(q, t, k, z));
     }
 }
 
@@ -95,39 +95,40 @@ static int prepare(pair_programme *x, int32_t entry, int32_t exit)
     const moirai_problem *q = x->q;
     size_t n = (size_t)x->n, K = (size_t)x->K, E = (size_t)x->E, T = (size_t)q->n_tensors;
     size_t longest = 2 * n + 3 * E + 2 * T * K * K + E * K * K + 9;
-    x->from = util_alloc(E, sizeof *x->from);
-    x->shared = util_alloc(T, sizeof *x->shared);
-    x->way = util_alloc(E, sizeof *x->way);
-    x->cell = util_alloc(E * K * K, sizeof *x->cell);
-    x->result = util_alloc(T, sizeof *x->result);
-    x->result_ns = util_alloc(K, sizeof *x->result_ns);
-    x->told = util_alloc(n, sizeof *x->told);
-    x->mask = util_alloc(n, sizeof *x->mask);
-    x->head = util_alloc(n * K, sizeof *x->head);
-    x->tail = util_alloc(n * K, sizeof *x->tail);
-    x->send = util_alloc(T * K, sizeof *x->send);
-    x->arrive = util_alloc(T * K, sizeof *x->arrive);
-    x->first = util_alloc(n, sizeof *x->first);
-    x->last = util_alloc(n, sizeof *x->last);
-    x->share_of = util_alloc(E * K * K, sizeof *x->share_of);
-    x->op_column = util_alloc(n * K, sizeof *x->op_column);
-    x->edge_column = util_alloc(E * K * K, sizeof *x->edge_column);
-    x->send_column = util_alloc(T * K * K, sizeof *x->send_column);
-    x->place = util_alloc(longest, sizeof *x->place);
-    x->value = util_alloc(longest, sizeof *x->value);
-    if (!x->from || !x->shared || !x->mask || !x->head || !x->tail || !x->send || !x->arrive || !x->first || !x->last ||
-        !x->share_of || !x->op_column || !x->edge_column || !x->send_column || !x->place || !x->value || !x->way ||
-        !x->cell || !x->told || !x->result || !x->result_ns)
+    x->edges.from = util_alloc(E, sizeof *x->edges.from);
+    x->edges.shared = util_alloc(T, sizeof *x->edges.shared);
+    x->edges.way = util_alloc(E, sizeof *x->edges.way);
+    x->at.cell = util_alloc(E * K * K, sizeof *x->at.cell);
+    x->result.is = util_alloc(T, sizeof *x->result.is);
+    x->result.ns = util_alloc(K, sizeof *x->result.ns);
+    x->at.told = util_alloc(n, sizeof *x->at.told);
+    x->at.mask = util_alloc(n, sizeof *x->at.mask);
+    x->at.head = util_alloc(n * K, sizeof *x->at.head);
+    x->at.tail = util_alloc(n * K, sizeof *x->at.tail);
+    x->at.send = util_alloc(T * K, sizeof *x->at.send);
+    x->at.arrive = util_alloc(T * K, sizeof *x->at.arrive);
+    x->at.first = util_alloc(n, sizeof *x->at.first);
+    x->at.last = util_alloc(n, sizeof *x->at.last);
+    x->row.share_of = util_alloc(E * K * K, sizeof *x->row.share_of);
+    x->column.op = util_alloc(n * K, sizeof *x->column.op);
+    x->column.edge = util_alloc(E * K * K, sizeof *x->column.edge);
+    x->column.send = util_alloc(T * K * K, sizeof *x->column.send);
+    x->line.place = util_alloc(longest, sizeof *x->line.place);
+    x->line.value = util_alloc(longest, sizeof *x->line.value);
+    if (!x->edges.from || !x->edges.shared || !x->at.mask || !x->at.head || !x->at.tail || !x->at.send ||
+        !x->at.arrive || !x->at.first || !x->at.last || !x->row.share_of || !x->column.op || !x->column.edge ||
+        !x->column.send || !x->line.place || !x->line.value || !x->edges.way || !x->at.cell || !x->at.told ||
+        !x->result.is || !x->result.ns)
         return MOIRAI_EFAIL;
-    memcpy(x->told, q->op_devices, n * sizeof *x->told);
+    memcpy(x->at.told, q->op_devices, n * sizeof *x->at.told);
     for (size_t i = 0; i < E * K * K; i++)
-        x->edge_column[i] = -1;
+        x->column.edge[i] = -1;
     for (size_t i = 0; i < T * K * K; i++)
-        x->send_column[i] = -1;
+        x->column.send[i] = -1;
     for (int32_t e = 0; e < x->E; e++)
-        x->from[e] = q->tensor_producer[q->edge_tensor[e]];
+        x->edges.from[e] = q->tensor_producer[q->edge_tensor[e]];
     for (int32_t t = 0; t < q->n_tensors; t++)
-        x->shared[t] = q->flow == MOIRAI_FLOW_TENSOR && q->tensor_edge_off[t + 1] - q->tensor_edge_off[t] > 1;
+        x->edges.shared[t] = q->flow == MOIRAI_FLOW_TENSOR && q->tensor_edge_off[t + 1] - q->tensor_edge_off[t] > 1;
     choose_sent(x, entry);
     choose_results(x, exit);
     int rc = pair_static_find_groups(x);
@@ -135,8 +136,8 @@ static int prepare(pair_programme *x, int32_t entry, int32_t exit)
         return rc;
     pair_windows_find(x);
     rc = pair_programme_build(x);
-    x->fixed = util_alloc((size_t)x->n_columns, sizeof *x->fixed);
-    return rc ? rc : x->fixed ? pair_programme_fix(x) : MOIRAI_EFAIL;
+    x->at.fixed = util_alloc((size_t)x->column.n, sizeof *x->at.fixed);
+    return rc ? rc : x->at.fixed ? pair_programme_fix(x) : MOIRAI_EFAIL;
 }
 
 int pair_static_new(pair_static **out, const moirai_problem *q, const pair_static_task *job)
@@ -170,12 +171,13 @@ void pair_static_free(pair_static *s)
     if (!s)
         return;
     pair_programme *x = &s->x;
-    void *all[] = {x->from,         x->share_of,    x->shared,      x->mask, x->head,      x->tail,
-                   x->send,         x->arrive,      x->first,       x->last, x->least,     x->most,
-                   x->group_of,     x->group_off,   x->group_op,    x->load, x->load_off,  x->load_task,
-                   x->op_column,    x->edge_column, x->send_column, x->dual, x->real_dual, x->row_value,
-                   x->column_value, x->place,       x->value,       x->way,  x->cell,      x->fixed,
-                   x->told,         x->result,      x->result_ns};
+    void *all[] = {x->edges.from,  x->row.share_of, x->edges.shared,    x->at.mask,          x->at.head,
+                   x->at.tail,     x->at.send,      x->at.arrive,       x->at.first,         x->at.last,
+                   x->at.least,    x->at.most,      x->number.group_of, x->number.group_off, x->number.group_op,
+                   x->loads.load,  x->loads.off,    x->loads.task,      x->column.op,        x->column.edge,
+                   x->column.send, x->found.dual,   x->found.real_dual, x->found.row_value,  x->found.column_value,
+                   x->line.place,  x->line.value,   x->edges.way,       x->at.cell,          x->at.fixed,
+                   x->at.told,     x->result.is,    x->result.ns};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     pricing_lp_free(x->lp);
@@ -210,7 +212,7 @@ int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop,
 {
     pair_programme *x = &s->x;
     int rc = 0;
-    x->violated = VIOLATED;
+    x->found.violated = VIOLATED;
     for (; s->rounds > 0 && !rc && !pair_windows_empty(x) && !util_stopped(stop); s->rounds--) {
         rc = pair_programme_solve(x, x->upper_ns, stop);
         int64_t bound = rc ? 0 : pair_programme_evaluate(x);

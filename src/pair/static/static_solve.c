@@ -14,11 +14,11 @@
 
 static int make_room(pair_programme *x)
 {
-    size_t rows = (size_t)x->n_rows, columns = (size_t)x->n_columns;
-    return util_grow(&x->dual, &x->capacity[0], rows, sizeof *x->dual) ||
-                   util_grow(&x->real_dual, &x->capacity[1], rows, sizeof *x->real_dual) ||
-                   util_grow(&x->row_value, &x->capacity[2], rows, sizeof *x->row_value) ||
-                   util_grow(&x->column_value, &x->capacity[3], columns, sizeof *x->column_value)
+    size_t rows = (size_t)x->row.n, columns = (size_t)x->column.n;
+    return util_grow(&x->found.dual, &x->found.capacity[0], rows, sizeof *x->found.dual) ||
+                   util_grow(&x->found.real_dual, &x->found.capacity[1], rows, sizeof *x->found.real_dual) ||
+                   util_grow(&x->found.row_value, &x->found.capacity[2], rows, sizeof *x->found.row_value) ||
+                   util_grow(&x->found.column_value, &x->found.capacity[3], columns, sizeof *x->found.column_value)
                ? MOIRAI_EFAIL
                : 0;
 }
@@ -28,9 +28,9 @@ typedef __int128 wide;
 static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 {
     wide price = 0;
-    for (int32_t r = 0; r < x->n_loads && a != b; r++)
-        if (pair_load_counts_transfer(x, &x->load[r], t, a, b))
-            price += x->dual[x->load_row + r];
+    for (int32_t r = 0; r < x->loads.n && a != b; r++)
+        if (pair_load_counts_transfer(x, &x->loads.load[r], t, a, b))
+            price += x->found.dual[x->row.load + r];
     return price;
 }
 
@@ -38,11 +38,11 @@ static wide line_price(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 static wide way_price(const pair_programme *x, int32_t e, int32_t ab)
 {
     int32_t K = x->K, a = ab / K, b = ab % K, t = x->q->edge_tensor[e];
-    wide price = x->dual[x->path_row + e], cost = 0;
-    if (!x->shared[t] || a == b)
+    wide price = x->found.dual[x->row.path + e], cost = 0;
+    if (!x->edges.shared[t] || a == b)
         price += line_price(x, t, a, b);
-    else if (x->share_of[e * K * K + ab] >= 0)
-        cost += x->dual[x->share_of[e * K * K + ab]];
+    else if (x->row.share_of[e * K * K + ab] >= 0)
+        cost += x->found.dual[x->row.share_of[e * K * K + ab]];
     return cost + price * moirai_transfer_ns(x->q, t, a, b);
 }
 
@@ -50,27 +50,27 @@ static wide way_price(const pair_programme *x, int32_t e, int32_t ab)
 static void settle_pinned(pair_programme *x, int32_t e)
 {
     int32_t K = x->K;
-    bool reader = x->way[e] == PAIR_WAY_OF_READER;
-    int32_t pinned = __builtin_ctzll(x->q->op_devices[reader ? x->from[e] : x->q->edge_reader[e]]);
+    bool reader = x->edges.way[e] == PAIR_WAY_OF_READER;
+    int32_t pinned = __builtin_ctzll(x->q->op_devices[reader ? x->edges.from[e] : x->q->edge_reader[e]]);
     for (int32_t k = 0; k < K; k++) {
         int32_t ab = reader ? pinned * K + k : k * K + pinned;
-        wide price = x->edge_column[e * K * K + ab] < 0 ? 0 : way_price(x, e, ab);
-        x->dual[(reader ? x->in_row : x->out_row) + e * K + k] = (int64_t)UTIL_MIN(price, (wide)MOST_DUAL);
+        wide price = x->column.edge[e * K * K + ab] < 0 ? 0 : way_price(x, e, ab);
+        x->found.dual[(reader ? x->row.in : x->row.out) + e * K + k] = (int64_t)UTIL_MIN(price, (wide)MOST_DUAL);
     }
 }
 
 static void round_duals(pair_programme *x)
 {
-    for (int32_t r = 0; r < x->n_rows; r++) {
-        bool number = r >= x->number_row && r < x->load_row, any_sign = r < x->share_row || number;
+    for (int32_t r = 0; r < x->row.n; r++) {
+        bool number = r >= x->row.number && r < x->row.load, any_sign = r < x->row.share || number;
         /* Rows of times have duals without a unit, the others duals of time. */
-        double u = x->real_dual[r] * (double)UNIT * (r < x->path_row || number ? x->unit_ns : 1);
-        x->dual[r] = u > MOST_DUAL ? MOST_DUAL : u < -MOST_DUAL ? -MOST_DUAL : (int64_t)floor(u + 0.5);
-        if (!any_sign && x->dual[r] < 0)
-            x->dual[r] = 0;
+        double u = x->found.real_dual[r] * (double)UNIT * (r < x->row.path || number ? x->unit_ns : 1);
+        x->found.dual[r] = u > MOST_DUAL ? MOST_DUAL : u < -MOST_DUAL ? -MOST_DUAL : (int64_t)floor(u + 0.5);
+        if (!any_sign && x->found.dual[r] < 0)
+            x->found.dual[r] = 0;
     }
     for (int32_t e = 0; e < x->E; e++)
-        if (x->way[e] == PAIR_WAY_OF_READER || x->way[e] == PAIR_WAY_OF_PRODUCER)
+        if (x->edges.way[e] == PAIR_WAY_OF_READER || x->edges.way[e] == PAIR_WAY_OF_PRODUCER)
             settle_pinned(x, e);
 }
 
@@ -78,10 +78,10 @@ static void round_duals(pair_programme *x)
 static void round_refutation(pair_programme *x)
 {
     double most = 1e-9;
-    for (int32_t r = 0; r < x->n_rows; r++)
-        most = fmax(most, fabs(x->real_dual[r]));
-    for (int32_t r = 0; r < x->n_rows; r++)
-        x->real_dual[r] *= REFUTING / most;
+    for (int32_t r = 0; r < x->row.n; r++)
+        most = fmax(most, fabs(x->found.real_dual[r]));
+    for (int32_t r = 0; r < x->row.n; r++)
+        x->found.real_dual[r] *= REFUTING / most;
     round_duals(x);
 }
 
@@ -90,17 +90,18 @@ int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *
     int rc = 0;
     for (int32_t cut = 0, added = 1; cut < MOST_CUTS && added && !rc; cut++) {
         rc = make_room(x);
-        if (!rc && !x->solved)
-            rc = pricing_lp_solve_once(x->lp, stop, x->real_dual, x->column_value);
-        rc = rc ? rc : pricing_lp_solve_again(x->lp, stop, x->real_dual, x->row_value, x->column_value);
-        if (rc && pricing_lp_refuted(x->lp, x->real_dual)) {
+        if (!rc && !x->found.any)
+            rc = pricing_lp_solve_once(x->lp, stop, x->found.real_dual, x->found.column_value);
+        rc = rc ? rc
+                : pricing_lp_solve_again(x->lp, stop, x->found.real_dual, x->found.row_value, x->found.column_value);
+        if (rc && pricing_lp_refuted(x->lp, x->found.real_dual)) {
             round_refutation(x);
             return 0;
         }
         if (!rc) {
-            x->solved = true;
+            x->found.any = true;
             round_duals(x);
-            bool enough = x->column_value[x->time_column] * x->unit_ns > (double)enough_ns;
+            bool enough = x->found.column_value[x->column.time] * x->unit_ns > (double)enough_ns;
             added = 0;
             rc = cut + 1 < MOST_CUTS && !enough ? pair_loads_separate(x, &added) : 0;
         }
@@ -124,37 +125,37 @@ static wide part_of_op(const pair_programme *x, int32_t i)
 {
     const moirai_problem *q = x->q;
     int32_t K = x->K;
-    const int64_t *u = x->dual;
-    wide behind = u[x->end_row + i], before = 0, least = 0;
+    const int64_t *u = x->found.dual;
+    wide behind = u[x->row.end + i], before = 0, least = 0;
     bool any = false;
     for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
-        before += u[x->path_row + q->op_in_edge[j]];
+        before += u[x->row.path + q->op_in_edge[j]];
     for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
         for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-            behind += u[x->path_row + e];
+            behind += u[x->row.path + e];
     for (int32_t k = 0; k < K; k++) {
         if (!pair_programme_allows(x, i, k))
             continue;
         wide price = behind, cost = 0;
-        for (int32_t r = 0; r < x->n_loads; r++)
-            if (pair_load_counts_op(x, &x->load[r], i, k))
-                price += u[x->load_row + r];
+        for (int32_t r = 0; r < x->loads.n; r++)
+            if (pair_load_counts_op(x, &x->loads.load[r], i, k))
+                price += u[x->row.load + r];
         for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++)
-            cost += u[x->in_row + q->op_in_edge[j] * K + k];
+            cost += u[x->row.in + q->op_in_edge[j] * K + k];
         for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-                cost += u[x->out_row + e * K + k];
+                cost += u[x->row.out + e * K + k];
         cost += price * moirai_op_ns(q, i, k);
-        if (x->group_of[i] != MOIRAI_NONE)
-            cost -= u[x->number_row + x->group_of[i] * K + k];
-        if (x->sent != MOIRAI_NONE)
-            cost -= (wide)pair_programme_times_read(x, i) * u[x->number_row + x->n_groups * K + k];
+        if (x->number.group_of[i] != MOIRAI_NONE)
+            cost -= u[x->row.number + x->number.group_of[i] * K + k];
+        if (x->number.sent != MOIRAI_NONE)
+            cost -= (wide)pair_programme_times_read(x, i) * u[x->row.number + x->number.n_groups * K + k];
         if (!any || cost < least)
             least = cost;
         any = true;
     }
     wide slope = behind - before;
-    return least + slope * (slope > 0 ? x->first[i] : x->last[i]);
+    return least + slope * (slope > 0 ? x->at.first[i] : x->at.last[i]);
 }
 
 static wide part_of_edge(const pair_programme *x, int32_t e)
@@ -163,9 +164,10 @@ static wide part_of_edge(const pair_programme *x, int32_t e)
     wide least = 0;
     bool any = false;
     for (int32_t ab = 0; ab < K * K; ab++) {
-        if (!x->cell[(int64_t)e * K * K + ab])
+        if (!x->at.cell[(int64_t)e * K * K + ab])
             continue;
-        wide cost = way_price(x, e, ab) - x->dual[x->out_row + e * K + ab / K] - x->dual[x->in_row + e * K + ab % K];
+        wide cost = way_price(x, e, ab) - x->found.dual[x->row.out + e * K + ab / K] -
+                    x->found.dual[x->row.in + e * K + ab % K];
         if (!any || cost < least)
             least = cost;
         any = true;
@@ -178,7 +180,7 @@ static bool may_send(const pair_programme *x, int32_t t, int32_t ab)
 {
     bool any = false;
     for (int32_t e = x->q->tensor_edge_off[t]; e < x->q->tensor_edge_off[t + 1] && !any; e++)
-        any = x->cell[(int64_t)e * x->K * x->K + ab];
+        any = x->at.cell[(int64_t)e * x->K * x->K + ab];
     return any;
 }
 
@@ -187,11 +189,11 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
     const moirai_problem *q = x->q;
     int32_t K = x->K;
     wide sum = 0;
-    for (int32_t ab = 0; ab < K * K && x->shared[t]; ab++) {
+    for (int32_t ab = 0; ab < K * K && x->edges.shared[t]; ab++) {
         int32_t a = ab / K, b = ab % K;
         wide cost = line_price(x, t, a, b) * moirai_transfer_ns(q, t, a, b);
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
-            cost -= x->share_of[e * K * K + ab] >= 0 ? x->dual[x->share_of[e * K * K + ab]] : 0;
+            cost -= x->row.share_of[e * K * K + ab] >= 0 ? x->found.dual[x->row.share_of[e * K * K + ab]] : 0;
         sum += cost < 0 && may_send(x, t, ab) ? cost : 0; /* else z = 0 */
     }
     return sum;
@@ -201,17 +203,17 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
 int64_t pair_programme_evaluate(const pair_programme *x)
 {
     wide sum = 0, slope = UNIT;
-    for (int32_t r = 0; r < x->n_loads; r++)
-        if (x->load[r].head_ns >= 0) {
-            sum += (wide)x->dual[x->load_row + r] * (x->load[r].head_ns + x->load[r].tail_ns);
-            slope -= x->dual[x->load_row + r];
+    for (int32_t r = 0; r < x->loads.n; r++)
+        if (x->loads.load[r].head_ns >= 0) {
+            sum += (wide)x->found.dual[x->row.load + r] * (x->loads.load[r].head_ns + x->loads.load[r].tail_ns);
+            slope -= x->found.dual[x->row.load + r];
         }
-    for (int32_t c = 0; c < x->n_numbers; c++) {
-        int64_t u = x->dual[x->number_row + c];
-        sum += (wide)u * (u > 0 ? x->least[c] : x->most[c]);
+    for (int32_t c = 0; c < x->number.n; c++) {
+        int64_t u = x->found.dual[x->row.number + c];
+        sum += (wide)u * (u > 0 ? x->at.least[c] : x->at.most[c]);
     }
     for (int32_t i = 0; i < x->n; i++) {
-        slope -= x->dual[x->end_row + i];
+        slope -= x->found.dual[x->row.end + i];
         sum += part_of_op(x, i);
     }
     for (int32_t e = 0; e < x->E; e++)

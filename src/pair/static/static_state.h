@@ -16,19 +16,22 @@ typedef struct pair_receivers {
  * other end is pinned, or not at all where its transfers take no time to speak of. */
 typedef enum pair_way { PAIR_WAY_OWN, PAIR_WAY_OF_READER, PAIR_WAY_OF_PRODUCER, PAIR_WAY_LIGHT } pair_way;
 
-typedef struct pair_programme {
-    const moirai_problem *q;
-    int32_t n, K, E;
-    int64_t proven_ns, upper_ns;
-    double unit_ns;      /* of time in the linear programme: numbers of a few hundred are easier on the simplex */
-    int32_t *from;       /* per edge: producer */
-    bool *shared;        /* per tensor: sent once for several readers */
-    pair_way *way;       /* per edge */
+/* What does not change from case to case. */
+typedef struct pair_programme_edges {
+    int32_t *from; /* per edge: producer */
+    pair_way *way; /* per edge */
+    bool *shared;  /* per tensor: sent once for several readers */
+} pair_programme_edges;
+
+typedef struct pair_programme_results {
     int32_t exit_device; /* device of the exit, to which results return; MOIRAI_NONE: no exit is known */
     int64_t return_ns;   /* what is sent there counts as a result where it takes as long */
-    bool *result;        /* per tensor */
-    int64_t *result_ns;  /* per device: the shortest transfer of a result from there */
-    /* the case at hand */
+    bool *is;            /* per tensor */
+    int64_t *ns;         /* per device: the shortest transfer of a result from there */
+} pair_programme_results;
+
+/* The case at hand. */
+typedef struct pair_programme_case {
     pair_receivers to;      /* who receives the entry's tensor, in order */
     pair_receivers back;    /* who sends results to the exit's device, from the last on */
     uint64_t *told;         /* per operator: devices that the case leaves it */
@@ -38,32 +41,65 @@ typedef struct pair_programme {
     int64_t *first, *last;  /* per operator: window of its start */
     int64_t *least, *most;  /* [number]: its range */
     bool *cell;             /* [(edge * K + a) * K + b]: its ends can be on a and b */
-    /* numbers: how many operators of a group are on a device, then how many readers of `sent` are */
+    bool *fixed;            /* per column: at 0 */
+} pair_programme_case;
+
+/* How many operators of a group are on a device, then how many readers of `sent` are. */
+typedef struct pair_programme_numbers {
+    int32_t n;
     int32_t n_groups, *group_of, *group_off, *group_op; /* group_of: per operator, MOIRAI_NONE: in none */
     int32_t sent, sender;                               /* tensor and its device; MOIRAI_NONE: none */
-    int32_t n_numbers;
-    /* rows */
-    int32_t assign_row, out_row, in_row, share_row, path_row, end_row, number_row, load_row, n_rows;
+} pair_programme_numbers;
+
+/* The first row of each kind, and how many there are. */
+typedef struct pair_programme_rows {
+    int32_t assign, out, in, share, path, end, number, load, n;
     int32_t *share_of; /* [(edge * K + a) * K + b]: its row, -1: none */
-    pair_load *load;   /* of the case at hand; head_ns < 0: not a row of this case */
-    int32_t n_loads;
-    int64_t *load_off; /* tasks of a row: operators, or (tensor * K + a) * K + b */
-    int32_t *load_task;
+} pair_programme_rows;
+
+/* Load rows of the case at hand. */
+typedef struct pair_programme_loads {
+    pair_load *load; /* head_ns < 0: not a row of this case */
+    int32_t n;
+    int64_t *off; /* tasks of a row: operators, or (tensor * K + a) * K + b */
+    int32_t *task;
     size_t load_capacity, off_capacity, task_capacity;
-    /* columns */
-    int32_t n_columns, time_column, *op_column, *edge_column, *send_column;
-    bool *fixed; /* per column: at 0 in the case at hand */
-    pricing_lp *lp;
-    bool solved;     /* once at least */
+} pair_programme_loads;
+
+typedef struct pair_programme_columns {
+    int32_t n, time, *op, *edge, *send;
+} pair_programme_columns;
+
+typedef struct pair_programme_solution {
+    bool any;        /* solved once at least */
     double violated; /* of the length: load rows that are violated by less are not added */
     int64_t *dual;
     double *real_dual, *row_value, *column_value;
     size_t capacity[4];
-    /* a column or row on its way */
-    int32_t *place;
+} pair_programme_solution;
+
+/* A column or row on its way. */
+typedef struct pair_programme_line {
+    int32_t *place, n;
     double *value;
-    int32_t n_entries;
     size_t place_capacity, value_capacity;
+} pair_programme_line;
+
+typedef struct pair_programme {
+    const moirai_problem *q;
+    int32_t n, K, E;
+    int64_t proven_ns, upper_ns;
+    double unit_ns; /* of time in the linear programme: numbers of a few hundred are easier on the simplex */
+    pair_programme_edges edges;
+    pair_programme_results result;
+    pair_programme_case at;
+    pair_programme_numbers number;
+    pair_programme_rows row;
+    pair_programme_loads loads;
+    pair_programme_columns column;
+    pricing_lp *lp;
+    pair_programme_solution found;
+    pair_programme_line line;
 } pair_programme;
 
 /* ---- static_build.c ---- */
@@ -90,18 +126,18 @@ static inline bool pair_programme_is_pinned(const moirai_problem *q, int32_t i)
 
 static inline bool pair_programme_allows(const pair_programme *x, int32_t i, int32_t k)
 {
-    return x->mask[i] >> k & 1;
+    return x->at.mask[i] >> k & 1;
 }
 
 static inline bool pair_programme_reads(const pair_programme *x, int32_t e)
 {
-    return x->q->edge_tensor[e] == x->sent;
+    return x->q->edge_tensor[e] == x->number.sent;
 }
 
 static inline void pair_programme_enter(pair_programme *x, int32_t place, double value)
 {
-    x->place[x->n_entries] = place;
-    x->value[x->n_entries++] = value;
+    x->line.place[x->line.n] = place;
+    x->line.value[x->line.n++] = value;
 }
 
 /* ---- static_windows.c ---- */
@@ -147,7 +183,7 @@ struct pair_static {
 /* Numbers of a solution that is kept, and operators on devices behind them. */
 static inline size_t pair_static_solution_size(const pair_programme *x)
 {
-    return (size_t)x->n_numbers + (size_t)x->n * (size_t)x->K;
+    return (size_t)x->number.n + (size_t)x->n * (size_t)x->K;
 }
 
 /* The multipliers at hand as a certificate has them: load rows without any are left out. */

@@ -19,13 +19,13 @@
 /* When the entry's tensor is on device k at the soonest, by the order in which devices receive it. */
 static int64_t received_ns(const pair_programme *x, int32_t k)
 {
-    int64_t ns = moirai_op_ns(x->q, x->q->tensor_producer[x->sent], x->sender);
-    for (int32_t i = 0; i < x->to.n; i++) {
-        ns += moirai_transfer_ns(x->q, x->sent, x->sender, x->to.device[i]);
-        if (x->to.device[i] == k)
+    int64_t ns = moirai_op_ns(x->q, x->q->tensor_producer[x->number.sent], x->number.sender);
+    for (int32_t i = 0; i < x->at.to.n; i++) {
+        ns += moirai_transfer_ns(x->q, x->number.sent, x->number.sender, x->at.to.device[i]);
+        if (x->at.to.device[i] == k)
             return ns;
     }
-    return ns + moirai_transfer_ns(x->q, x->sent, x->sender, k);
+    return ns + moirai_transfer_ns(x->q, x->number.sent, x->number.sender, k);
 }
 
 static bool is_in(const pair_receivers *list, int32_t k)
@@ -38,29 +38,29 @@ static bool is_in(const pair_receivers *list, int32_t k)
 
 static bool receives(const pair_programme *x, int32_t k)
 {
-    return k == x->sender || is_in(&x->to, k);
+    return k == x->number.sender || is_in(&x->at.to, k);
 }
 
 /* What follows the arrival of a result from k on the exit's device: the last results of those that come later. */
 static int64_t returned_ns(const pair_programme *x, int32_t k)
 {
     int64_t ns = 0;
-    for (int32_t i = 0; i < x->back.n && x->back.device[i] != k; i++)
-        ns += x->result_ns[x->back.device[i]];
+    for (int32_t i = 0; i < x->at.back.n && x->at.back.device[i] != k; i++)
+        ns += x->result.ns[x->at.back.device[i]];
     return ns;
 }
 
 /* Whether tensor t can go from a to b at all. */
 static bool may_go(const pair_programme *x, int32_t t, int32_t a, int32_t b)
 {
-    return a == b || b != x->exit_device || !x->result[t] || is_in(&x->back, a);
+    return a == b || b != x->result.exit_device || !x->result.is[t] || is_in(&x->at.back, a);
 }
 
 /* What follows the finish of its producer on a, tensor t being read by j on b. */
 static int64_t departure_ns(const pair_programme *x, int32_t t, int32_t a, int32_t j, int32_t b)
 {
-    int64_t after = x->tail[(int64_t)j * x->K + b] + moirai_op_ns(x->q, j, b);
-    if (a != b && b == x->exit_device && x->result[t])
+    int64_t after = x->at.tail[(int64_t)j * x->K + b] + moirai_op_ns(x->q, j, b);
+    if (a != b && b == x->result.exit_device && x->result.is[t])
         after = UTIL_MAX(after, returned_ns(x, a));
     return UTIL_MIN(after + moirai_transfer_ns(x->q, t, a, b), SCHEDULE_NEVER_NS);
 }
@@ -68,13 +68,13 @@ static int64_t departure_ns(const pair_programme *x, int32_t t, int32_t a, int32
 static void restrict_readers(pair_programme *x)
 {
     const moirai_problem *q = x->q;
-    memcpy(x->mask, x->told, sizeof *x->mask * (size_t)x->n);
-    if (x->sent == MOIRAI_NONE)
+    memcpy(x->at.mask, x->at.told, sizeof *x->at.mask * (size_t)x->n);
+    if (x->number.sent == MOIRAI_NONE)
         return;
-    for (int32_t e = q->tensor_edge_off[x->sent]; e < q->tensor_edge_off[x->sent + 1]; e++)
+    for (int32_t e = q->tensor_edge_off[x->number.sent]; e < q->tensor_edge_off[x->number.sent + 1]; e++)
         for (int32_t k = 0; k < x->K; k++)
             if (!receives(x, k))
-                x->mask[q->edge_reader[e]] &= ~(UINT64_C(1) << k);
+                x->at.mask[q->edge_reader[e]] &= ~(UINT64_C(1) << k);
 }
 
 static void find_heads(pair_programme *x)
@@ -86,15 +86,15 @@ static void find_heads(pair_programme *x)
             int64_t head = pair_programme_allows(x, i, k) ? 0 : SCHEDULE_NEVER_NS;
             for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
                 int32_t t = q->op_in[j];
-                uint64_t devices = x->mask[q->tensor_producer[t]];
+                uint64_t devices = x->at.mask[q->tensor_producer[t]];
                 for (int32_t l = 0; l < K; l++)
                     devices &= may_go(x, t, l, k) ? ~UINT64_C(0) : ~(UINT64_C(1) << l);
-                int64_t at = schedule_arrival_ns(q, x->head, devices, t, k, 0);
-                if (t == x->sent && k != x->sender)
+                int64_t at = schedule_arrival_ns(q, x->at.head, devices, t, k, 0);
+                if (t == x->number.sent && k != x->number.sender)
                     at = UTIL_MAX(at, received_ns(x, k));
                 head = UTIL_MAX(head, at);
             }
-            x->head[(int64_t)i * K + k] = UTIL_MIN(head, SCHEDULE_NEVER_NS);
+            x->at.head[(int64_t)i * K + k] = UTIL_MIN(head, SCHEDULE_NEVER_NS);
         }
 }
 
@@ -117,7 +117,7 @@ static void find_tails(pair_programme *x)
 {
     for (int32_t z = x->n - 1; z >= 0; z--)
         for (int32_t i = x->q->topo[z], k = 0; k < x->K; k++)
-            x->tail[(int64_t)i * x->K + k] = pair_programme_allows(x, i, k) ? tail_of(x, i, k) : SCHEDULE_NEVER_NS;
+            x->at.tail[(int64_t)i * x->K + k] = pair_programme_allows(x, i, k) ? tail_of(x, i, k) : SCHEDULE_NEVER_NS;
 }
 
 /* ---- what the windows leave ---- */
@@ -126,7 +126,7 @@ static void find_tails(pair_programme *x)
 static int64_t through_ns(const pair_programme *x, int32_t i, int32_t k)
 {
     int64_t cell = (int64_t)i * x->K + k;
-    return UTIL_MIN(x->head[cell] + moirai_op_ns(x->q, i, k) + x->tail[cell], SCHEDULE_NEVER_NS);
+    return UTIL_MIN(x->at.head[cell] + moirai_op_ns(x->q, i, k) + x->at.tail[cell], SCHEDULE_NEVER_NS);
 }
 
 /* Devices on which an operator would be too late; false: there are none. */
@@ -136,7 +136,7 @@ static bool drop_devices(pair_programme *x)
     for (int32_t i = 0; i < x->n; i++)
         for (int32_t k = 0; k < x->K; k++)
             if (pair_programme_allows(x, i, k) && through_ns(x, i, k) > x->upper_ns) {
-                x->mask[i] &= ~(UINT64_C(1) << k);
+                x->at.mask[i] &= ~(UINT64_C(1) << k);
                 any = true;
             }
     return any;
@@ -146,16 +146,17 @@ static void count_group(const pair_programme *x, int32_t g, int32_t k, int64_t *
 {
     uint64_t here = UINT64_C(1) << k;
     *may = *must = 0;
-    for (int32_t i = x->group_off[g]; i < x->group_off[g + 1]; i++) {
-        *may += (x->mask[x->group_op[i]] & here) != 0;
-        *must += x->mask[x->group_op[i]] == here;
+    for (int32_t i = x->number.group_off[g]; i < x->number.group_off[g + 1]; i++) {
+        *may += (x->at.mask[x->number.group_op[i]] & here) != 0;
+        *must += x->at.mask[x->number.group_op[i]] == here;
     }
 }
 
 /* The ranges of a group's numbers, by its operators' devices and by each other; true: some device is lost. */
 static bool narrow_group(pair_programme *x, int32_t g)
 {
-    int64_t *least = x->least + g * x->K, *most = x->most + g * x->K, size = x->group_off[g + 1] - x->group_off[g];
+    int64_t *least = x->at.least + g * x->K, *most = x->at.most + g * x->K,
+            size = x->number.group_off[g + 1] - x->number.group_off[g];
     bool any = false;
     for (int32_t again = 1; again;) {
         int64_t sum_least = 0, sum_most = 0;
@@ -178,10 +179,10 @@ static bool narrow_group(pair_programme *x, int32_t g)
                 return false; /* no plans: pair_windows_empty sees it */
         }
     }
-    for (int32_t i = x->group_off[g]; i < x->group_off[g + 1]; i++)
+    for (int32_t i = x->number.group_off[g]; i < x->number.group_off[g + 1]; i++)
         for (int32_t k = 0; k < x->K; k++)
-            if (most[k] == 0 && pair_programme_allows(x, x->group_op[i], k)) {
-                x->mask[x->group_op[i]] &= ~(UINT64_C(1) << k);
+            if (most[k] == 0 && pair_programme_allows(x, x->number.group_op[i], k)) {
+                x->at.mask[x->number.group_op[i]] &= ~(UINT64_C(1) << k);
                 any = true;
             }
     return any;
@@ -196,12 +197,13 @@ static void find_cells(pair_programme *x)
     int32_t K = x->K;
     for (int32_t e = 0; e < x->E; e++)
         for (int32_t ab = 0; ab < K * K; ab++) {
-            int32_t i = x->from[e], j = q->edge_reader[e], a = ab / K, b = ab % K;
-            bool *cell = &x->cell[(int64_t)e * K * K + ab];
-            *cell = pair_programme_allows(x, i, a) && pair_programme_allows(x, j, b) &&
-                    may_go(x, q->edge_tensor[e], a, b) &&
-                    x->head[(int64_t)i * K + a] + moirai_op_ns(q, i, a) + departure_ns(x, q->edge_tensor[e], a, j, b) <=
-                        x->upper_ns;
+            int32_t i = x->edges.from[e], j = q->edge_reader[e], a = ab / K, b = ab % K;
+            bool *cell = &x->at.cell[(int64_t)e * K * K + ab];
+            *cell =
+                pair_programme_allows(x, i, a) && pair_programme_allows(x, j, b) &&
+                may_go(x, q->edge_tensor[e], a, b) &&
+                x->at.head[(int64_t)i * K + a] + moirai_op_ns(q, i, a) + departure_ns(x, q->edge_tensor[e], a, j, b) <=
+                    x->upper_ns;
         }
 }
 
@@ -214,14 +216,14 @@ static void find_transfer_windows(pair_programme *x)
         for (int32_t k = 0; k < K; k++) {
             int32_t i = q->tensor_producer[t];
             int64_t least = INT64_MAX;
-            x->send[(int64_t)t * K + k] =
-                pair_programme_allows(x, i, k) ? x->head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
+            x->at.send[(int64_t)t * K + k] =
+                pair_programme_allows(x, i, k) ? x->at.head[(int64_t)i * K + k] + moirai_op_ns(q, i, k) : INT64_MAX;
             for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++) {
                 int32_t r = q->edge_reader[e];
                 if (pair_programme_allows(x, r, k))
-                    least = UTIL_MIN(least, moirai_op_ns(q, r, k) + x->tail[(int64_t)r * K + k]);
+                    least = UTIL_MIN(least, moirai_op_ns(q, r, k) + x->at.tail[(int64_t)r * K + k]);
             }
-            x->arrive[(int64_t)t * K + k] = least; /* INT64_MAX: never arrives here */
+            x->at.arrive[(int64_t)t * K + k] = least; /* INT64_MAX: never arrives here */
         }
 }
 
@@ -231,11 +233,11 @@ static void find_start_windows(pair_programme *x)
         int64_t first = SCHEDULE_NEVER_NS, after = SCHEDULE_NEVER_NS;
         for (int32_t k = 0; k < x->K; k++)
             if (pair_programme_allows(x, i, k)) {
-                first = UTIL_MIN(first, x->head[(int64_t)i * x->K + k]);
-                after = UTIL_MIN(after, moirai_op_ns(x->q, i, k) + x->tail[(int64_t)i * x->K + k]);
+                first = UTIL_MIN(first, x->at.head[(int64_t)i * x->K + k]);
+                after = UTIL_MIN(after, moirai_op_ns(x->q, i, k) + x->at.tail[(int64_t)i * x->K + k]);
             }
-        x->first[i] = first;
-        x->last[i] = x->upper_ns - after;
+        x->at.first[i] = first;
+        x->at.last[i] = x->upper_ns - after;
     }
 }
 
@@ -244,7 +246,7 @@ void pair_windows_find(pair_programme *x)
     restrict_readers(x);
     for (bool again = true; again;) {
         again = false;
-        for (int32_t g = 0; g < x->n_groups; g++)
+        for (int32_t g = 0; g < x->number.n_groups; g++)
             again |= narrow_group(x, g);
         find_heads(x);
         find_tails(x);
@@ -259,12 +261,12 @@ bool pair_windows_empty(const pair_programme *x)
 {
     int32_t cells = x->K * x->K;
     for (int32_t i = 0; i < x->n; i++)
-        if (!x->mask[i])
+        if (!x->at.mask[i])
             return true;
     for (int32_t e = 0; e < x->E; e++) {
         bool any = false;
         for (int32_t ab = 0; ab < cells && !any; ab++)
-            any = x->cell[(int64_t)e * cells + ab];
+            any = x->at.cell[(int64_t)e * cells + ab];
         if (!any)
             return true;
     }

@@ -33,7 +33,7 @@ static int refine_one(void *data, int32_t i)
     if (job.improve)
         pair->plan_level = UTIL_MAX(pair->plan_level, level);
     if (!job.plans_only)
-        pair->level = pair->climbing ? level - 1 : level;
+        pair->level = pair->climb.on ? level - 1 : level;
     return rc;
 }
 
@@ -90,7 +90,7 @@ static int64_t likely(const blocks *x, int64_t i)
     int64_t K = x->c->K, first = i / K * K, most = 0;
     for (int64_t j = first; j < first + K; j++) {
         const pair_state *other = pair_chain_get(x->c, j);
-        if (j != i && (other->level >= 2 || other->climbing))
+        if (j != i && (other->level >= 2 || other->climb.on))
             most = UTIL_MAX(most, other->lower_ns);
     }
     return most;
@@ -129,7 +129,7 @@ static void add_to_batch(blocks *x, int64_t i)
 static bool first_stride(const blocks *x, int64_t i)
 {
     const pair_state *pair = pair_chain_get(x->c, i);
-    return bound_is_due(x, i) && pair->level < 2 && !pair->climbing;
+    return bound_is_due(x, i) && pair->level < 2 && !pair->climb.on;
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
@@ -194,7 +194,7 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
     bool begins = false;
     for (int32_t i = 0; i < x->batch.n; i++) {
         before[i] = batch_pair(x, i)->plan.length_ns;
-        begins |= !batch_pair(x, i)->climbing || x->batch.task[i].plans_only;
+        begins |= !batch_pair(x, i)->climb.on || x->batch.task[i].plans_only;
     }
     x->batches_left -= begins;
     /* Cores that pairs leave over go to their cases and runs, also those that a pair leaves when it is done. */

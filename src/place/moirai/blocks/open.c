@@ -69,7 +69,7 @@ static int32_t unknown_on_path(blocks *x, const int32_t *device)
     for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
-        bool programme = known && x->programmes.used && known->n_static > 0; /* does for a first level */
+        bool programme = known && x->programmes.used && known->by_static.n > 0; /* does for a first level */
         if ((!known || (known->level == 0 && known->open && known->block.n_interior && !programme)) &&
             x->batch.times[pair])
             x->index[n++] = pair;

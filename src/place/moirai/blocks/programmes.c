@@ -45,8 +45,8 @@ int blocks_raise_static(const blocks *x, pair_state *y)
 {
     int rc = pair_raise_static(y, x->in->stop);
     if (!x->programmes.kept || !pair_floors_fit(&y->block)) {
-        pair_static_free(y->programme);
-        y->programme = NULL;
+        pair_static_free(y->by_static.programme);
+        y->by_static.programme = NULL;
     }
     return rc;
 }
@@ -170,14 +170,14 @@ static int32_t first_cases(const blocks *x)
 
 bool blocks_wants_cases(const blocks *x, const pair_state *y)
 {
-    return x->programmes.used && first_cases(x) > 0 && y->programme && !pair_static_exhausted(y->programme) &&
-           y->lower_ns < y->plan.length_ns && pair_static_cases(y->programme) < MOST_CASES &&
-           pair_floors_fit(&y->block);
+    return x->programmes.used && first_cases(x) > 0 && y->by_static.programme &&
+           !pair_static_exhausted(y->by_static.programme) && y->lower_ns < y->plan.length_ns &&
+           pair_static_cases(y->by_static.programme) < MOST_CASES && pair_floors_fit(&y->block);
 }
 
 int blocks_raise_cases(const blocks *x, pair_state *y)
 {
-    int32_t known = pair_static_cases(y->programme);
+    int32_t known = pair_static_cases(y->by_static.programme);
     return pair_raise_cases(y, y->plan.length_ns, UTIL_MAX(first_cases(x), known), x->in->stop);
 }
 
@@ -190,7 +190,7 @@ static int raise_one(void *data, int32_t i)
 
 static bool wants_first_cases(const blocks *x, const pair_state *y)
 {
-    return blocks_wants_programme(x, y) || (blocks_wants_cases(x, y) && pair_static_cases(y->programme) == 0);
+    return blocks_wants_programme(x, y) || (blocks_wants_cases(x, y) && pair_static_cases(y->by_static.programme) == 0);
 }
 
 /* The first cases of all pairs on the bound's path that have none; a programme where it is new to the path. */
