@@ -1,8 +1,8 @@
 /* Where a plan and its bound come from: the steps of the search that found them, and what every step has gained. */
-#include <stdio.h>
 #include "schedule/plan.h"
 #include "util/util.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void schedule_origin_clear(moirai_plan_origin *origin)
