@@ -41,6 +41,9 @@ typedef struct moirai_plan_origin {
     char *bound_by;           /* the step, bound or placer that has proven lower_bound_ns */
     int32_t n_steps;          /* those that were called, */
     moirai_search_step *step; /* in the order in which `moirai help place` names them */
+    int64_t starts_ns;        /* the shortest plan of the quick heuristics that a search begins with; 0: none */
+    int64_t rival_ns;         /* where the second best of the last hot annealing's runs has ended by itself; 0: none */
+    int32_t tries, stale;     /* plans that steps have offered, and how many since one was shorter by 0.05 % */
 } moirai_plan_origin;
 
 /* One of several copies of the network that work at the same time: which requests it has, and where its operators run. */
@@ -100,6 +103,12 @@ MOIRAI_API bool moirai_plan_is_optimal(const moirai_plan *plan);
  * bound has, without leaving all of the proof behind, else "feasible", or "feasible (optimal by its solver's word)" where
  * a solver in floating point says so. Static. */
 MOIRAI_API const char *moirai_plan_verdict(const moirai_plan *plan);
+/* Where a search leaves a gap of more than a tenth, which side is likely the weak one, by what it has seen: "bound",
+ * "plan", or "open" where that says neither (docs/engine.md). NULL where the gap is small, nothing is proven or nothing
+ * was searched. Static. An estimate: nothing of it is proven. */
+MOIRAI_API const char *moirai_plan_weak_side(const moirai_plan *plan);
+/* The same in a sentence with its reasons, at most `size` bytes; "" where there is nothing to say. */
+MOIRAI_API void moirai_plan_weak_text(const moirai_plan *plan, char *out, size_t size);
 /* A bit of moirai_uncertified in words, such as "groups". Static; NULL for anything else. */
 MOIRAI_API const char *moirai_uncertified_text(uint32_t bit);
 

@@ -87,6 +87,15 @@ static void say_proof(moirai_analysis *a)
             util_human_ns(plan->lower_bound_ns).s, util_human_gap(moirai_plan_gap(plan)).s);
 }
 
+/* A wide gap says nothing of which side it is on; the search may have an idea. */
+static void say_weak(moirai_analysis *a)
+{
+    char text[256];
+    moirai_plan_weak_text(a->plan, text, sizeof text);
+    if (*text)
+        say(a, "the weak side of the gap is %s", text);
+}
+
 static void say_port(moirai_analysis *a, const report_limit *limit)
 {
     say(a, "limited by moving tensors: %.60s %s %d %% of the time", a->problem->device_name[limit->device],
@@ -329,6 +338,7 @@ void report_find_verdict(moirai_analysis *a)
     say_limit(a);
     say_path(a);
     say_launches(a);
+    say_weak(a);
     say_single(a);
     say_uncosted(a);
     say_measured(a);

@@ -2,6 +2,7 @@
 #include "schedule/plan.h"
 #include "util/util.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 void schedule_origin_clear(moirai_plan_origin *origin)
@@ -61,9 +62,27 @@ int schedule_origin_copy(moirai_plan_origin *origin, const moirai_plan_origin *f
         schedule_origin_clear(&copy);
         return rc;
     }
+    copy.starts_ns = from->starts_ns;
+    copy.rival_ns = from->rival_ns;
+    copy.tries = from->tries;
+    copy.stale = from->stale;
     schedule_origin_clear(origin);
     *origin = copy;
     return 0;
+}
+
+/* What the weak side is told from. */
+static void write_evidence(util_writer *w, const moirai_plan_origin *origin)
+{
+    if (!origin->tries)
+        return;
+    util_writer_pair_open(w, "evidence", '{');
+    util_writer_pair_int(w, "starts_ns", origin->starts_ns);
+    util_writer_pair_int(w, "rival_ns", origin->rival_ns);
+    util_writer_pair_int(w, "tries", origin->tries);
+    util_writer_pair_int(w, "stale", origin->stale);
+    util_writer_close(w, '}');
+    util_writer_break(w);
 }
 
 void schedule_origin_write(util_writer *w, const moirai_plan_origin *origin)
@@ -72,6 +91,7 @@ void schedule_origin_write(util_writer *w, const moirai_plan_origin *origin)
         util_writer_pair_string(w, "plan_by", origin->plan_by);
     if (origin->bound_by)
         util_writer_pair_string(w, "bound_by", origin->bound_by);
+    write_evidence(w, origin);
     if (!origin->n_steps)
         return;
     util_writer_pair_open(w, "steps", '[');
@@ -109,6 +129,24 @@ static int read_step(moirai_plan_origin *origin, const char *label, yyjson_val *
     return rc ? rc : schedule_origin_add_step(origin, name, &step);
 }
 
+static int read_evidence(moirai_plan_origin *origin, const char *label, yyjson_val *value)
+{
+    util_json_at at = {label, "evidence", NULL, 0};
+    int64_t tries = 0, stale = 0;
+    if (!value)
+        return 0;
+    int rc = util_json_object(&at, value);
+    rc = rc ? rc : util_json_int64(&origin->starts_ns, &at, value, "starts_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&origin->rival_ns, &at, value, "rival_ns", false, 0);
+    rc = rc ? rc : util_json_int64(&tries, &at, value, "tries", false, 0);
+    rc = rc ? rc : util_json_int64(&stale, &at, value, "stale", false, 0);
+    if (!rc && (tries > INT32_MAX || stale > tries))
+        rc = util_json_fail(&at, "stale is %lld of %lld tries", (long long)stale, (long long)tries);
+    origin->tries = rc ? 0 : (int32_t)tries;
+    origin->stale = rc ? 0 : (int32_t)stale;
+    return rc;
+}
+
 int schedule_origin_read(moirai_plan_origin *origin, const util_json_at *at, yyjson_val *root)
 {
     const char *plan_by = NULL, *bound_by = NULL;
@@ -117,10 +155,71 @@ int schedule_origin_read(moirai_plan_origin *origin, const util_json_at *at, yyj
     int rc = util_json_string(&plan_by, NULL, at, root, "plan_by", false);
     rc = rc ? rc : util_json_string(&bound_by, NULL, at, root, "bound_by", false);
     rc = rc ? rc : util_json_array(&list, at, root, "steps", false);
+    rc = rc ? rc : read_evidence(origin, at->label, yyjson_obj_get(root, "evidence"));
     rc = rc ? rc : set_name(&origin->plan_by, plan_by);
     rc = rc ? rc : set_name(&origin->bound_by, bound_by);
     yyjson_arr_foreach(list, index, n, item) {
         rc = rc ? rc : read_step(origin, at->label, item, index);
     }
     return rc;
+}
+
+/* ---- the weak side of a wide gap ----
+ *
+ * Is it the plan or the bound that is weak? Nothing of this is proven. The search's own evidence says how much shorter a plan
+ * it might still have found: where the second best of several hot annealing runs has ended by itself (runs that end alike have
+ * probably found what there is), and whether the last plans that were offered still gained. What that leaves of the gap is
+ * the bound's, probably. */
+
+#define WIDE_GAP 0.1
+#define MOST_OF_GAP 0.5   /* what runs lie apart, of the gap: from here on the plan is suspected, */
+#define LITTLE_OF_GAP 0.2 /* and up to here the bound */
+#define STILL_GAINING 2   /* fewer plans than this in vain: nobody knows where the search would have ended */
+
+typedef enum side { NOTHING, BOUND, PLAN, OPEN } side;
+
+/* How far `other` lies above the plan, as a share of it; negative where it is shorter. */
+static double above(const moirai_plan *plan, int64_t other_ns)
+{
+    return plan->makespan_ns > 0 ? (double)other_ns / (double)plan->makespan_ns - 1 : 0;
+}
+
+static side find_side(const moirai_plan *plan)
+{
+    const moirai_plan_origin *o = &plan->origin;
+    double gap = moirai_plan_gap(plan);
+    if (gap <= WIDE_GAP || !o->tries)
+        return NOTHING;
+    if (!o->rival_ns)
+        return OPEN;
+    double apart = above(plan, o->rival_ns);
+    if (apart >= MOST_OF_GAP * gap)
+        return PLAN;
+    return apart <= LITTLE_OF_GAP * gap && o->stale >= STILL_GAINING ? BOUND : OPEN;
+}
+
+const char *moirai_plan_weak_side(const moirai_plan *plan)
+{
+    static const char *const name[] = {NULL, "bound", "plan", "open"};
+    return name[find_side(plan)];
+}
+
+void moirai_plan_weak_text(const moirai_plan *plan, char *out, size_t size)
+{
+    static const char *const words[] = {"", "likely the bound", "likely the plan", "not known"};
+    const moirai_plan_origin *o = &plan->origin;
+    side weak = find_side(plan);
+    char starts[80] = "", rival[80] = "no annealing was done";
+    if (size)
+        *out = '\0';
+    if (weak == NOTHING)
+        return;
+    if (o->starts_ns)
+        snprintf(starts, sizeof starts, "; the best list scheduler's plan is %.1f %% longer",
+                 100 * above(plan, o->starts_ns));
+    if (o->rival_ns)
+        snprintf(rival, sizeof rival, "the second of several annealing runs ended %.1f %% above it",
+                 100 * above(plan, o->rival_ns));
+    snprintf(out, size, "%s: %s, the last %d of %d plans were no shorter%s", words[weak], rival, o->stale, o->tries,
+             starts);
 }

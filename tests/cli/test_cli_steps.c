@@ -179,6 +179,17 @@ static void test_cli_steps_show_a_plan_in_text_and_json(void **state)
     assert_int_equal(yyjson_mut_get_sint(yyjson_mut_obj_get(b, "capacity_bytes")), 50);
     free(out);
     free(err);
+    plan->lower_bound_ns = 2000; /* far, and the search has an opinion */
+    plan->origin.tries = 9, plan->origin.stale = 3, plan->origin.rival_ns = 2501;
+    c = capture_begin();
+    cli_show_plan(&cli, p, plan);
+    out = capture_end(c, &err);
+    assert_contains(out, "gap 20.00 %\nweak side    likely the bound: ");
+    assert_string_equal(yyjson_mut_get_str(yyjson_mut_obj_get(cli.result, "weak_side")), "bound");
+    yyjson_mut_val *evidence = yyjson_mut_obj_get(cli.result, "evidence");
+    assert_int_equal(yyjson_mut_get_sint(yyjson_mut_obj_get(evidence, "rival_ns")), 2501);
+    free(out);
+    free(err);
     cli_free(&cli);
     moirai_plan_free(plan);
     moirai_problem_free(p);

@@ -137,6 +137,7 @@ static void test_place_engine_keeps_the_best(void **state)
     assert_int_equal(x->in.best->makespan_ns, 220);
     assert_ok(incumbent_offer(&x->in, tiny_place(p, "single"), 'S')); /* no better: passed over */
     assert_int_equal(x->in.best->makespan_ns, 220);
+    assert_true(x->in.tries == 3 && x->in.stale == 1);
     incumbent_take_bound(&x->in, 110);
     assert_true(incumbent_gap(&x->in) == 0.5);
     incumbent_take_bound(&x->in, 50);

@@ -58,6 +58,8 @@ static void assert_origins_equal(const moirai_plan_origin *a, const moirai_plan_
 {
     assert_same_text(a->plan_by, b->plan_by);
     assert_same_text(a->bound_by, b->bound_by);
+    assert_true(a->starts_ns == b->starts_ns && a->rival_ns == b->rival_ns);
+    assert_true(a->tries == b->tries && a->stale == b->stale);
     assert_int_equal(a->n_steps, b->n_steps);
     for (int32_t i = 0; i < a->n_steps; i++) {
         assert_string_equal(a->step[i].name, b->step[i].name);
@@ -80,6 +82,7 @@ static void test_plan_keeps_its_origin(void **state)
     assert_true(!strcmp(plan->origin.bound_by, "load") || !strcmp(plan->origin.bound_by, "critical-path"));
     assert_ok(schedule_origin_plan_by(&plan->origin, "whole"));
     assert_ok(schedule_origin_bound_by(&plan->origin, "intervals"));
+    plan->origin.starts_ns = 9, plan->origin.rival_ns = 8, plan->origin.tries = 7, plan->origin.stale = 6;
     moirai_search_step step[] = {{.calls = 1, .cpu_ns = 5, .plan_gain_ns = 7},
                                  {.calls = 3, .cpu_ns = 6, .bound_gain_ns = INT64_MAX}};
     assert_ok(schedule_origin_add_step(&plan->origin, "whole", &step[0]));
@@ -93,12 +96,45 @@ static void test_plan_keeps_its_origin(void **state)
     moirai_plan_free(read);
     other->device_memory_bytes[0]++; /* what was proven of another problem is nobody's here */
     assert_ok(moirai_plan_read(&read, other, path));
-    assert_true(!read->origin.bound_by && !read->origin.n_steps);
+    assert_true(!read->origin.bound_by && !read->origin.n_steps && !read->origin.tries);
     moirai_plan_free(read);
     unlink(path);
     moirai_plan_free(plan);
     moirai_problem_free(p);
     moirai_problem_free(other);
+}
+
+/* A plan of 1,000 with a bound of 800: what a search has seen says which of them to doubt. */
+static void test_plan_tells_the_weak_side(void **state)
+{
+    (void)state;
+    const struct {
+        int64_t lower_ns, rival_ns;
+        int32_t tries, stale;
+        const char *side, *words;
+    } row[] = {
+        {800, 1004, 50, 9, "bound", "likely the bound: the second of several annealing runs ended 0.4 % above it"},
+        {800, 1150, 50, 9, "plan", "likely the plan"},
+        {800, 1150, 50, 0, "plan", "the last 0 of 50 plans were no shorter"},
+        {800, 1070, 50, 9, "open", "not known"},
+        {800, 1004, 50, 0, "open", "not known"}, /* it was still getting shorter */
+        {800, 0, 50, 9, "open", "no annealing was done"},
+        {800, 1004, 0, 0, NULL, ""},  /* nobody has searched */
+        {950, 1004, 50, 9, NULL, ""}, /* the gap is small */
+        {MOIRAI_UNKNOWN, 1004, 50, 9, NULL, ""},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        moirai_plan plan = {.makespan_ns = 1000, .lower_bound_ns = row[i].lower_ns};
+        plan.origin = (moirai_plan_origin){
+            .starts_ns = 1123, .rival_ns = row[i].rival_ns, .tries = row[i].tries, .stale = row[i].stale};
+        char text[256] = "?", two[2];
+        assert_same_text(moirai_plan_weak_side(&plan), row[i].side);
+        moirai_plan_weak_text(&plan, text, sizeof text);
+        assert_true(row[i].side ? strstr(text, row[i].words) != NULL : !*text);
+        assert_true(!row[i].side || strstr(text, "the best list scheduler's plan is 12.3 % longer"));
+        moirai_plan_weak_text(&plan, two, sizeof two);
+        assert_true(strlen(two) < sizeof two);
+    }
 }
 
 static void test_plan_survives_file_and_copy(void **state)
@@ -385,11 +421,9 @@ static void test_plan_reader_refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan_survives_file_and_copy),
-        cmocka_unit_test(test_plan_keeps_its_origin),
-        cmocka_unit_test(test_plan_gap),
-        cmocka_unit_test(test_plan_check_rejects_spoilt_plans),
-        cmocka_unit_test(test_plan_check_sees_congestion),
+        cmocka_unit_test(test_plan_survives_file_and_copy),     cmocka_unit_test(test_plan_keeps_its_origin),
+        cmocka_unit_test(test_plan_tells_the_weak_side),        cmocka_unit_test(test_plan_gap),
+        cmocka_unit_test(test_plan_check_rejects_spoilt_plans), cmocka_unit_test(test_plan_check_sees_congestion),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

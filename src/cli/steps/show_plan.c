@@ -65,6 +65,24 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
     yyjson_mut_obj_add_val(cli->doc, cli->result, "devices", list);
 }
 
+/* Which side of a wide gap is likely the weak one. */
+static void show_weak(cli_context *cli, const moirai_plan *plan)
+{
+    char text[256];
+    const moirai_plan_origin *o = &plan->origin;
+    const char *side = moirai_plan_weak_side(plan);
+    if (!side)
+        return;
+    moirai_plan_weak_text(plan, text, sizeof text);
+    cli_print(cli, "weak side    %s\n", text);
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "weak_side", side);
+    yyjson_mut_val *evidence = yyjson_mut_obj_add_obj(cli->doc, cli->result, "evidence");
+    yyjson_mut_obj_add_int(cli->doc, evidence, "starts_ns", o->starts_ns);
+    yyjson_mut_obj_add_int(cli->doc, evidence, "rival_ns", o->rival_ns);
+    yyjson_mut_obj_add_int(cli->doc, evidence, "tries", o->tries);
+    yyjson_mut_obj_add_int(cli->doc, evidence, "stale", o->stale);
+}
+
 /* How much of the bound a certificate proves, and what this build can't do. */
 static void show_proof(cli_context *cli, const moirai_plan *plan)
 {
@@ -122,6 +140,7 @@ void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan 
     cli_print(cli, "makespan     %s\n", cli_human_ns(plan->makespan_ns).s);
     if (plan->lower_bound_ns >= 0)
         cli_print(cli, "bound        %s, gap %s\n", cli_human_ns(plan->lower_bound_ns).s, cli_human_gap(gap).s);
+    show_weak(cli, plan);
     show_proof(cli, plan);
     show_texts(cli, "assumed", p->n_assumed, p->assumed, "sizes that the model leaves open: --dim changes them");
     show_texts(cli, "uncosted", p->n_uncosted, p->uncosted,

@@ -22,6 +22,8 @@ static int offer(void *data, moirai_plan *plan, char letter)
 {
     incumbent *x = data;
     bool first = !x->best;
+    if (letter != 'S') /* the user's own is no heuristic's */
+        x->starts_ns = x->starts_ns ? UTIL_MIN(x->starts_ns, plan->makespan_ns) : plan->makespan_ns;
     int rc = incumbent_offer(x, plan, letter);
     if (!rc && first && x->best && !x->outer && x->stop.deadline > 0)
         reserve_time(x);

@@ -87,17 +87,21 @@ static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
     bool first = w->rounds <= SHORT_ROUNDS;
     hot = w->rounds == SHORT_ROUNDS ||
           ((hot || w->hot_due) && !first && timely_round(x, w, &stop) >= LEAST_HOT * full_round(x, w));
+    int64_t second_ns = 0;
     bool windows = !hot && !first && !incumbent_off(x, NEIGHBOURHOODS);
     place_whole_task job = {.evaluations = (int64_t)(windows ? full_round(x, w) : timely_round(x, w, &stop)) + 1,
                             .heat = hot || w->rounds == 0 ? 1 : 0.4,
                             .patience = w->patience,
                             .states = x->p->n_ops <= CROSS_OPS && !incumbent_off(x, CROSS) ? &w->states : NULL,
+                            .second_ns = hot ? &second_ns : NULL,
                             .seed = b->seed * 1000 + (uint64_t)w->rounds,
                             .threads = b->threads,
                             .stop = stop};
     w->rounds++;
     rc = windows ? place_whole_windows(&plan, x->p, &job) : place_whole_anneal(&plan, x->p, &job);
     x->work += job.evaluations;
+    if (second_ns && !util_stopped(&stop)) /* what was cut off while it was hot says nothing */
+        x->rival_ns = second_ns;
     if (windows && !rc && gain(plan, x->best) < WORTH_A_ROUND)
         w->patience = UTIL_MIN(2 * UTIL_MAX(w->patience, 1), MOST_PATIENCE);
     if (!util_stopped(&stop) && !windows)

@@ -8,6 +8,7 @@
 #include "util/util.h"
 
 #define MOST_PASSES 40
+#define WORTH_A_TRY 0.0005
 #define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
 void incumbent_begin(incumbent *x, const moirai_problem *p, const moirai_place_options *o)
@@ -62,9 +63,18 @@ void incumbent_take_bound(incumbent *x, int64_t lower_ns)
         incumbent_take_bound(x->outer, lower_ns);
 }
 
+/* Whether steps still find shorter plans is evidence of how good the best one is. */
+static void count_try(incumbent *x, int64_t makespan_ns)
+{
+    bool gains = !x->best || (double)makespan_ns < (1 - WORTH_A_TRY) * (double)x->best->makespan_ns;
+    x->tries++;
+    x->stale = gains ? 0 : x->stale + 1;
+}
+
 /* Takes ownership of plan. */
 static void keep(incumbent *x, moirai_plan *plan, char letter)
 {
+    count_try(x, plan->makespan_ns);
     if (x->best && plan->makespan_ns >= x->best->makespan_ns) {
         moirai_plan_free(plan);
         return;
@@ -106,6 +116,8 @@ double incumbent_gap(const incumbent *x)
 
 int incumbent_take_simulated(incumbent *x, moirai_sim *sim, int64_t makespan_ns, char letter)
 {
+    if (makespan_ns >= 0 && !wanted(x, makespan_ns))
+        count_try(x, makespan_ns);
     if (makespan_ns < 0 || !wanted(x, makespan_ns))
         return 0;
     if (moirai_sim_memory_excess(sim, NULL) > 0) {
@@ -131,6 +143,10 @@ int incumbent_sign(const incumbent *x, moirai_plan *plan)
     schedule_origin_clear(&plan->origin); /* that of a plan to start from */
     int rc = schedule_origin_plan_by(&plan->origin, x->plan_by);
     rc = rc ? rc : schedule_origin_bound_by(&plan->origin, x->bound_by);
+    plan->origin.starts_ns = x->starts_ns;
+    plan->origin.rival_ns = x->rival_ns;
+    plan->origin.tries = x->tries;
+    plan->origin.stale = x->stale;
     for (int i = 0; i < UTIL_N_METHODS && !rc; i++) {
         const incumbent_stat *stat = &x->stat[i];
         moirai_search_step step = {.calls = stat->calls,

@@ -27,6 +27,8 @@ typedef struct incumbent {
     const char *at_work;            /* the step that has its turn, or the bound that is known without one */
     const char *plan_by, *bound_by; /* who found the two; NULL: nobody yet */
     incumbent_stat stat[UTIL_N_METHODS];
+    int64_t starts_ns, rival_ns; /* as moirai_plan_origin has them */
+    int32_t tries, stale;
     double effort;                /* that of the budget; doubled whenever it is used up and time is left */
     int32_t passes;               /* how often it was doubled */
     int64_t work;                 /* batches, evaluations and nodes, for the log */

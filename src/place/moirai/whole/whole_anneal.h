@@ -20,6 +20,7 @@ typedef struct place_whole_task {
     double lean;                 /* how much the devices' loads count beside the makespan; windows do not read it */
     int32_t patience;            /* of windows: larger ones, with more evaluations for each operator; 0: 1 */
     struct place_states *states; /* the chains' best are added to these (whole_cross.h); NULL: to none */
+    int64_t *second_ns; /* out: where the second best chain has ended, whatever it met before; NULL: not asked */
     uint64_t seed;
     int threads;
     util_stop stop;
