@@ -243,19 +243,14 @@ static int prove_latency(int64_t *ns, prove_chain *x, yyjson_val *root)
 /* Loads of the whole; and of N requests that are under way each takes its time, so that one is done every N-th of it. */
 static int prove_rate(int64_t *ns, prove_chain *x, yyjson_val *root)
 {
-    const prove_problem *p = x->p;
     int64_t one_ns = 0;
     int rc = 0;
     *ns = 0;
     if (prove_get(root, "loads")) {
-        prove_block whole = {0};
-        int32_t *all = util_alloc((size_t)p->n, sizeof *all);
-        for (int32_t i = 0; all && i < p->n; i++)
-            all[i] = i;
-        rc = all ? prove_block_new(&whole, p, p->n, all, false, false) : MOIRAI_EFAIL;
+        prove_block whole;
+        rc = prove_block_whole(&whole, x->p);
         rc = rc ? rc : prove_period(ns, x->proof, &whole, prove_get(root, "loads"));
         prove_block_free(&whole);
-        free(all);
     }
     if (!rc && prove_get(root, "in_flight")) {
         int64_t most = prove_number(root, "in_flight");

@@ -27,7 +27,12 @@ typedef struct prove_block {
 /* Of operators op[0 .. n), ascending; the first is the entry, the last the exit, if so said. To be freed also after a
  * failure. */
 int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int32_t *op, bool entry, bool exit);
+/* All operators as one block, without cuts. */
+int prove_block_whole(prove_block *b, const prove_problem *p);
 void prove_block_free(prove_block *b);
+/* Behind the last edge of the packet that begins with edge `first`: what one transfer to a device serves, the edges of a
+ * tensor, or with flow edge a single one. */
+int32_t prove_packet_end(const prove_block *b, int32_t first);
 /* Copies of each other, operator by operator and edge by edge, cuts aside. */
 bool prove_same_block(const prove_block *x, const prove_block *y);
 int prove_components(prove_block *b);
@@ -41,6 +46,10 @@ int prove_paths(int64_t *ns, const prove_block *b);
  * operator i may be on the devices may[i]. */
 void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head);
 void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail);
+/* The greatest over operators of the least over their devices of head + time + tail. */
+int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *head, const int64_t *tail);
+/* The least time from the start of i to that of j, ns[k * K + l] lying between. */
+int64_t prove_apart(const prove_block *b, const uint64_t *may, int32_t i, int32_t j, const int64_t *ns);
 
 static inline bool prove_is_cut(const prove_block *b, int32_t i)
 {

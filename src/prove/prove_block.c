@@ -242,6 +242,22 @@ int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int
     return rc;
 }
 
+int prove_block_whole(prove_block *b, const prove_problem *p)
+{
+    int32_t *all = util_alloc((size_t)p->n, sizeof *all);
+    *b = (prove_block){0};
+    for (int32_t i = 0; all && i < p->n; i++)
+        all[i] = i;
+    int rc = all ? prove_block_new(b, p, p->n, all, false, false) : MOIRAI_EFAIL;
+    free(all);
+    return rc;
+}
+
+int32_t prove_packet_end(const prove_block *b, int32_t first)
+{
+    return first + (b->p->by_edge ? 1 : b->edge[first].readers);
+}
+
 /* ---- longest paths ---- */
 
 /* Edges come by producer, and producers before their readers: a head is final before it is passed on. */
@@ -271,6 +287,32 @@ void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail)
                     least = UTIL_MIN(least, prove_edge_ns(b, e, k, l) + prove_op_ns(b, j, l) + tail[j * K + l]);
             *at = UTIL_MAX(*at, least);
         }
+}
+
+int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *head, const int64_t *tail)
+{
+    int64_t most = 0;
+    for (int32_t i = 0; i < b->n; i++) {
+        int64_t least = NEVER;
+        for (int32_t k = 0; k < b->p->K; k++) {
+            int64_t at = (int64_t)i * b->p->K + k;
+            if (may[i] >> k & 1)
+                least = UTIL_MIN(least, head[at] + prove_op_ns(b, i, k) + tail[at]);
+        }
+        most = UTIL_MAX(most, least);
+    }
+    return most;
+}
+
+int64_t prove_apart(const prove_block *b, const uint64_t *may, int32_t i, int32_t j, const int64_t *ns)
+{
+    int32_t K = b->p->K;
+    int64_t least = NEVER;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K; l++)
+            if (may[i] >> k & 1 && may[j] >> l & 1)
+                least = UTIL_MIN(least, prove_op_ns(b, i, k) + ns[k * K + l]);
+    return least;
 }
 
 /* With nothing between the cuts, only transfers from a to z are left: one after the other where a port or channel is

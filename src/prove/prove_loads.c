@@ -93,23 +93,12 @@ static void meet_all(court *x)
 /* Heads and tails of this case; its longest path. */
 static int64_t find_path(court *x)
 {
-    int32_t K = x->K;
-    size_t bytes = (size_t)x->b->n * (size_t)K * sizeof *x->head;
-    int64_t path = 0;
+    size_t bytes = (size_t)x->b->n * (size_t)x->K * sizeof *x->head;
     memset(x->head, 0, bytes);
     memset(x->tail, 0, bytes);
     prove_heads(x->b, x->may, x->head);
     prove_tails(x->b, x->may, x->tail);
-    for (int32_t i = 0; i < x->b->n; i++) {
-        int64_t least = NEVER;
-        for (int32_t k = 0; k < K; k++) {
-            int64_t at = (int64_t)i * K + k;
-            if (x->may[i] >> k & 1)
-                least = UTIL_MIN(least, x->head[at] + prove_op_ns(x->b, i, k) + x->tail[at]);
-        }
-        path = UTIL_MAX(path, least);
-    }
-    return path;
+    return prove_longest(x->b, x->may, x->head, x->tail);
 }
 
 static wide offsets(court *x, int64_t path)
@@ -161,9 +150,7 @@ static int add_packets(court *x)
     int rc = 0;
     for (int32_t first = 0, end; first < b->n_edges && !rc; first = end) {
         int32_t i = b->edge[first].from;
-        for (end = first + 1; end < b->n_edges && !b->p->by_edge && b->edge[end].from == i &&
-                              b->edge[end].output == b->edge[first].output;)
-            end++;
+        end = prove_packet_end(b, first);
         for (int32_t k = 0; k < K; k++) {
             x->cost[(int64_t)i * K + k] -= x->may[i] >> k & 1 ? loss(x, first, end, k) : 0;
             for (int32_t e = first; e < end; e++) {

@@ -81,18 +81,6 @@ static int find_steps(court *x)
     return all <= MAX_ALL ? 0 : prove_too_large("a pool has too many steps");
 }
 
-/* The least time from the start of an edge's producer to that of its reader. */
-static int64_t edge_ns(const court *x, int32_t e)
-{
-    int32_t i = x->b->edge[e].from, j = x->b->edge[e].to;
-    int64_t least = NEVER;
-    for (int32_t k = 0; k < x->K; k++)
-        for (int32_t l = 0; l < x->K; l++)
-            if (x->may[i] >> k & 1 && x->may[j] >> l & 1)
-                least = UTIL_MIN(least, prove_op_ns(x->b, i, k) + prove_edge_ns(x->b, e, k, l));
-    return least;
-}
-
 /* Edges, and what the view, which is of the whole, adds. */
 static void list_arcs(court *x)
 {
@@ -100,7 +88,7 @@ static void list_arcs(court *x)
     for (int32_t e = 0; e < b->n_edges; e++) {
         x->from[e] = b->edge[e].from;
         x->to[e] = b->edge[e].to;
-        x->apart[e] = edge_ns(x, e);
+        x->apart[e] = prove_apart(b, x->may, b->edge[e].from, b->edge[e].to, b->edge[e].ns);
     }
     for (int32_t e = b->n_edges; e < x->n_arcs; e++) {
         x->from[e] = x->view->arc[e - b->n_edges][0];

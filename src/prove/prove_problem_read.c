@@ -4,7 +4,7 @@
  * weights, transfer times (latency + bytes / rate, rounded up, or a table) and the topological order are found again
  * from the file. The order is part of the format, as certificates number operators of a block by it: of the operators
  * that are ready, the one with the least number in the file comes next (prove_problem.c). */
-#include "prove/prove_problem.h"
+#include "prove/prove_problem_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,37 +12,9 @@
 #include "util/json.h"
 #include "util/util.h"
 
-typedef struct tensor {
-    const char *name;
-    int64_t bytes;
-    int32_t from, output, n_readers;
-    int64_t *ns;          /* the file's own table, or NULL */
-    const int64_t *table; /* that counts */
-} tensor;
-
-typedef struct weight {
-    int64_t bytes;
-    int32_t first, last, group; /* readers; the group of all of them, or PROVE_NONE */
-    bool apart;                 /* readers may be on several devices */
-} weight;
-
-typedef struct reader {
-    const char *label;
-    yyjson_val *root, *ops;
-    prove_problem *p;
-    int64_t *rate, *latency; /* [a * K + b] */
-    util_names *devices, *tensors, *groups, *weights;
-    tensor *tensor;
-    size_t n_tensors, tensor_room, n_edges, edge_room, n_weights, weight_room;
-    weight *weight;
-    int32_t *group;      /* per operator */
-    uint64_t *group_may; /* per group */
-    int32_t n_groups;
-} reader;
-
 /* ---- devices and channels ---- */
 
-static int word(int *out, const reader *x, const char *key, const char *const *words)
+static int word(int *out, const prove_reader *x, const char *key, const char *const *words)
 {
     util_json_at at = {.label = x->label};
     const char *text = NULL;
@@ -53,7 +25,7 @@ static int word(int *out, const reader *x, const char *key, const char *const *w
     return rc ? rc : util_json_fail(&at, "%s is '%.60s', which is no mode", key, text);
 }
 
-static int read_modes(reader *x)
+static int read_modes(prove_reader *x)
 {
     static const char *const flows[] = {"tensor", "edge", NULL}, *const ports[] = {"port", "channel", "none", NULL},
                              *const memories[] = {"static", "peak", NULL};
@@ -68,7 +40,7 @@ static int read_modes(reader *x)
     return rc;
 }
 
-static int read_devices(reader *x)
+static int read_devices(prove_reader *x)
 {
     util_json_at at = {.label = x->label};
     yyjson_val *list = NULL, *object;
@@ -97,7 +69,7 @@ static int read_devices(reader *x)
     return 0;
 }
 
-static int read_channel(reader *x, yyjson_val *object, size_t index)
+static int read_channel(prove_reader *x, yyjson_val *object, size_t index)
 {
     util_json_at at = {.label = x->label, .kind = "channel", .index = index};
     const char *from = NULL, *to = NULL;
@@ -113,7 +85,7 @@ static int read_channel(reader *x, yyjson_val *object, size_t index)
     return rc ? rc : util_json_int64(&x->latency[a * x->p->K + b], &at, object, "latency_ns", false, 0);
 }
 
-static int read_channels(reader *x)
+static int read_channels(prove_reader *x)
 {
     util_json_at at = {.label = x->label};
     yyjson_val *list = NULL, *object;
@@ -132,7 +104,7 @@ static int read_channels(reader *x)
 
 /* ---- operators ---- */
 
-static int read_times(reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_times(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *list = NULL, *value;
     size_t k, n;
@@ -153,7 +125,7 @@ static int read_times(reader *x, int32_t i, const util_json_at *at, yyjson_val *
     return 0;
 }
 
-static int read_group(reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_group(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
 {
     const char *name = NULL;
     int rc = util_json_string(&name, NULL, at, object, "group", false);
@@ -170,7 +142,7 @@ static int read_group(reader *x, int32_t i, const util_json_at *at, yyjson_val *
 }
 
 /* A table of times that the file has for a tensor, beside those of the others. */
-static int read_table(reader *x, tensor *t, const util_json_at *at, yyjson_val *object)
+static int read_table(prove_reader *x, prove_tensor *t, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *rows = NULL, *row, *value;
     size_t K = (size_t)x->p->K, a, b, n, m;
@@ -194,7 +166,7 @@ static int read_table(reader *x, tensor *t, const util_json_at *at, yyjson_val *
     return 0;
 }
 
-static int read_outputs(reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_outputs(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *list = NULL, *item;
     size_t j, n;
@@ -205,8 +177,8 @@ static int read_outputs(reader *x, int32_t i, const util_json_at *at, yyjson_val
         util_json_at here = {.label = x->label, .kind = "output", .index = j};
         if (util_grow(&x->tensor, &x->tensor_room, x->n_tensors + 1, sizeof *x->tensor))
             return MOIRAI_EFAIL;
-        tensor *t = &x->tensor[x->n_tensors++];
-        *t = (tensor){.from = i, .output = (int32_t)j};
+        prove_tensor *t = &x->tensor[x->n_tensors++];
+        *t = (prove_tensor){.from = i, .output = (int32_t)j};
         if ((rc = util_json_object(&here, item)) ||
             (rc = util_json_string(&here.name, NULL, &here, item, "name", true)) ||
             (rc = util_json_int64(&t->bytes, &here, item, "bytes", true, 0)) || (rc = read_table(x, t, &here, item)))
@@ -220,7 +192,7 @@ static int read_outputs(reader *x, int32_t i, const util_json_at *at, yyjson_val
 
 /* Weights that several operators read are held once per device that runs any; of these only such are counted, in the
  * end, whose readers share a device whatever the plan. Leaving out the others asks for less memory. */
-static int read_weights(reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_weights(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
 {
     yyjson_val *list = NULL, *item;
     size_t j, n;
@@ -240,8 +212,8 @@ static int read_weights(reader *x, int32_t i, const util_json_at *at, yyjson_val
         if (w < 0)
             return MOIRAI_EFAIL;
         if ((size_t)w == x->n_weights)
-            x->weight[x->n_weights++] = (weight){bytes, i, i, x->group[i], false};
-        weight *old = &x->weight[w];
+            x->weight[x->n_weights++] = (prove_weight){bytes, i, i, x->group[i], false};
+        prove_weight *old = &x->weight[w];
         if (old->bytes != bytes)
             return util_json_fail(&here, "has two sizes");
         if (old->last != i)
@@ -251,7 +223,7 @@ static int read_weights(reader *x, int32_t i, const util_json_at *at, yyjson_val
     return 0;
 }
 
-static int read_op(reader *x, int32_t i, yyjson_val *object)
+static int read_op(prove_reader *x, int32_t i, yyjson_val *object)
 {
     util_json_at at = {.label = x->label, .kind = "op", .index = (size_t)i};
     int rc;
@@ -265,7 +237,7 @@ static int read_op(reader *x, int32_t i, yyjson_val *object)
 }
 
 /* What no operator writes comes from outside; what an operator reads twice it reads once. */
-static int read_inputs(reader *x, int32_t i, int32_t *seen, yyjson_val *object)
+static int read_inputs(prove_reader *x, int32_t i, int32_t *seen, yyjson_val *object)
 {
     util_json_at at = {.label = x->label, .kind = "op", .name = x->p->name[i]};
     yyjson_val *list = NULL, *item;
@@ -291,7 +263,7 @@ static int read_inputs(reader *x, int32_t i, int32_t *seen, yyjson_val *object)
     return 0;
 }
 
-static int read_ops(reader *x)
+static int read_ops(prove_reader *x)
 {
     size_t n = yyjson_arr_size(x->ops), i, max, cells;
     yyjson_val *object;
@@ -320,119 +292,7 @@ static int read_ops(reader *x)
     return rc;
 }
 
-/* ---- what follows from the numbers ---- */
-
-static int compare_sizes(const void *a, const void *b)
-{
-    const tensor *x = *(tensor *const *)a, *y = *(tensor *const *)b;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
-static int fill_table(const reader *x, const tensor *t, int64_t *out)
-{
-    for (int32_t c = 0; c < x->p->K * x->p->K; c++) {
-        if (t->ns)
-            out[c] = t->ns[c];
-        else if (c / x->p->K != c % x->p->K) {
-            __int128 ns = ((__int128)t->bytes * 1000000000 + x->rate[c] - 1) / x->rate[c] + x->latency[c];
-            out[c] = (int64_t)UTIL_MIN(ns, PROVE_MAX_TIME);
-        }
-        if (out[c] >= PROVE_MAX_TIME)
-            return moirai_error(MOIRAI_EINPUT, "moving tensor '%.200s' takes more than 2^61 ns", t->name);
-    }
-    return 0;
-}
-
-/* Tensors of one size share a table: networks have many tensors and few sizes. */
-static int find_tables(reader *x)
-{
-    size_t cells = (size_t)x->p->K * (size_t)x->p->K, n = 0, n_tables = 0;
-    tensor **by_size = util_alloc(x->n_tensors, sizeof *by_size);
-    if (!by_size)
-        return MOIRAI_EFAIL;
-    for (size_t t = 0; t < x->n_tensors; t++)
-        if (x->tensor[t].n_readers)
-            by_size[n++] = &x->tensor[t];
-    if (n)
-        qsort(by_size, n, sizeof *by_size, compare_sizes);
-    for (int pass = 0, rc = 0; pass < 2; pass++) {
-        const tensor *last = NULL;
-        size_t used = 0;
-        for (size_t i = 0; i < n && !rc; i++) {
-            bool shares = last && !by_size[i]->ns && last->bytes == by_size[i]->bytes;
-            if (pass && !shares)
-                rc = fill_table(x, by_size[i], x->p->table + used * cells);
-            used += !shares;
-            by_size[i]->table =
-                pass ? x->p->table + (shares ? (size_t)(last->table - x->p->table) : (used - 1) * cells) : NULL;
-            last = by_size[i]->ns ? last : by_size[i];
-        }
-        n_tables = used;
-        if (!pass && !(x->p->table = prove_alloc(n_tables * cells, sizeof(int64_t))))
-            rc = MOIRAI_EFAIL;
-        if (rc || pass) {
-            free(by_size);
-            return rc;
-        }
-    }
-    return 0;
-}
-
-static int mask_groups(reader *x)
-{
-    for (int32_t i = 0; i < x->p->n; i++) {
-        if (x->group[i] != PROVE_NONE)
-            x->p->may[i] = x->group_may[x->group[i]];
-        if (!x->p->may[i])
-            return moirai_error(MOIRAI_EINFEASIBLE, "no device can run operator '%.200s' and its group", x->p->name[i]);
-    }
-    return 0;
-}
-
-static int64_t most_of(const int64_t *value, int32_t n)
-{
-    int64_t most = 0;
-    for (int32_t i = 0; i < n; i++)
-        most = UTIL_MAX(most, value[i]);
-    return most;
-}
-
-/* Sums of all times, and of all sizes, stay below 2^61. */
-static int check_totals(const reader *x)
-{
-    __int128 ns = 0, bytes = 0;
-    for (int32_t i = 0; i < x->p->n; i++) {
-        ns += most_of(x->p->time + (int64_t)i * x->p->K, x->p->K);
-        bytes += x->p->bytes[i];
-    }
-    for (size_t t = 0; t < x->n_tensors; t++) {
-        bytes += x->tensor[t].bytes;
-        if (x->tensor[t].table)
-            ns += (__int128)most_of(x->tensor[t].table, x->p->K * x->p->K) * x->tensor[t].n_readers;
-    }
-    for (size_t w = 0; w < x->n_weights; w++)
-        bytes += x->weight[w].bytes;
-    if (ns >= PROVE_MAX_TIME || bytes >= PROVE_MAX_TIME)
-        return moirai_error(MOIRAI_EINPUT, "its times or its sizes add up to more than 2^61");
-    return 0;
-}
-
-static int settle(reader *x)
-{
-    int rc = find_tables(x);
-    rc = rc ? rc : mask_groups(x);
-    rc = rc ? rc : check_totals(x);
-    for (int32_t e = 0; !rc && e < x->p->n_edges; e++) {
-        x->p->edge[e].ns = x->tensor[x->p->edge[e].line].table;
-        x->p->edge[e].line = 0;
-    }
-    for (size_t w = 0; !rc && w < x->n_weights; w++)
-        if (!x->weight[w].apart)
-            x->p->bytes[x->weight[w].first] += x->weight[w].bytes;
-    return rc;
-}
-
-static int read_all(reader *x)
+static int read_all(prove_reader *x)
 {
     util_json_at at = {.label = x->label};
     x->p->title = "";
@@ -449,13 +309,13 @@ static int read_all(reader *x)
     rc = rc ? rc : read_devices(x);
     rc = rc ? rc : read_channels(x);
     rc = rc ? rc : read_ops(x);
-    return rc ? rc : settle(x);
+    return rc ? rc : prove_problem_settle(x);
 }
 
 int prove_problem_read(prove_problem *p, const moirai_prove_file *file)
 {
     prove_problem raw = {.whole = true};
-    reader x = {.label = file->label, .p = &raw};
+    prove_reader x = {.label = file->label, .p = &raw};
     *p = (prove_problem){0};
     int rc = util_json_open(&raw.doc, file->text, file->length, file->label, "moirai-problem");
     if (rc)

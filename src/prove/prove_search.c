@@ -31,16 +31,6 @@
 #define NEVER INT64_MAX
 #define MAX_ROUNDS 1000 /* of the rules in one node; what is not closed by then is open */
 
-static int64_t time_of(const prove_search *x, int32_t i, int32_t k)
-{
-    return prove_op_ns(x->b, i, k);
-}
-
-static int64_t sent_in(const prove_search *x, int32_t e, int32_t k, int32_t l)
-{
-    return prove_edge_ns(x->b, e, k, l);
-}
-
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to)
 {
     return x->by_edge ? e : x->line[e] * x->K + to;
@@ -68,8 +58,8 @@ static int64_t arrival(const prove_search *x, const prove_known *s, int32_t e, i
     int64_t soonest = NEVER, no_sooner = s->out_head[prove_search_transfer(x, e, l)];
     for (int32_t k = 0; k < x->K; k++)
         if (s->may[i] >> k & 1) {
-            int64_t done = s->head[i * x->K + k] + time_of(x, i, k);
-            soonest = UTIL_MIN(soonest, k == l ? done : UTIL_MAX(done, no_sooner) + sent_in(x, e, k, l));
+            int64_t done = s->head[i * x->K + k] + prove_op_ns(x->b, i, k);
+            soonest = UTIL_MIN(soonest, k == l ? done : UTIL_MAX(done, no_sooner) + prove_edge_ns(x->b, e, k, l));
         }
     return soonest;
 }
@@ -80,9 +70,9 @@ static int64_t rest(const prove_search *x, const prove_known *s, int32_t e, int3
     int64_t least = NEVER;
     for (int32_t l = 0; l < x->K; l++)
         if (s->may[j] >> l & 1) {
-            int64_t after = time_of(x, j, l) + s->tail[j * x->K + l];
+            int64_t after = prove_op_ns(x->b, j, l) + s->tail[j * x->K + l];
             if (k != l)
-                after = UTIL_MAX(after, s->out_tail[prove_search_transfer(x, e, l)]) + sent_in(x, e, k, l);
+                after = UTIL_MAX(after, s->out_tail[prove_search_transfer(x, e, l)]) + prove_edge_ns(x->b, e, k, l);
             least = UTIL_MIN(least, after);
         }
     return least;
@@ -108,7 +98,7 @@ static bool drop_late(const prove_search *x, prove_known *s, bool *moved)
     for (int32_t i = 0; i < x->n; i++) {
         for (int32_t k = 0; k < x->K; k++) {
             int64_t at = (int64_t)i * x->K + k;
-            if (s->may[i] >> k & 1 && s->head[at] + time_of(x, i, k) + s->tail[at] > x->length) {
+            if (s->may[i] >> k & 1 && s->head[at] + prove_op_ns(x->b, i, k) + s->tail[at] > x->length) {
                 s->may[i] &= ~(UINT64_C(1) << k);
                 *moved = true;
             }
@@ -129,8 +119,8 @@ static void send(prove_search *x, prove_known *s, int32_t e, int32_t u, uint64_t
     for (int32_t k = 0; k < x->K; k++)
         for (int32_t l = 0; l < x->K; l++)
             if (s->may[i] >> k & 1 && to >> l & 1) {
-                done = UTIL_MIN(done, s->head[i * x->K + k] + time_of(x, i, k));
-                least = UTIL_MIN(least, sent_in(x, e, k, l));
+                done = UTIL_MIN(done, s->head[i * x->K + k] + prove_op_ns(x->b, i, k));
+                least = UTIL_MIN(least, prove_edge_ns(x->b, e, k, l));
             }
     x->sure[u] = true;
     x->least[u] = least;
@@ -145,7 +135,7 @@ static int64_t after_reader(const prove_search *x, const prove_known *s, int32_t
     int64_t least = NEVER;
     for (int32_t l = 0; l < x->K; l++)
         if (s->may[j] >> l & 1)
-            least = UTIL_MIN(least, time_of(x, j, l) + s->tail[j * x->K + l]);
+            least = UTIL_MIN(least, prove_op_ns(x->b, j, l) + s->tail[j * x->K + l]);
     return least;
 }
 
@@ -176,7 +166,7 @@ static prove_task task_of(const prove_search *x, const prove_known *s, int32_t n
     }
     int32_t k = only(s->may[number]);
     int64_t at = (int64_t)number * x->K + k;
-    return (prove_task){s->head[at], time_of(x, number, k), s->tail[at], number};
+    return (prove_task){s->head[at], prove_op_ns(x->b, number, k), s->tail[at], number};
 }
 
 static bool write_back(const prove_search *x, prove_known *s, const prove_task *t)
@@ -226,7 +216,7 @@ static int32_t list_jobs(const prove_search *x, const prove_known *s, int32_t ma
 {
     int32_t m = 0;
     for (int32_t i = 0; machine < x->K && i < x->n; i++)
-        if (only(s->may[i]) == machine && time_of(x, i, machine) > 0)
+        if (only(s->may[i]) == machine && prove_op_ns(x->b, i, machine) > 0)
             x->job[m++] = task_of(x, s, i);
     for (int32_t u = 0; machine >= x->K && u < x->n_transfers; u++)
         if (x->sure[u] && holds(x, u, machine))
@@ -279,10 +269,10 @@ static void try_on(const prove_search *x, prove_known *s, int32_t k, int32_t m, 
 {
     for (int32_t i = 0; i < x->n; i++) {
         int64_t at = (int64_t)i * x->K + k;
-        if (!(s->may[i] >> k & 1) || only(s->may[i]) >= 0 || time_of(x, i, k) == 0)
+        if (!(s->may[i] >> k & 1) || only(s->may[i]) >= 0 || prove_op_ns(x->b, i, k) == 0)
             continue;
         memcpy(x->trial, x->job, (size_t)m * sizeof *x->trial);
-        x->trial[m] = (prove_task){s->head[at], time_of(x, i, k), s->tail[at], i};
+        x->trial[m] = (prove_task){s->head[at], prove_op_ns(x->b, i, k), s->tail[at], i};
         if (asked(x->trial, m + 1) <= x->length)
             continue;
         s->may[i] &= ~(UINT64_C(1) << k);
@@ -329,7 +319,7 @@ bool prove_search_closes(prove_search *x, prove_known *s)
 static bool on_machine(const prove_search *x, const prove_known *s, int32_t number, int32_t machine)
 {
     if (number < x->n)
-        return only(s->may[number]) == machine && time_of(x, number, machine) > 0;
+        return only(s->may[number]) == machine && prove_op_ns(x->b, number, machine) > 0;
     return x->sure[number - x->n] && holds(x, number - x->n, machine);
 }
 

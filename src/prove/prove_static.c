@@ -38,198 +38,11 @@
 
 #include "util/util.h"
 
-#define UNIT ((__int128)1 << 22)
-#define NEVER INT64_MAX
 #define MAX_ROWS (INT64_C(1) << 28) /* of the programme, edges times devices squared mostly: 2 GiB of multipliers */
 #define MAX_GROUPS 1024
-#define MAX_DEPTH 200                /* of cases within cases */
-#define MAX_SUM ((__int128)1 << 120) /* of all that the verdict adds up */
+#define MAX_DEPTH 200 /* of cases within cases */
 
-typedef prove_judge judge;
-
-/* How often operator i reads the tensor whose receivers are told apart. */
-static int32_t times_read(const judge *x, int32_t i)
-{
-    int32_t n = 0;
-    for (int32_t e = 0; e < x->b->n_edges && x->sent != PROVE_NONE; e++)
-        n += x->b->edge[e].to == i && prove_static_sent(x, e);
-    return n;
-}
-
-static bool shares(const judge *x, int32_t e)
-{
-    return !x->b->p->by_edge && x->b->edge[e].readers > 1;
-}
-
-/* Sum of the multipliers of the load rows in which operator i on k counts. */
-static __int128 device_price(const judge *x, const int64_t *price, int32_t i, int32_t k)
-{
-    __int128 sum = 0;
-    for (int64_t r = 0; r < x->n_loads; r++) {
-        const int64_t *row = x->load + 4 * r;
-        if (row[0] == 0 && row[1] == k && x->head[i * x->K + k] >= row[2] && x->tail[i * x->K + k] >= row[3])
-            sum += price[r];
-    }
-    return sum;
-}
-
-/* The same for the tensor of edges first .. last sent from k to l. */
-static __int128 line_price(const judge *x, const int64_t *price, int32_t first, int32_t last, int32_t k, int32_t l)
-{
-    int32_t i = x->b->edge[first].from;
-    int64_t after = NEVER;
-    __int128 sum = 0;
-    for (int32_t e = first; e <= last; e++)
-        if (prove_may(x, x->b->edge[e].to, l))
-            after = UTIL_MIN(after, prove_op_ns(x->b, x->b->edge[e].to, l) + x->tail[x->b->edge[e].to * x->K + l]);
-    for (int64_t r = 0; r < x->n_loads && k != l; r++) {
-        const int64_t *row = x->load + 4 * r;
-        bool here =
-            (row[0] == 1 && row[1] == k) || (row[0] == 2 && row[1] == l) || (row[0] == 3 && row[1] == k * x->K + l);
-        if (here && prove_may(x, i, k) && x->head[i * x->K + k] + prove_op_ns(x->b, i, k) >= row[2] && after >= row[3])
-            sum += price[r];
-    }
-    return sum;
-}
-
-static void less(__int128 *least, bool *any, __int128 value)
-{
-    if (!*any || value < *least)
-        *least = value;
-    *any = true;
-}
-
-/* Least over the devices and the start of an operator. */
-static __int128 term_of_op(const judge *x, int32_t i, const int64_t *out, const int64_t *in, const int64_t *path,
-                           const int64_t *end, const int64_t *load)
-{
-    const prove_block *b = x->b;
-    __int128 behind = end[i], before = 0, least = 0;
-    int64_t first = NEVER, after = NEVER;
-    bool any = false;
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        behind += b->edge[e].from == i ? path[e] : 0;
-        before += b->edge[e].to == i ? path[e] : 0;
-    }
-    for (int32_t k = 0; k < x->K; k++) {
-        if (!prove_may(x, i, k))
-            continue;
-        __int128 cost = (behind + device_price(x, load, i, k)) * prove_op_ns(x->b, i, k);
-        for (int32_t e = 0; e < b->n_edges; e++) {
-            cost += b->edge[e].from == i ? out[e * x->K + k] : 0;
-            cost += b->edge[e].to == i ? in[e * x->K + k] : 0;
-        }
-        if (x->n_groups && x->group_of[i] != PROVE_NONE)
-            cost -= load[x->n_loads + x->group_of[i] * x->K + k];
-        if (x->sent != PROVE_NONE)
-            cost -= (__int128)times_read(x, i) * load[x->n_loads + x->n_groups * x->K + k];
-        less(&least, &any, cost);
-        first = UTIL_MIN(first, x->head[i * x->K + k]);
-        after = UTIL_MIN(after, prove_op_ns(x->b, i, k) + x->tail[i * x->K + k]);
-    }
-    __int128 slope = behind - before;
-    return least + slope * (slope > 0 ? first : x->upper_ns - after);
-}
-
-/* Least over the devices of the edges of one tensor, and over whether it is sent. */
-static __int128 term_of_tensor(const judge *x, int32_t first, int32_t last, const int64_t *out, const int64_t *in,
-                               const int64_t *share, const int64_t *path, const int64_t *load)
-{
-    int32_t K = x->K;
-    __int128 sum = 0;
-    for (int32_t e = first; e <= last; e++) {
-        __int128 least = 0;
-        bool any = false;
-        for (int32_t k = 0; k < K; k++)
-            for (int32_t l = 0; l < K; l++) {
-                if (!prove_may_cross(x, e, k, l))
-                    continue;
-                bool once = shares(x, e) && k != l;
-                __int128 price = once ? path[e] : path[e] + line_price(x, load, e, shares(x, e) ? e : last, k, l);
-                less(&least, &any,
-                     price * prove_edge_ns(x->b, e, k, l) - out[e * K + k] - in[e * K + l] +
-                         (once ? share[(e * K + k) * K + l] : 0));
-            }
-        sum += least;
-    }
-    for (int32_t k = 0; k < K && shares(x, first); k++)
-        for (int32_t l = 0; l < K; l++) {
-            __int128 cost = line_price(x, load, first, last, k, l) * prove_edge_ns(x->b, first, k, l);
-            for (int32_t e = first; e <= last && k != l; e++)
-                cost -= share[(e * K + k) * K + l];
-            bool sends = false; /* else v = 0 */
-            for (int32_t e = first; e <= last && cost < 0 && !sends; e++)
-                sends = prove_may_cross(x, e, k, l);
-            sum += sends ? cost : 0;
-        }
-    return sum;
-}
-
-static __int128 sum_of(const int64_t *dual, int64_t n)
-{
-    __int128 sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += dual[i] < 0 ? -(__int128)dual[i] : dual[i];
-    return sum;
-}
-
-/* No sum of the verdict can leave 128 bits. Multipliers of (path), (end) and (load) meet times: at most `upper`, what
- * is proven, and all tasks of the block at their longest; those of the other rows stand alone, twice. */
-static bool fits(const judge *x)
-{
-    const prove_block *b = x->b;
-    int64_t E = b->n_edges, K = x->K, flat = 2 * E * K + E * K * K, timed = E + b->n + x->n_loads;
-    __int128 span = (__int128)x->upper_ns + x->proven_ns + 1, alone = 2 * sum_of(x->dual, flat),
-             multiplied = sum_of(x->dual + flat, timed) + UNIT;
-    alone += 2 * ((__int128)b->n + E) * sum_of(x->dual + flat + timed, x->n_counted * K);
-    for (int32_t i = 0; i < b->n; i++) {
-        int64_t most = 0;
-        for (int32_t k = 0; k < K; k++)
-            most = UTIL_MAX(most, prove_op_ns(x->b, i, k));
-        span += most;
-    }
-    for (int32_t e = 0; e < E; e++) {
-        int64_t most = 0;
-        for (int32_t k = 0; k < K * K; k++)
-            most = UTIL_MAX(most, prove_edge_ns(x->b, e, k / (int32_t)K, k % (int32_t)K));
-        span += most;
-    }
-    return alone < MAX_SUM && multiplied <= (MAX_SUM - alone) / span;
-}
-
-static int64_t verdict(const judge *x)
-{
-    const prove_block *b = x->b;
-    int64_t E = b->n_edges, K = x->K;
-    const int64_t *out = x->dual, *in = out + E * K, *share = in + E * K, *path = share + E * K * K, *end = path + E,
-                  *load = end + b->n;
-    __int128 sum = 0, slope = UNIT;
-    for (int64_t r = 0; r < x->n_loads; r++) {
-        sum += (__int128)load[r] * (x->load[4 * r + 2] + x->load[4 * r + 3]);
-        slope -= load[r];
-    }
-    for (int32_t c = 0; c < x->n_counted * K; c++) {
-        int64_t u = load[x->n_loads + c];
-        sum += (__int128)u * (u > 0 ? x->low[c] : x->high[c]);
-    }
-    for (int32_t i = 0; i < b->n; i++) {
-        slope -= end[i];
-        sum += term_of_op(x, i, out, in, path, end, load);
-    }
-    for (int32_t first = 0, last; first < b->n_edges; first = last + 1) {
-        last = shares(x, first) ? first + b->edge[first].readers - 1 : first;
-        sum += term_of_tensor(x, first, last, out, in, share, path, load);
-    }
-    sum += slope * (slope > 0 ? x->proven_ns : x->upper_ns);
-    if (sum <= 0)
-        return 0;
-    __int128 bound = (sum + UNIT - 1) / UNIT;
-    return bound > x->upper_ns ? x->upper_ns : (int64_t)bound;
-}
-
-/* ---- reading ---- */
-
-static int read_loads(judge *x, yyjson_val *object)
+static int read_loads(prove_judge *x, yyjson_val *object)
 {
     size_t n;
     int64_t K = x->K;
@@ -250,7 +63,7 @@ static int read_loads(judge *x, yyjson_val *object)
 }
 
 /* Pairs of place and value; what is not listed is 0. */
-static int read_duals(judge *x, yyjson_val *object)
+static int read_duals(prove_judge *x, yyjson_val *object)
 {
     const prove_block *b = x->b;
     int64_t E = b->n_edges, K = x->K, signs = 2 * E * K, counts = signs + E * K * K + E + b->n + x->n_loads,
@@ -276,7 +89,7 @@ static int read_duals(judge *x, yyjson_val *object)
 }
 
 /* Lists of operators, none of them in two. */
-static int read_groups(judge *x, yyjson_val *list)
+static int read_groups(prove_judge *x, yyjson_val *list)
 {
     size_t g, max, n = yyjson_arr_size(list), cells = (n + 1) * (size_t)x->K;
     yyjson_val *value;
@@ -315,7 +128,7 @@ static int read_groups(judge *x, yyjson_val *list)
 }
 
 /* The tensor whose receivers are told apart, if there is one: its readers are one more group. */
-static int read_sent(judge *x, yyjson_val *object)
+static int read_sent(prove_judge *x, yyjson_val *object)
 {
     if (!prove_get(object, "sent"))
         return 0;
@@ -333,7 +146,7 @@ static int read_sent(judge *x, yyjson_val *object)
 }
 
 /* What the multipliers in `object` prove of the case at hand. */
-static int judge_leaf(int64_t *bound, judge *x, yyjson_val *object)
+static int judge_leaf(int64_t *bound, prove_judge *x, yyjson_val *object)
 {
     *bound = x->upper_ns;
     bool plans = prove_static_windows(x);
@@ -344,17 +157,17 @@ static int judge_leaf(int64_t *bound, judge *x, yyjson_val *object)
         return prove_wrong("a case with plans has no multipliers");
     rc = read_loads(x, object);
     rc = rc ? rc : read_duals(x, object);
-    if (!rc && !fits(x))
+    if (!rc && !prove_static_fits(x))
         rc = prove_too_large("multipliers are too large");
     if (!rc)
-        *bound = verdict(x);
+        *bound = prove_static_sum(x);
     return rc;
 }
 
-static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t depth);
+static int judge_case(int64_t *bound, prove_judge *x, yyjson_val *object, int32_t depth);
 
 /* The two parts of a case: at most `most` operators of a group on a device, or more. */
-static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+static int judge_parts(int64_t *bound, prove_judge *x, yyjson_val *object, int32_t depth)
 {
     int32_t g = prove_index(object, "group", x->n_groups), k = prove_device(x->b->p, object, "device");
     int64_t most = prove_number(object, "most"), low = 0, high = 0;
@@ -372,7 +185,7 @@ static int judge_parts(int64_t *bound, judge *x, yyjson_val *object, int32_t dep
 }
 
 /* An operator is on a device, or elsewhere. */
-static int judge_devices(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+static int judge_devices(int64_t *bound, prove_judge *x, yyjson_val *object, int32_t depth)
 {
     int32_t i = prove_index(object, "op", x->b->n), k = prove_device(x->b->p, object, "device");
     int64_t there = 0, elsewhere = 0;
@@ -397,7 +210,7 @@ static bool is_named(const prove_order *order, int32_t k)
 }
 
 /* Device k is the next to receive the entry's tensor, or to return results. */
-static int judge_next(int64_t *bound, judge *x, prove_order *order, int32_t k, yyjson_val *object, int32_t depth)
+static int judge_next(int64_t *bound, prove_judge *x, prove_order *order, int32_t k, yyjson_val *object, int32_t depth)
 {
     int64_t none = 0, *least = order == &x->to ? &x->least[x->n_groups * x->K + k] : &none, old = *least;
     *least = UTIL_MAX(old, 1); /* a reader is where it is received */
@@ -408,7 +221,7 @@ static int judge_next(int64_t *bound, judge *x, prove_order *order, int32_t k, y
     return rc;
 }
 
-static int judge_nobody(int64_t *bound, judge *x, prove_order *order, yyjson_val *object, int32_t depth)
+static int judge_nobody(int64_t *bound, prove_judge *x, prove_order *order, yyjson_val *object, int32_t depth)
 {
     int64_t old[PROVE_MAX_DEVICES], *most = x->most + x->n_groups * x->K;
     bool readers = order == &x->to;
@@ -425,7 +238,7 @@ static int judge_nobody(int64_t *bound, judge *x, prove_order *order, yyjson_val
 }
 
 /* Whether k may be next: a reader of the tensor, or the producer of a result, may be there. */
-static bool may_be_next(const judge *x, const prove_order *order, int32_t k)
+static bool may_be_next(const prove_judge *x, const prove_order *order, int32_t k)
 {
     bool to = order == &x->to, may = false;
     if (k == (to ? x->a : x->z) || is_named(order, k))
@@ -436,7 +249,7 @@ static bool may_be_next(const judge *x, const prove_order *order, int32_t k)
     return may;
 }
 
-static bool all_listed(const judge *x, const prove_order *order, const int32_t *device, size_t n)
+static bool all_listed(const prove_judge *x, const prove_order *order, const int32_t *device, size_t n)
 {
     for (int32_t k = 0; k < x->K; k++) {
         bool listed = !may_be_next(x, order, k);
@@ -449,7 +262,7 @@ static bool all_listed(const judge *x, const prove_order *order, const int32_t *
 }
 
 /* The next of an order, from a list that leaves nobody out, or nobody. */
-static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val *list, yyjson_val *object,
+static int judge_order(int64_t *bound, prove_judge *x, prove_order *order, yyjson_val *list, yyjson_val *object,
                        int32_t depth)
 {
     yyjson_val *next = prove_get(object, "next");
@@ -473,7 +286,7 @@ static int judge_order(int64_t *bound, judge *x, prove_order *order, yyjson_val 
     return rc;
 }
 
-static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t depth)
+static int judge_case(int64_t *bound, prove_judge *x, yyjson_val *object, int32_t depth)
 {
     if (depth > MAX_DEPTH)
         return prove_too_large("a case is divided too often");
@@ -486,7 +299,7 @@ static int judge_case(int64_t *bound, judge *x, yyjson_val *object, int32_t dept
 }
 
 /* What counts as a result, if anything does. */
-static int read_returns(judge *x, yyjson_val *object)
+static int read_returns(prove_judge *x, yyjson_val *object)
 {
     if (!prove_get(object, "return_ns"))
         return 0;
@@ -498,7 +311,7 @@ static int read_returns(judge *x, yyjson_val *object)
 
 int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object)
 {
-    judge x = {.b = b, .K = b->p->K, .a = a, .z = z, .proven_ns = *ns, .sent = PROVE_NONE};
+    prove_judge x = {.b = b, .K = b->p->K, .a = a, .z = z, .proven_ns = *ns, .sent = PROVE_NONE};
     size_t cells = (size_t)b->n * (size_t)x.K;
     int64_t bound = 0;
     x.upper_ns = prove_number(object, "upper_ns");

@@ -1,5 +1,5 @@
-/* A static proof on its way through the verifier: prove_static.c reads and adds up, prove_static_windows.c knows where and when
- * operators can be. */
+/* A static proof on its way through the verifier: prove_static.c reads it and goes by cases, prove_static_windows.c
+ * knows where and when operators can be, prove_static_sum.c adds up. */
 #ifndef MOIRAI_PROVE_STATIC_H
 #define MOIRAI_PROVE_STATIC_H
 
@@ -55,5 +55,10 @@ static inline bool prove_may(const prove_judge *x, int32_t i, int32_t k)
 }
 /* Whether the ends of edge e can be on k and l, by the windows. */
 bool prove_may_cross(const prove_judge *x, int32_t e, int32_t k, int32_t l);
+
+/* No sum of the verdict can leave 128 bits. */
+bool prove_static_fits(const prove_judge *x);
+/* What the multipliers prove of the case at hand, which fit; at most upper_ns. */
+int64_t prove_static_sum(const prove_judge *x);
 
 #endif

@@ -33,6 +33,7 @@ typedef struct court {
     interval *list;
     size_t n;
     prove_view view;
+    prove_block whole;
 } court;
 
 /* ---- one interval ---- */
@@ -226,49 +227,22 @@ static void find_arcs(court *x)
 {
     for (size_t i = 0; i < x->n; i++) {
         const interval *v = &x->list[i];
-        int64_t least = NEVER;
         if (v->entry == PROVE_NONE || v->exit == PROVE_NONE)
             continue;
-        for (int32_t k = 0; k < x->K; k++)
-            for (int32_t l = 0; l < x->K; l++)
-                if (may(x, v->entry, k) && may(x, v->exit, l))
-                    least = UTIL_MIN(least, time_of(x, v->entry, k) + v->ns[k * x->K + l]);
         x->view.arc[x->view.n_arcs][0] = v->entry;
         x->view.arc[x->view.n_arcs][1] = v->exit;
-        x->view.arc_ns[x->view.n_arcs++] = least;
+        x->view.arc_ns[x->view.n_arcs++] = prove_apart(&x->whole, x->p->may, v->entry, v->exit, v->ns);
     }
 }
 
 /* The greatest over operators of the least over their devices, and what is proven of the whole as an interval. */
 static int64_t longest(const court *x)
 {
-    int64_t most = 0;
-    for (int32_t i = 0; i < x->p->n; i++) {
-        int64_t least = NEVER;
-        for (int32_t k = 0; k < x->K; k++) {
-            int64_t at = (int64_t)i * x->K + k;
-            if (may(x, i, k))
-                least = UTIL_MIN(least, x->view.head[at] + time_of(x, i, k) + x->view.tail[at]);
-        }
-        most = UTIL_MAX(most, least);
-    }
+    int64_t most = prove_longest(&x->whole, x->p->may, x->view.head, x->view.tail);
     for (size_t v = 0; v < x->n; v++)
         if (x->list[v].entry == PROVE_NONE && x->list[v].exit == PROVE_NONE)
             most = UTIL_MAX(most, x->list[v].ns[0]);
     return most;
-}
-
-static int judge_pool(int64_t *ns, court *x, yyjson_val *object)
-{
-    prove_block b = {0};
-    int32_t *op = util_alloc((size_t)x->p->n, sizeof *op);
-    for (int32_t i = 0; op && i < x->p->n; i++)
-        op[i] = i;
-    int rc = op ? prove_block_new(&b, x->p, x->p->n, op, false, false) : MOIRAI_EFAIL;
-    rc = rc ? rc : prove_pool(ns, &b, 0, 0, object, &x->view);
-    prove_block_free(&b);
-    free(op);
-    return rc;
 }
 
 int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
@@ -286,12 +260,14 @@ int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
     if (!rc && (!x.view.head || !x.view.tail || !x.view.arc || !x.view.arc_ns))
         rc = MOIRAI_EFAIL;
     rc = rc ? rc : find_windows(&x);
+    rc = rc ? rc : prove_block_whole(&x.whole, x.p);
     if (!rc) {
         find_arcs(&x);
         *bound_ns = longest(&x);
     }
     if (!rc && prove_get(object, "pool"))
-        rc = judge_pool(bound_ns, &x, prove_get(object, "pool"));
+        rc = prove_pool(bound_ns, &x.whole, 0, 0, prove_get(object, "pool"), &x.view);
+    prove_block_free(&x.whole);
     for (size_t i = 0; i < x.n; i++)
         free(x.list[i].ns);
     void *all[] = {x.list, x.view.head, x.view.tail, x.view.arc, x.view.arc_ns};

@@ -28,6 +28,12 @@ int64_t false_certificate_proves(const moirai_problem *p, const char *body)
     return proof.proven_ns;
 }
 
+bool false_certificate_holds(const moirai_problem *p, const char *body)
+{
+    moirai_proof proof;
+    return !prove(&proof, p, body);
+}
+
 void false_certificate_rejected(const moirai_problem *p, const char *body, const char *says)
 {
     moirai_proof proof;

@@ -7,6 +7,8 @@
 /* `body` is what a certificate says of cuts, classes and so on; it claims nothing. Accepted: what it proves, which is
  * no more than the optimum (exhaustive search). Fails the test where it is not accepted. */
 int64_t false_certificate_proves(const moirai_problem *p, const char *body);
+/* Whether it is accepted, whatever it proves. */
+bool false_certificate_holds(const moirai_problem *p, const char *body);
 /* Fails the test unless it is rejected with these words in the message. */
 void false_certificate_rejected(const moirai_problem *p, const char *body, const char *says);
 

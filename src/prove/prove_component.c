@@ -1,0 +1,311 @@
+/* What one component of a block pays at least at the prices of a leaf.
+ *
+ * Dynamic programming over the spanning tree that the certificate gives: state (device, step of the start). Steps:
+ * start(j) >= start(i) + d implies step(j) >= step(i) + floor(d / step_ns). The cost of a task is the least over all
+ * whole starts within its step; it is linear there but for one kink, where the task's end passes a step's boundary.
+ * Transfers that m readers may share count for 1/m each, rounded down. */
+#include "prove/prove_price.h"
+
+#include "util/util.h"
+
+/* ---- costs of tasks ---- */
+
+prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t to)
+{
+    if (w->b->p->congestion == PROVE_PORT)
+        return (prove_held){{w->K + from, 2 * w->K + to}};
+    if (w->b->p->congestion == PROVE_CHANNEL)
+        return (prove_held){{w->K + from * w->K + to, -1}};
+    return (prove_held){{-1, -1}};
+}
+
+typedef struct span {
+    int64_t ns, steps, rest; /* ns = steps * step + rest */
+} span;
+
+/* What [start, start + ns) costs, for start = g * step + shift with 0 <= shift < step. */
+static int64_t cost_at(const prove_pricing *w, prove_held h, int64_t g, int64_t shift, span x)
+{
+    int64_t rest = shift + x.rest, over = g + x.steps, cost = 0;
+    if (rest >= w->step) {
+        rest -= w->step;
+        over++;
+    }
+    for (int32_t y = 0; y < 2; y++) {
+        if (h.r[y] < 0)
+            continue;
+        int64_t row = (int64_t)h.r[y] * w->N;
+        cost += w->sum[row + over] + rest * w->rate[row + over] - w->sum[row + g] - shift * w->rate[row + g];
+    }
+    return cost;
+}
+
+/* Least cost by step, PROVE_TOO_LATE where it would end after T. */
+void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, int64_t *line)
+{
+    span x = {ns, ns / w->step, ns % w->step};
+    int64_t latest = w->length - ns, kink = w->step - x.rest; /* kink == step: none inside */
+    for (int32_t g = 0; g < w->N; g++) {
+        int64_t room = latest - g * w->step; /* the latest shift */
+        if (room < 0) {
+            line[g] = PROVE_TOO_LATE;
+            continue;
+        }
+        room = UTIL_MIN(room, w->step - 1);
+        int64_t least = cost_at(w, h, g, 0, x);
+        least = UTIL_MIN(least, cost_at(w, h, g, room, x));
+        if (kink < room)
+            least = UTIL_MIN(least, cost_at(w, h, g, kink, x));
+        line[g] = least / share;
+    }
+}
+
+static int64_t *op_line(const prove_pricing *w, int32_t i, int32_t k)
+{
+    return w->op_cost + ((int64_t)w->b->op_line[i] * w->K + k) * w->N;
+}
+
+static int64_t *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
+{
+    return w->edge_cost + (((int64_t)e->line * w->K + from) * w->K + to) * w->N;
+}
+
+static int64_t op_ns(const prove_pricing *w, int32_t i, int32_t k)
+{
+    return w->b->p->time[(int64_t)w->b->op[i] * w->K + k];
+}
+
+int prove_fill_costs(prove_pricing *w)
+{
+    const prove_block *b = w->b;
+    const prove_leaf *leaf = w->leaf;
+    int32_t R = prove_resources(b->p);
+    for (int32_t r = 0; r < R; r++) {
+        int64_t *rate = w->rate + (int64_t)r * w->N, *sum = w->sum + (int64_t)r * w->N;
+        for (int32_t x = 0; x < leaf->n_buckets; x++)
+            for (int32_t g = leaf->bucket[x]; g < leaf->bucket[x + 1]; g++)
+                rate[g] = leaf->price[(int64_t)r * leaf->n_buckets + x];
+        for (int32_t g = 0; g + 1 < w->N; g++)
+            sum[g + 1] = sum[g] + rate[g] * w->step;
+    }
+    int rc = 0;
+    for (int32_t x = 0; x < b->n_op_lines && !rc; x++) {
+        rc = prove_go_on(b->p);
+        for (int32_t k = 0; k < w->K; k++)
+            if (op_ns(w, b->line_op[x], k) >= 0)
+                prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, b->line_op[x], k), 1, op_line(w, b->line_op[x], k));
+    }
+    for (int32_t x = 0; x < b->n_edge_lines && !rc; x++) {
+        rc = prove_go_on(b->p);
+        const prove_edge *e = &b->edge[b->edge_line[x]];
+        int32_t share = b->p->by_edge ? 1 : e->readers;
+        for (int32_t from = 0; from < w->K; from++)
+            for (int32_t to = 0; to < w->K; to++)
+                if (from != to)
+                    prove_task_line(w, prove_held_by_transfer(w, from, to), e->ns[from * w->K + to], share,
+                                    edge_line(w, e, from, to));
+    }
+    return rc;
+}
+
+/* ---- one component ---- */
+
+static bool allowed(const prove_pricing *w, int32_t i, int32_t k)
+{
+    return w->b->p->may[w->b->op[i]] >> k & 1;
+}
+
+static void add(int64_t *value, int64_t more)
+{
+    *value = *value >= PROVE_TOO_LATE || more >= PROVE_TOO_LATE ? PROVE_TOO_LATE : *value + more;
+}
+
+/* The operator waits for a tensor of the entry. */
+static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, int64_t *value)
+{
+    bool shared = w->leaf->fixed && prove_is_shared(w->b, (int32_t)(e - w->b->edge));
+    if (shared && !w->later[k]) {
+        int64_t from = w->arrival[k] < 0 ? w->N : w->arrival[k] / w->step;
+        for (int32_t g = 0; g < w->N && g < from; g++)
+            value[g] = PROVE_TOO_LATE;
+        return;
+    }
+    if (k == w->a)
+        return;
+    const int64_t *cost = edge_line(w, e, w->a, k);
+    int64_t ns = e->ns[w->a * w->K + k], wait = ns / w->step, least = PROVE_TOO_LATE;
+    int64_t first =
+        shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
+    for (int32_t g = 0; g < w->N; g++) {
+        if (g >= first + wait)
+            least = UTIL_MIN(least, cost[g - wait]);
+        add(&value[g], least);
+    }
+}
+
+/* The exit waits for a tensor of the operator. */
+static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, int64_t *value)
+{
+    if (k == w->z)
+        return;
+    const int64_t *cost = edge_line(w, e, k, w->z);
+    int64_t after = op_ns(w, e->from, k) / w->step, least = PROVE_TOO_LATE;
+    for (int64_t g = w->N - 1; g >= 0; g--) {
+        if (g + after < w->N)
+            least = UTIL_MIN(least, cost[g + after]);
+        add(&value[g], least);
+    }
+}
+
+/* What the operator pays on k at any time: counts and bytes. */
+static int64_t flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
+{
+    int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
+    for (int32_t x = 0; x < w->leaf->n_branches; x++) {
+        const prove_branch *c = &w->leaf->branch[x];
+        if (c->kind == kind && c->op == place && c->device == k)
+            sum += w->leaf->branch_price[x];
+    }
+    return sum;
+}
+
+static void own_costs(const prove_pricing *w, int32_t kind)
+{
+    const prove_block *b = w->b;
+    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
+    for (int32_t x = 0; x < n; x++)
+        for (int32_t k = 0; k < w->K; k++) {
+            int32_t i = b->component_op[begin + x];
+            int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
+            const int64_t *cost = op_line(w, i, k);
+            for (int32_t g = 0; g < w->N; g++) {
+                value[g] = allowed(w, i, k) ? cost[g] : PROVE_TOO_LATE;
+                add(&value[g], more);
+            }
+        }
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        const prove_edge *f = &b->edge[e];
+        bool in = f->from == b->entry && f->to != b->exit && b->component[f->to] == c;
+        bool out = f->to == b->exit && f->from != b->entry && b->component[f->from] == c;
+        if (!in && !out)
+            continue;
+        int32_t i = in ? f->to : f->from, x = 0;
+        while (b->component_op[begin + x] != i)
+            x++;
+        for (int32_t k = 0; k < w->K; k++)
+            if (allowed(w, i, k)) {
+                int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N;
+                in ? add_entry(w, f, k, value) : add_exit(w, f, k, value);
+            }
+    }
+}
+
+/* The child writes what the parent reads: least cost of the child by the parent's step, into message. */
+static void from_writer(prove_pricing *w, const prove_edge *e, const int64_t *child)
+{
+    for (int32_t l = 0; l < w->K; l++) {
+        if (!allowed(w, e->from, l))
+            continue;
+        int64_t after = op_ns(w, e->from, l) / w->step, least = PROVE_TOO_LATE;
+        for (int32_t u = 0; u < w->N; u++) { /* best[u]: the child is done by step u */
+            if (u >= after)
+                least = UTIL_MIN(least, child[(int64_t)l * w->N + u - after]);
+            w->best[u] = least;
+        }
+        for (int32_t k = 0; k < w->K; k++) {
+            if (!allowed(w, e->to, k))
+                continue;
+            int64_t *message = w->message + (int64_t)k * w->N;
+            const int64_t *cost = edge_line(w, e, l, k);
+            int64_t wait = e->ns[l * w->K + k] / w->step, ready = PROVE_TOO_LATE;
+            for (int64_t g = wait; g < w->N; g++) {
+                int64_t sent = w->best[g - wait];
+                if (l != k)
+                    add(&sent, cost[g - wait]);
+                ready = UTIL_MIN(ready, sent);
+                message[g] = UTIL_MIN(message[g], ready);
+            }
+        }
+    }
+}
+
+/* The child reads what the parent writes. */
+static void from_reader(prove_pricing *w, const prove_edge *e, const int64_t *child)
+{
+    for (int32_t l = 0; l < w->K; l++) {
+        if (!allowed(w, e->to, l))
+            continue;
+        int64_t least = PROVE_TOO_LATE;
+        for (int32_t g = w->N - 1; g >= 0; g--) { /* best[g]: the child starts in step g or later */
+            least = UTIL_MIN(least, child[(int64_t)l * w->N + g]);
+            w->best[g] = least;
+        }
+        for (int32_t k = 0; k < w->K; k++) {
+            if (!allowed(w, e->from, k))
+                continue;
+            int64_t *message = w->message + (int64_t)k * w->N;
+            const int64_t *cost = edge_line(w, e, k, l);
+            int64_t wait = e->ns[k * w->K + l] / w->step, later = PROVE_TOO_LATE;
+            int64_t after = op_ns(w, e->from, k) / w->step;
+            for (int64_t u = w->N - 1 - wait; u >= after; u--) {
+                int64_t sent = w->best[u + wait];
+                if (l != k)
+                    add(&sent, cost[u]);
+                later = UTIL_MIN(later, sent);
+                message[u - after] = UTIL_MIN(message[u - after], later);
+            }
+        }
+    }
+}
+
+/* Root the kind's tree at place 0: order, parents and the edges to them. The tree is known to span. */
+static void root_tree(prove_pricing *w, int32_t kind)
+{
+    const prove_block *b = w->b;
+    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin, done = 1;
+    for (int32_t x = 0; x < n; x++)
+        w->above_edge[x] = -1;
+    w->order[0] = 0;
+    w->above[0] = -1;
+    for (int32_t y = 0; y < done; y++)
+        for (int32_t t = b->tree_off[kind]; t < b->tree_off[kind + 1]; t++) {
+            const prove_edge *e = &b->edge[b->tree_edge[t]];
+            int32_t mine = b->component_op[begin + w->order[y]];
+            int32_t other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
+            if (other < 0 || w->above_edge[w->order[y]] == b->tree_edge[t])
+                continue;
+            int32_t x = 0;
+            while (b->component_op[begin + x] != other)
+                x++;
+            w->above[x] = w->order[y];
+            w->above_edge[x] = b->tree_edge[t];
+            w->order[done++] = x;
+        }
+}
+
+int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind)
+{
+    const prove_block *b = w->b;
+    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
+    int64_t cells = (int64_t)w->K * w->N;
+    int rc = 0;
+    own_costs(w, kind);
+    root_tree(w, kind);
+    for (int32_t y = n - 1; y > 0 && !rc; y--) {
+        rc = prove_go_on(b->p);
+        int32_t x = w->order[y];
+        const prove_edge *e = &b->edge[w->above_edge[x]];
+        for (int64_t s = 0; s < cells; s++)
+            w->message[s] = PROVE_TOO_LATE;
+        if (e->from == b->component_op[begin + x])
+            from_writer(w, e, w->value + x * cells);
+        else
+            from_reader(w, e, w->value + x * cells);
+        for (int64_t s = 0; s < cells; s++)
+            add(&w->value[w->above[x] * cells + s], w->message[s]);
+    }
+    *least = PROVE_TOO_LATE;
+    for (int64_t s = 0; s < cells; s++)
+        *least = UTIL_MIN(*least, w->value[s]);
+    return rc;
+}

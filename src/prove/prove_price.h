@@ -1,0 +1,41 @@
+/* The prices of one leaf on their way through the verifier: prove_price.c is about the leaf, prove_component.c about what one
+ * task and one component pay. */
+#ifndef MOIRAI_PROVE_PRICE_H
+#define MOIRAI_PROVE_PRICE_H
+
+#include "prove/prove.h"
+
+#define PROVE_TOO_LATE (INT64_MAX / 4) /* cost of what does not fit into the length */
+
+typedef struct prove_pricing {
+    const prove_block *b;
+    const prove_leaf *leaf;
+    int32_t a, z, K, N; /* entry device, exit device, devices, steps */
+    int64_t step, length;
+    int64_t arrival[PROVE_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
+    int64_t arrived[PROVE_MAX_DEVICES]; /* and no later */
+    bool later[PROVE_MAX_DEVICES];      /* it may come here after all receivers that are listed */
+    int64_t *rate;                      /* [resource * N + g]: price in step g */
+    int64_t *sum;                       /* [resource * N + g]: price from 0 to the beginning of step g */
+    int64_t *op_cost;                   /* [(line * K + k) * N + g] */
+    int64_t *edge_cost;                 /* [((line * K + from) * K + to) * N + g] */
+    int64_t *value;                     /* [place * K * N + k * N + g] */
+    int64_t *message, *best;
+    int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
+} prove_pricing;
+
+/* Resources that one task holds. */
+typedef struct prove_held {
+    int32_t r[2]; /* -1: none */
+} prove_held;
+
+prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t to);
+/* The least cost of a task of `ns` by the step of its start, of which `share` readers pay one each; PROVE_TOO_LATE where
+ * it would end after the length. */
+void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, int64_t *line);
+/* Prices by step, and the lines of all operators and transfers. */
+int prove_fill_costs(prove_pricing *w);
+/* What a component of the kind pays at least. */
+int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind);
+
+#endif

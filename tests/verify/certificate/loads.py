@@ -1,0 +1,89 @@
+"""Prices on loads (docs/certificate.md, "Loads")."""
+
+from .files import MESSAGE, SPAN, demand, rows
+
+
+class Loads:
+    """A proof by prices on loads of a block between devices a and z, or of the time between requests."""
+
+    def __init__(self, b, a, z, rate=False):
+        self.b, self.p, self.K, self.rate, self.bytes = b, b.p, b.K, rate, False
+        self.may = [list(b.allowed(i, a, z)) for i in range(b.n)]
+
+    def case(self, obj):
+        if obj.get("cases") is None:
+            return self.leaf(obj)
+        op, parts = obj["op"], obj["cases"]
+        demand(not self.rate and op < self.b.n and len(parts) == self.K, "cases are not one per device")
+        devices, proven = self.may[op], []
+        for k in devices:
+            self.may[op] = [k]
+            proven.append(self.case(parts[k]))
+        self.may[op] = devices
+        return min(proven)
+
+    def messages(self, obj, key):
+        """[edge][device]"""
+        numbers, unit, found = obj.get(key) or [], obj.get("unit") or 1, [[0] * self.K for _ in self.b.edges]
+        demand(len(numbers) % (self.K + 1) == 0, "messages have not one number per device")
+        last = -1
+        for edge, *message in rows(numbers, self.K + 1):
+            demand(last < edge < len(found), "messages of no edge, or edges that do not ascend")
+            found[edge] = [m * unit for m in message]
+            demand(all(abs(m) <= MESSAGE for m in found[edge]), "a message is too large")
+            last = edge
+        return found
+
+    def offsets(self, price, head, tail, path):
+        b, first, last = self.b, {}, {}
+
+        def meet(r, before, after):
+            first[r], last[r] = min(first.get(r, before), before), min(last.get(r, after), after)
+
+        for i in range(b.n):
+            for k in self.may[i]:
+                meet(k, head[i][k], tail[i][k])
+        for i, _, j, _ in b.edges:
+            for k in self.may[i]:
+                for l in self.may[j]:
+                    for r in self.p.held(k, l) if k != l else ():
+                        meet(r, head[i][k] + b.time(i, k), b.time(j, l) + tail[j][l])
+        return sum(y * min(path, first[r] + last[r] if r in first else path) for r, y in enumerate(price))
+
+    def costs(self, price, bytes_, out, into):
+        """What each operator costs on each device."""
+        b, p, K = self.b, self.p, self.K
+        cost = [{k: price[k] * b.time(i, k) + bytes_[k] * (0 if b.is_cut(i) else p.bytes[b.ops[i]])
+                 for k in self.may[i]} for i in range(b.n)]  # fmt: skip
+        for x, e in enumerate(b.edges):
+            for k in self.may[e[0]]:
+                cost[e[0]][k] += out[x][k]
+            for k in self.may[e[2]]:
+                cost[e[2]][k] += into[x][k]
+        for edges in b.packets():
+            i, table = b.edges[edges[0]][0], b.edges[edges[0]][3]
+            for k in self.may[i]:
+                for l in range(K):
+                    taken = sum(max(0, out[x][k] + into[x][l]) for x in edges if l in self.may[b.edges[x][2]])
+                    paid = sum(price[r] for r in p.held(k, l)) * table[k][l] if k != l else 0
+                    cost[i][k] -= max(0, taken - paid)
+        return cost
+
+    def leaf(self, obj):
+        b, p, path = self.b, self.p, 0
+        if not self.rate:
+            head, tail = b.heads(self.may), b.tails(self.may)
+            path = b.longest(head, tail, self.may)
+        if obj.get("prices") is None:
+            return path
+        price, bytes_ = obj["prices"], obj.get("byte_prices")
+        self.bytes |= bytes_ is not None
+        bytes_ = [0] * self.K if bytes_ is None else bytes_
+        demand(len(price) == p.resources() and len(bytes_) == self.K, "prices have not one number each")
+        cost = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to"))
+        total = sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
+        if not self.rate:
+            total += self.offsets(price, head, tail, path)
+        if total <= 0 or not sum(price):
+            return path
+        return max(path, min(SPAN, total // sum(price) if self.rate else -(-total // sum(price))))
