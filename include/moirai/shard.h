@@ -79,6 +79,10 @@ typedef struct moirai_shard_choose_options {
     moirai_problem_options problem; /* as for moirai_problem_new */
     const moirai_rules *rules;      /* of fusion; NULL: none */
     moirai_budget budget;           /* of the choice alone; the plan is searched for afterwards */
+    /* Networks with measured times, fused by `rules`: this one whole first, then any cuts of it. A piece's time comes from
+     * those of pieces of the same operator, in proportion where only the whole was measured. None: the cost model's. */
+    const moirai_graph *const *measured;
+    int n_measured;
 } moirai_shard_choose_options;
 
 /* A class of strips, and what was found out about it. */
