@@ -35,9 +35,4 @@ bool *shard_ops_of(const shard_judge *j, const moirai_problem *p, const shard_st
 /* ---- shard_sizes.c ---- sizes worth a look, as --cut takes them. */
 int shard_sizes(shard_judge *j, const shard_strip *x, char text[SHARD_TRIED][SHARD_CUT_TEXT]);
 
-/* ---- shard_times.c ---- */
-/* Times of the operators of `g` on all devices that `measured` has times for: networks as profiled, the whole one first,
- * then cut ones. */
-int shard_times(moirai_graph *g, const moirai_graph *const *measured, int n);
-
 #endif

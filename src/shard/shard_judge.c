@@ -19,7 +19,7 @@ static int take_measured(moirai_graph *coarse, const moirai_shard_choose_options
     if (!coarse)
         return moirai_error(MOIRAI_EUSAGE,
                             "measured times of operators need the rules of fusion that they were made with");
-    return shard_times(coarse, o->measured, o->n_measured);
+    return moirai_shards_times(coarse, o->measured, o->n_measured);
 }
 
 int shard_judge_init(shard_judge *j, const moirai_shards *s, const moirai_shard_choose_options *o)

@@ -249,7 +249,7 @@ static int set_times(times *x)
     return rc;
 }
 
-int shard_times(moirai_graph *g, const moirai_graph *const *measured, int n)
+int moirai_shards_times(moirai_graph *g, const moirai_graph *const *measured, int n)
 {
     times x = {.measured = measured, .n = n, .g = g};
     x.whole = index_of(measured[0]);

@@ -4,7 +4,6 @@
 #include "support/onnx_maker.h"
 
 #include <moirai/moirai.h>
-#include "shard/shard_choose.h"
 
 /* y = Relu(x U) D, with U of 64x60 and D of 60x64 */
 static moirai_shards *open_block(void)
@@ -55,7 +54,7 @@ static void test_shard_times_are_shares_of_the_whole(void **state)
     moirai_shards *s = open_block();
     moirai_graph *whole = cut_graph(s, "MatMul_0/mlp: whole"), *g = cut_graph(s, "MatMul_0/mlp: 20,40");
     measure(whole, 9000, 300);
-    assert_ok(shard_times(g, (const moirai_graph *const *)&whole, 1));
+    assert_ok(moirai_shards_times(g, (const moirai_graph *const *)&whole, 1));
     assert_int_equal(time_named(g, "MatMul_0 (1 of 2, 20 of 60 columns)"), 3000);
     assert_int_equal(time_named(g, "MatMul_0 (2 of 2, 40 of 60 columns)"), 6000);
     assert_int_equal(time_named(g, "Relu_1 (1 of 2, 20 of 60 columns)"), 100);
@@ -73,14 +72,14 @@ static void test_shard_times_follow_pieces_that_were_measured(void **state)
     moirai_graph *g = cut_graph(s, "MatMul_0/mlp: 3,12,45"), *same = cut_graph(s, "MatMul_0/mlp: 30,30");
     measure(measured[0], 10000, 300);
     measure(measured[1], 7000, 70);
-    assert_ok(shard_times(g, (const moirai_graph *const *)measured, 2));
+    assert_ok(moirai_shards_times(g, (const moirai_graph *const *)measured, 2));
     /* Between a half and all; below a half along the same line; never faster per column than the least that was
      * measured, nor slower than that one. */
     assert_int_equal(time_named(g, "MatMul_0 (3 of 3, 45 of 60 columns)"), 8500);
     assert_int_equal(time_named(g, "MatMul_0 (2 of 3, 12 of 60 columns)"), 5200);
     assert_int_equal(time_named(g, "MatMul_0 (1 of 3, 3 of 60 columns)"), 4300);
     /* What was measured takes what it took. */
-    assert_ok(shard_times(same, (const moirai_graph *const *)measured, 2));
+    assert_ok(moirai_shards_times(same, (const moirai_graph *const *)measured, 2));
     assert_int_equal(time_named(same, "MatMul_0 (1 of 2, 30 of 60 columns)"), 7000);
     assert_int_equal(time_named(same, "MatMul_2 (sum)"), 70);
     for (int i = 0; i < 2; i++)
