@@ -73,12 +73,20 @@ MOIRAI_API int moirai_shards_write(const moirai_shards *s, const char *cut, moir
 MOIRAI_API int moirai_shards_graph(moirai_graph **out, const moirai_shards *s, const char *cut, moirai_shard_sum sum,
                                    moirai_shard_report *report);
 
+/* Times of the operators of a cut network `g`, found by their names, on all devices that `measured` has times for: networks
+ * as they were profiled, the whole one first, then any cuts of it. A piece's time comes from those of pieces of the same
+ * operator, in proportion where only the whole was measured. `n` is at least 1. O(operators x devices x networks). */
+MOIRAI_API int moirai_shards_times(moirai_graph *g, const moirai_graph *const *measured, int n);
+
 /* What cuts are judged for. */
 typedef struct moirai_shard_choose_options {
     const moirai_cluster *cluster;
     moirai_problem_options problem; /* as for moirai_problem_new */
     const moirai_rules *rules;      /* of fusion; NULL: none */
     moirai_budget budget;           /* of the choice alone; the plan is searched for afterwards */
+    /* Networks with measured times, fused by `rules`, as for moirai_shards_times. None: the cost model's. */
+    const moirai_graph *const *measured;
+    int n_measured;
 } moirai_shard_choose_options;
 
 /* A class of strips, and what was found out about it. */

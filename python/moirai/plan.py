@@ -86,6 +86,7 @@ class Plan:
         self.problem = problem
         self.interrupted = False  # Ctrl-C ended the search: the best plan until then
         self.cut = ""  # what was cut before, where `plan` was asked to: the plan is of that model
+        self.captured: Any = None  # the module cut so, of `moirai.torch.plan`
 
     @classmethod
     def read(cls, problem: Problem, path: str | os.PathLike[str]) -> Plan:

@@ -1,5 +1,6 @@
-/* moirai-rank whole JOB RESULT ATOL RTOL: the whole model on one device, no MPI; its outputs against those of a
- * distributed run (negative tolerances: the type's own). What it finds goes to RESULT, a JSON file. */
+/* moirai-rank whole JOB RESULT ATOL RTOL [MODEL]: the whole model on one device, no MPI; its outputs against those of a
+ * distributed run (negative tolerances: the type's own). MODEL: another model than the job's, with the same inputs and
+ * outputs: the one that the job's was cut from. What it finds goes to RESULT, a JSON file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ typedef struct whole {
     OrtSession *session;
     OrtValue **in, **out;
     const char **in_name, **out_name;
+    const char *model;
     double atol, rtol;
     util_writer w;
 } whole;
@@ -25,8 +27,9 @@ static int load(whole *x, const char *path)
 {
     rank_ort_device plain = {.ep = "cpu", .threads = 0};
     int rc = rank_job_read(&x->job, path);
+    x->model = x->model || rc ? x->model : x->job->model;
     rc = rc ? rc : rank_ort_open(&x->ort, &plain);
-    rc = rc ? rc : rank_ort_session(&x->session, x->ort, x->job->model);
+    rc = rc ? rc : rank_ort_session(&x->session, x->ort, x->model);
     if (rc)
         return rc;
     const rank_job *job = x->job;
@@ -109,7 +112,7 @@ static int run(whole *x, const char *result)
     int rc = rank_ort_check(x->ort,
                             x->ort->api->Run(x->session, NULL, x->in_name, (const OrtValue *const *)x->in,
                                              (size_t)job->n_inputs, x->out_name, (size_t)job->n_outputs, x->out),
-                            job->model);
+                            x->model);
     util_writer_init(&x->w);
     util_writer_open(&x->w, '{');
     util_writer_pair_int(&x->w, "first_run_ns", rank_clock_own_ns() - start_ns);
@@ -150,6 +153,7 @@ int rank_whole(int argc, char **argv)
         return 2;
     x.atol = atof(argv[2]);
     x.rtol = atof(argv[3]);
+    x.model = argc > 4 ? argv[4] : NULL;
     int rc = load(&x, argv[0]);
     rc = rc ? rc : run(&x, argv[1]);
     if (rc)

@@ -14,6 +14,14 @@
 #define LEAST_EFFORT 0.001 /* below it the search saves nothing */
 #define GAP 0.02           /* a plan this near to the best is judged well enough */
 
+static int take_measured(moirai_graph *coarse, const moirai_shard_choose_options *o)
+{
+    if (!coarse)
+        return moirai_error(MOIRAI_EUSAGE,
+                            "measured times of operators need the rules of fusion that they were made with");
+    return moirai_shards_times(coarse, o->measured, o->n_measured);
+}
+
 int shard_judge_init(shard_judge *j, const moirai_shards *s, const moirai_shard_choose_options *o)
 {
     *j = (shard_judge){.s = s, .o = o};
@@ -25,6 +33,7 @@ int shard_judge_init(shard_judge *j, const moirai_shards *s, const moirai_shard_
     for (int32_t i = 0; i < g->n_ops && !rc; i++)
         rc = util_names_put(j->known, g->op_name[i], i) < 0 ? MOIRAI_EFAIL : 0;
     rc = rc || !o->rules ? rc : moirai_coarsen(&j->coarse, g, o->rules, NULL);
+    rc = rc || !o->n_measured ? rc : take_measured(j->coarse, o);
     return rc ? rc : moirai_problem_new(&j->whole, j->coarse ? j->coarse : g, o->cluster, &o->problem);
 }
 
@@ -46,6 +55,7 @@ int shard_judge_problem(shard_judge *j, const char *cut, moirai_problem **out)
     *out = NULL;
     int rc = moirai_shards_graph(&g, j->s, cut, MOIRAI_SHARD_CHAIN, NULL);
     rc = rc || !j->o->rules ? rc : moirai_coarsen(&coarse, g, j->o->rules, NULL);
+    rc = rc || !j->o->n_measured ? rc : take_measured(coarse, j->o);
     rc = rc ? rc : moirai_problem_new(out, coarse ? coarse : g, j->o->cluster, &j->o->problem);
     moirai_graph_free(coarse);
     moirai_graph_free(g);

@@ -130,6 +130,29 @@ static void test_tune_keeps_the_best_on_interrupt(void **state)
     assert_int_equal(access("plan.json", R_OK), 0);
 }
 
+/* A cut network is profiled, planned for, run, verified against the model as it is, and kept only if it was faster. */
+static void test_tune_measures_a_cut_network(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    write_text("cut.txt", "*/mlp: whole; L?/mlp: 2:3 # the feed-forward blocks\n");
+    int code = shell(TUNE "--rounds 1 --split-operators cut.txt --cut-out cut.onnx --work w -o plan.json --json");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_string_equal(text("cut_verdict"), "as the file says");
+    assert_true(number("cuts_profiled") == 1 && number("best_cut_ns") > 0);
+    assert_true(number("measured_ns") <= number("best_alone_ns"));
+    bool kept = flag("cut_kept");
+    assert_true((access("cut.onnx", R_OK) == 0) == kept);
+    assert_runs("$M plan w/cut-1-profile.json -c c.json --rules none --placer single -o whole-cut.json");
+    assert_runs("timeout 60 $M run whole-cut.json w/cut-1.onnx -c c.json --runs 1 --verify --against m.onnx");
+    assert_int_equal(shell("$M run whole-cut.json w/cut-1.onnx -c c.json --against m.onnx"), 2);
+    assert_contains(shell_err, "--against needs --verify");
+    write_text("bad.txt", "L0/mlp: 1,2");
+    assert_int_equal(shell("$M tune m.onnx -c c.json --split-operators bad.txt"), 2);
+    assert_contains(shell_err, "the sizes add up to 3 columns, it has 256");
+}
+
 static void test_tune_refuses_what_it_can_not_run(void **state)
 {
     (void)state;
@@ -149,6 +172,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_tune_never_uses_devices_that_share_cores_together, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_tune_ends_with_its_budget, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_tune_keeps_the_best_on_interrupt, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_measures_a_cut_network, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_tune_refuses_what_it_can_not_run, enter, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

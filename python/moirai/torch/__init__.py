@@ -9,6 +9,7 @@ except (ImportError, OSError) as error:
     raise ImportError("PyTorch is here, but can't be imported: " + " ".join(str(error).split())) from error
 
 from .capture import Captured, CaptureError, capture
+from .choose import CutChoice, choose, piece_times, plan
 from .distribute import Distributed, distribute
 from .measure import Options
 from .profile import Profile, probe, profile
@@ -20,6 +21,7 @@ from .workers import RankError, Workers
 __all__ = [
     "CaptureError",
     "Captured",
+    "CutChoice",
     "Distributed",
     "Measured",
     "Options",
@@ -30,7 +32,10 @@ __all__ = [
     "Tuned",
     "Workers",
     "capture",
+    "choose",
     "distribute",
+    "piece_times",
+    "plan",
     "probe",
     "profile",
     "tune",

@@ -16,7 +16,7 @@ import contextlib
 import itertools
 import os
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Mapping, Sequence
 
 import torch
@@ -25,15 +25,17 @@ import torch.utils._pytree as pytree
 from ..graph import Graph
 from .._lib import UsageError
 from .cache import chosen_folder
+from .cut_text import Cut, parse, text
+from .cuts import Strip, apply_cuts, find_strips, match
 from .fold import biases_apart, fold_norms
 from .fused import fuse_calls
 from .grouping import find_groups
-from .heads import split_heads
+from .heads import head_strips, split_heads
 from .ir import ALIAS, Meta, Node, Ref
 from .kinds import classify, live
 from .layout import channels_last as in_channels_last, follow, pays
-from .operators import make_graph
-from .reader import CaptureError, read
+from .operators import make_graph, operator_names
+from .reader import CaptureError, Exported, read
 
 __all__ = ["CaptureError", "Captured", "capture", "remembered"]
 
@@ -57,6 +59,9 @@ class Captured:
     tensors: dict[str, str] = field(default_factory=dict)  # the graph's tensor -> node
     path_of: dict[str, list[str]] = field(default_factory=dict)  # memo of `path_to`
     fuse: str = "none"
+    strips: list[Strip] = field(default_factory=list)  # what can be cut, or was
+    cuts: str = ""  # how it was cut
+    again: Any = field(default=None, repr=False)  # what `recut` calls
     grouped_by: str = ""  # "inductor", or why rules of our own had to do
     number: int = field(default_factory=itertools.count().__next__)  # of this capture, in this process
 
@@ -96,11 +101,30 @@ class Captured:
             found[known.name] = given.detach()
         return found
 
+    def recut(self, cuts: str | Mapping[str, str] | None) -> Captured:
+        """The same module cut otherwise, or (None) whole, without exporting it again."""
+        return self.again(cuts)  # type: ignore[no-any-return]
+
     def save_graph(self, path: str | os.PathLike[str]) -> None:
         self.graph.save(path)
 
     def __repr__(self) -> str:
         return f"<moirai.torch.Captured '{self.graph.name}': {len(self.ops)} operators, {len(self.weights)} weights>"
+
+
+def _of_heads(cut: Cut) -> bool:
+    """Patterns leave alternatives out, unless they name them."""
+    return cut.pattern.endswith("heads")
+
+
+def _heads(strips: list[Strip], heads: bool | int, asked: list[Cut]) -> dict[str, list[int]]:
+    """Groups of heads by attention: `heads` is a case of cuts, "*heads: 4", of no more groups than there are heads."""
+    found: dict[str, list[int]] = {}
+    for s in strips if heads else ():
+        n = s.units if heads is True else min(int(heads), s.units)
+        found[s.end] = [(g + 1) * s.units // n - g * s.units // n for g in range(n)]
+    chosen = match(strips, asked)
+    return {**found, **{s.end: chosen[s.name].sizes(s.name, s.units, s.unit) for s in strips if s.name in chosen}}
 
 
 def capture(
@@ -110,6 +134,7 @@ def capture(
     *,
     name: str | None = None,
     heads: bool | int = False,
+    cuts: str | Mapping[str, str] | None = None,
     core: bool = False,
     fold: bool = True,
     channels_last: bool | None = None,
@@ -120,9 +145,10 @@ def capture(
     """Exports the module for these arguments (their shapes count, not their numbers) and makes a graph of it.
 
     `heads` spells attention out head by head, projections and all, so that heads can go to several devices; a number
-    makes as many groups of heads (small matrix products use a GPU badly). `fold` makes one convolution of a convolution
-    and its batch norm. `channels_last` lays a convolutional network out so; None: where Inductor's rule says that it
-    pays.
+    makes as many groups of heads (small matrix products use a GPU badly). `cuts` cuts operators into unequal pieces
+    ("*attention: 2,4,6; *mlp: 2:3:5", docs/shard.md): `Captured.strips` says what there is to cut. `fold` makes one
+    convolution of a convolution and its batch norm. `channels_last` lays a convolutional network out so; None: where
+    Inductor's rule says that it pays.
 
     `fuse` says what an operator is: "none", one call of ATen; "aten", calls that ATen has one kernel for on GPUs, too;
     "inductor", what PyTorch's compiler makes one kernel of on devices like `fuse_for` ("cuda" where there is a GPU,
@@ -131,47 +157,89 @@ def capture(
     """
     if fuse not in FUSE:
         raise UsageError(f"fuse '{fuse}': expected {', '.join(FUSE[:-1])} or {FUSE[-1]}")
+    if cuts and core:
+        raise UsageError("cuts and core=True do not go together: rules are for operators that are whole")
     if module.training:
         raise CaptureError(f"{type(module).__name__} is in training mode: call eval() first")
-    exported = read(module, tuple(args), dict(kwargs or {}), core)
-    nodes, results = exported.nodes, exported.out_leaves
-    if heads:
-        nodes = split_heads(nodes, None if heads is True else int(heads))
+    how = _How(name or type(module).__name__, heads, core, fold, channels_last, fuse,
+               fuse_for or ("cuda" if torch.cuda.is_available() else "cpu"), cache)  # fmt: skip
+    captured = _make(read(module, tuple(args), dict(kwargs or {}), core), how, cuts)
+    remembered[module] = captured
+    return captured
+
+
+@dataclass(frozen=True)
+class _How:
+    """How a network is captured, cuts aside."""
+
+    name: str
+    heads: bool | int
+    core: bool
+    fold: bool
+    channels_last: bool | None
+    fuse: str
+    kind: str
+    cache: Any
+
+
+def _pieces(
+    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None
+) -> tuple[dict[str, Node], list[Strip]]:
+    """The nodes, cut as asked, and what can be cut."""
+    nodes, results = {n: replace(node) for n, node in exported.nodes.items()}, exported.out_leaves
+    asked = parse(cuts) if cuts else []
+    attentions = head_strips(nodes)
+    nodes = split_heads(nodes, _heads(attentions, how.heads, [c for c in asked if _of_heads(c)]))
+    asked = [c for c in asked if not _of_heads(c)]
     classify(nodes)
-    if fold and not core:
+    if how.fold and not how.core:
         nodes = fold_norms(live(nodes, results), results)
-    if pays(nodes) if channels_last is None else channels_last:
+    strips = [] if how.core else find_strips(nodes := live(nodes, results), results)
+    if asked:
+        nodes = apply_cuts(nodes, results, asked, operator_names(nodes))
+        classify(nodes)
+    return nodes, [*strips, *attentions]
+
+
+def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How) -> dict[str, Node]:
+    """In the layout and with the calls that its devices have kernels for."""
+    if pays(nodes) if how.channels_last is None else how.channels_last:
         nodes = in_channels_last(nodes)
         classify(nodes)  # some views have to copy now
-    kind = fuse_for or ("cuda" if torch.cuda.is_available() else "cpu")
-    if fuse == "aten":
+    if how.fuse == "aten":
         nodes = fuse_calls(nodes, results)
-    elif fuse == "inductor" and kind == "cuda":
+    elif how.fuse == "inductor" and how.kind == "cuda":
         nodes = biases_apart(nodes)
         if torch.cuda.is_available():  # kernels of a GPU lay some results out otherwise: attention's, for one
             with contextlib.suppress(Exception):  # what is not known of a GPU here costs a copy there
-                follow(nodes, kind)
+                follow(nodes, how.kind)
             classify(nodes)
-    nodes = live(nodes, results)
-    weights = {n: w for n, w in exported.weights.items() if n in nodes}
+    return live(nodes, results)
+
+
+def _make(exported: Exported, how: _How, cuts: str | Mapping[str, str] | None) -> Captured:
+    nodes, strips = _pieces(exported, how, cuts)
+    nodes = _laid_out(nodes, exported.out_leaves, how)
     captured = Captured(
         graph=None,  # type: ignore[arg-type]  # made last
         nodes=nodes,
-        weights=weights,
+        weights={n: w for n, w in exported.weights.items() if n in nodes},
         inputs=exported.inputs,
         in_spec=exported.in_spec,
         in_leaves=exported.in_leaves,
         out_spec=exported.out_spec,
-        out_leaves=results,
-        fuse=fuse,
+        out_leaves=exported.out_leaves,
+        fuse=how.fuse,
+        strips=strips,
+        cuts=text(cuts) if cuts else "",
+        again=lambda other: _make(exported, how, other),
     )
     groups = None
-    if fuse == "inductor":
+    if how.fuse == "inductor":
         base = {n: captured.path_to(n)[0] for n in nodes}
-        wanted = [r.name for r in results if isinstance(r, Ref)]
-        groups, captured.grouped_by = find_groups(nodes, base, wanted, torch.device(kind), chosen_folder(cache))
-    captured.graph = make_graph(captured, name or type(module).__name__, groups)
-    remembered[module] = captured
+        wanted = [r.name for r in exported.out_leaves if isinstance(r, Ref)]
+        groups, captured.grouped_by = find_groups(nodes, base, wanted, torch.device(how.kind), chosen_folder(how.cache))
+    captured.graph = make_graph(captured, how.name, groups)
     return captured
 
 

@@ -10,10 +10,11 @@ and heads read their slices of it.
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
+from typing import Any, Mapping
 
 import torch
 
+from .cuts import Strip, unique_name
 from .ir import Meta, Node, Ref, call
 
 _ATTENTION = "aten.scaled_dot_product_attention.default"
@@ -24,14 +25,25 @@ _VIEWS = (
 ).split()
 
 
-def split_heads(nodes: dict[str, Node], groups: int | None = None) -> dict[str, Node]:
-    """New nodes with every attention of several heads taken apart into so many groups of heads; None: each head
-    alone."""
-    out: dict[str, Node] = {}
-    writer = _Writer(nodes, out, groups)
+def head_strips(nodes: dict[str, Node]) -> list[Strip]:
+    """Every attention of several heads as a strip whose results are put together: an alternative to the strip that ends
+    in the product behind it, for where that one can't be cut."""
+    used: dict[str, int] = {}
+    found = []
     for node in nodes.values():
         if node.target == _ATTENTION and _splittable(node, nodes):
-            writer.attention(node)
+            name, heads = unique_name(node.path, "heads", used), nodes[node.args[0].name].meta.shape[1]
+            found.append(Strip(name, "heads", "heads", heads, node.name, alike=("heads", repr(node.meta))))
+    return found
+
+
+def split_heads(nodes: dict[str, Node], sizes: Mapping[str, list[int]]) -> dict[str, Node]:
+    """New nodes with these attentions taken apart into groups of so many heads."""
+    out: dict[str, Node] = {}
+    writer = _Writer(nodes, out)
+    for node in nodes.values():
+        if len(sizes.get(node.name, ())) > 1:
+            writer.attention(node, sizes[node.name])
         else:
             out[node.name] = node
     return out
@@ -46,9 +58,8 @@ def _splittable(node: Node, nodes: dict[str, Node]) -> bool:
 
 
 class _Writer:
-    def __init__(self, nodes: dict[str, Node], out: dict[str, Node], groups: int | None) -> None:
+    def __init__(self, nodes: dict[str, Node], out: dict[str, Node]) -> None:
         self.nodes = nodes
-        self.groups = groups
         self.out = out
         self.memo: dict[tuple[Any, ...], str] = {}  # what is made once: (kind, source, ...) -> name
 
@@ -64,12 +75,10 @@ class _Writer:
         self.memo[key] = name
         return name
 
-    def attention(self, node: Node) -> None:
-        heads = self.nodes[node.args[0].name].meta.shape[1]
-        groups = min(self.groups or heads, heads)
+    def attention(self, node: Node, sizes: list[int]) -> None:
         results = []
-        for g in range(groups):
-            span = (g * heads // groups, (g + 1) * heads // groups)
+        for g, size in enumerate(sizes):
+            span = (sum(sizes[:g]), sum(sizes[:g]) + size)
             parts = [self.head(ref.name, span, node, letter) for ref, letter in zip(node.args[:3], "qkv")]
             mask = self.mask(node, span)
             name = f"{node.name}_h{g}"

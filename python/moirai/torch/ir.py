@@ -104,6 +104,7 @@ class Node:
     meta: Any = None
     path: str = ""  # the module that it came from: "layers.3.attn.q_proj"
     members: tuple[str, ...] = ()  # names of the calls that were made one
+    named: str = ""  # the operator's name, where it is not to be made up: "q_proj (2 of 3, 5 of 12 heads)"
 
     def refs(self) -> list[str]:
         """Names of the values that it reads, in order, repeats kept."""

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from .capture import Captured
 
 
-def _names(nodes: dict[str, Node]) -> dict[str, str]:
+def operator_names(nodes: dict[str, Node]) -> dict[str, str]:
     """Node -> operator name: the module's path where it makes one operator, else path/operator."""
     ops = [n for n in nodes.values() if n.kind == OP]
     per_path = Counter(n.path for n in ops)
     used: Counter[str] = Counter()
     names: dict[str, str] = {}
     for node in ops:
+        if node.named:
+            names[node.name] = node.named
+            continue
         kind = flops.base_name(node.target)
         label = node.path if node.path and per_path[node.path] == 1 else f"{node.path}/{kind}" if node.path else kind
         used[label] += 1
@@ -44,7 +47,7 @@ def make_graph(captured: Captured, title: str, groups: list[list[str]] | None = 
 class _Builder:
     def __init__(self, captured: Captured, groups: list[list[str]] | None) -> None:
         self.c, self.nodes = captured, captured.nodes
-        self.names = _names(captured.nodes)
+        self.names = operator_names(captured.nodes)
         self.groups = groups or [[n] for n in self.names]
         self.home = {call: k for k, group in enumerate(self.groups) for call in group}
         self.taken = set(self.names.values())

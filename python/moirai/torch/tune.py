@@ -23,6 +23,7 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place, refine
 from .capture import Captured, capture
+from .choose import choose
 from .distribute import Distributed, distribute
 from .profile import probe, profile
 from .timeline import Measured
@@ -31,6 +32,7 @@ from .workers import Workers
 _HOPELESS = 1.25  # a plan that is predicted to take this much longer than what was measured is not tried
 _WORTH = 0.99  # several devices have to be faster than one by this, as with `moirai tune`
 _FINALISTS = 3
+_CHOICES = 2  # of cuts: by the whole operators' times, then by those of pieces
 _HOW = {"none": "eager", "aten": "eager with ATen's fused calls", "inductor": "compiled"}
 Way = tuple[bool | int, str]  # how a network is captured: heads, fuse
 
@@ -142,7 +144,7 @@ class Trial:
 
     def __repr__(self) -> str:
         groups = "every head" if self.heads is True else f"{self.heads} groups of heads"
-        heads = f", {groups}" if self.heads else ""
+        heads = (f", {groups}" if self.heads else "") + (", in pieces" if self.captured.cuts else "")
         return (
             f"{self.plan.placer or 'by hand'} on {' '.join(self.devices)}{heads}, {_HOW[self.fuse]}: "
             f"predicted {self.predicted_ns / 1e6:.3f} ms, measured {self.measured_ns / 1e6:.3f} ms"
@@ -242,21 +244,45 @@ class _Tuner:
             return alone[0]
         return best
 
+    def profile(self, captured: Captured) -> None:
+        report = profile(captured, workers=self.workers, cache=self.o["cache"])
+        for op, why in list(report.not_compiled.items())[:1]:
+            self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
+
+    def cut(self, whole: Captured, options: Mapping[str, Any]) -> Iterable[Captured]:
+        """The network cut in every way asked for, profiled. What is chosen is chosen again when its pieces were
+        profiled; where they say that no cut pays, the last one is run all the same: runs decide."""
+        for asked in self.o["cuts"]:
+            made = [whole.recut(asked)] if asked != "auto" else []
+            for _ in range(_CHOICES if asked == "auto" else 0):
+                measured = [whole.graph, *(c.graph for c in made)]
+                found = choose(whole, self.cluster, measured=measured, time_limit=self.search["time_limit"],
+                               seed=self.search["seed"], threads=self.search["threads"], **options).cut  # fmt: skip
+                if not found or any(c.cuts == found for c in made):
+                    break
+                self.o["say"](f"cut: {found:.200}")
+                made.append(whole.recut(found))
+                self.profile(made[-1])
+            if asked != "auto":
+                self.profile(made[-1])
+            yield from made[-1:]
+
     def tune(self, captures: Mapping[Way, Captured]) -> Tuned:
         options = {"congestion": "none" if self.o["transport"] == "ipc" else "port", **self.o["problem"]}
-        known = {}
+        known: dict[Any, Times] = {}
         for way, captured in captures.items():
-            report = profile(captured, workers=self.workers, cache=self.o["cache"])
-            for op, why in list(report.not_compiled.items())[:1]:
-                self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
-            known[way] = Times(captured, self.cluster, options, self.folder)
-        for way, times in known.items():  # what a split must beat
-            self.attempt(way, times, "single", place(times.problem(True), "single"), always=True)
+            self.profile(captured)
+            known[(*way, "")] = Times(captured, self.cluster, options, self.folder)
+            for cut in self.cut(captured, options):
+                known[(*way, cut.cuts)] = Times(cut, self.cluster, options, self.folder)
+        for (*way, cut), times in known.items():  # what a split must beat
+            if not cut:
+                self.attempt((way[0], way[1]), times, "single", place(times.problem(True), "single"), always=True)
         for _ in range(self.o["rounds"] + 1):
             before = len(self.trials)
-            for way, times in known.items():
+            for (*way, _), times in known.items():
                 for placer in self.o["placers"]:
-                    self.attempt(way, times, placer, times.place(placer, **self.search))
+                    self.attempt((way[0], way[1]), times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
         return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"])
@@ -287,6 +313,7 @@ def tune(
     workers: Workers | None = None,
     probed: Cluster | None = None,
     heads: Iterable[bool | int] = (False,),
+    cuts: Iterable[str] = (),
     fuse: Iterable[str] | None = None,
     placers: Iterable[str] = ("m-etf", "heft", "moirai"),
     transport: str = "auto",
@@ -304,7 +331,8 @@ def tune(
     """The plan that was measured to be the fastest, of one device or of several.
 
     The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads) and of `fuse`:
-    by default eager calls, and on GPUs compiled code, too, since that is what a split has to beat there. Links are
+    by default eager calls, and on GPUs compiled code, too, since that is what a split has to beat there; `cuts` are tried
+    beside each of these, "auto" being a choice by measured times (docs/shard.md). Links are
     probed and operators profiled; then, `rounds` times and once more, plans of each capture are made by `placers` from
     all that is known (`time_limit` seconds each), run, and learnt from: what a model says of two plans can be wrong by
     more than they differ, so that a list scheduler's plan, which takes no time to make, is sometimes the faster one.
@@ -319,7 +347,7 @@ def tune(
         raise UsageError("either cluster or workers says where to run")
     if workers is None:
         with Workers(cluster, keep_weights=True) as started:  # type: ignore[arg-type]
-            return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, fuse=fuse,
+            return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, cuts=cuts, fuse=fuse,
                         placers=placers, transport=transport, rounds=rounds, time_limit=time_limit,
                         threads=threads, seed=seed, runs=runs, passes=passes, cache=cache, problem=problem,
                         name=name, say=say)  # fmt: skip
@@ -329,7 +357,7 @@ def tune(
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
     o = {"args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
-         "problem": dict(problem or {}), "name": name, "say": say or (lambda line: None)}  # fmt: skip
+         "problem": dict(problem or {}), "cuts": tuple(cuts), "name": name, "say": say or (lambda line: None)}  # fmt: skip
     captures = _captures(module, given, kwargs, tuple(heads), fuses, kind, o)
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
         return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)

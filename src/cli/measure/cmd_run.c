@@ -120,7 +120,8 @@ static int settle_best(const cli_run *w, const cli_best *b)
 static int verify(const cli_run *w)
 {
     const char *atol = cli_text(w->cli, "atol"), *rtol = cli_text(w->cli, "rtol");
-    const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", NULL};
+    const char *against = cli_text(w->cli, "against");
+    const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", against, NULL};
     static const char *const name[] = {"whole model"};
     cli_launch_job l = {.n = 1, .name = name, .argv = argv, .inside = true};
     cli_status_set("running the whole model on one device");
@@ -182,6 +183,14 @@ static int follow(void)
     return moirai_error(MOIRAI_EFAIL, "%s: %s", program, strerror(errno));
 }
 
+static int check_against(const cli_context *cli)
+{
+    const char *model = cli_text(cli, "against");
+    if (model && !cli_has(cli, "verify"))
+        return moirai_error(MOIRAI_EUSAGE, "run: --against needs --verify");
+    return model && access(model, R_OK) ? moirai_error(MOIRAI_EINPUT, "%s: %s", model, strerror(errno)) : 0;
+}
+
 static int run(cli_context *cli)
 {
     cli_run w = {.cli = cli, .at_least_s = cli_real(cli, "seconds")};
@@ -191,7 +200,8 @@ static int run(cli_context *cli)
         return follow();
     cli_best best = {0};
     cli_rate_plan planned;
-    int rc = cli_best_open(&best, cli);
+    int rc = check_against(cli);
+    rc = rc ? rc : cli_best_open(&best, cli);
     rc = rc ? rc : cli_rate_plan_read(&planned, cli_arg(cli, 0));
     rc = rc ? rc : cli_rate_in_flight(&w.in_flight, cli, &planned, 1);
     rc = rc ? rc : prepare(&w);
@@ -272,6 +282,10 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_FLAG,
      .help = "compare the outputs with those of the whole model on one device; exit code 6 if they differ (always done "
              "in half precision on shares of a GPU)"},
+    {.name = "against",
+     .argument = "MODEL",
+     .kind = CLI_VALUE_FILE,
+     .help = "with --verify: compare with this model, of the same inputs and outputs: the one that MODEL was cut from"},
     {.name = "atol",
      .argument = "X",
      .kind = CLI_VALUE_REAL,

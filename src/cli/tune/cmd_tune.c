@@ -6,9 +6,10 @@
  * 3. Rounds: refine with all runs so far, plan for every set of devices that are apart (moirai_cluster_apart), run the
  *    most promising plan. It ends when a plan comes back, when PATIENCE rounds brought nothing, with the budget, or
  *    with Ctrl-C.
- * 4. The fastest splits, the fastest devices alone and the machine are run again in turns (tune_passes.c), and these
+ * 4. With --split-operators, once more for the network cut into pieces (tune_cut.c).
+ * 5. The fastest splits, the fastest devices alone and the machine are run again in turns (tune_passes.c), and these
  *    passes decide. A split is kept only if it is faster than the fastest device by more than WORTH.
- * 5. Half of these runs teach the model, the other half judges it.
+ * 6. Half of these runs teach the model, the other half judges it.
  *
  * Nothing is kept on the word of the model. */
 #include <math.h>
@@ -23,7 +24,9 @@
 #include "util/util.h"
 
 enum { PATIENCE = 2 };
-#define WORTH 0.01 /* what two medians of one plan differ by on a quiet machine */
+#define DECIDE 0.5       /* of the time, for the passes */
+#define BEFORE_CUTS 0.75 /* and for cut networks */
+#define WORTH 0.01       /* what two medians of one plan differ by on a quiet machine */
 
 static bool interrupted(void)
 {
@@ -32,7 +35,7 @@ static bool interrupted(void)
 
 static int check(cli_context *cli)
 {
-    static const char *const outputs[] = {"output", "cluster-out", "graph-out"};
+    static const char *const outputs[] = {"output", "cluster-out", "graph-out", "cut-out"};
     int rank, size, rc = 0;
     if (cli_inside_mpi(&rank, &size))
         return moirai_error(MOIRAI_EUSAGE, "tune: starts ranks of its own: run it without mpirun");
@@ -59,12 +62,12 @@ static bool was_measured(const tune *t, const tune_case *x)
 }
 
 /* One round; *over: there is nothing more to try. */
-static int one_round(tune *t, bool *over)
+static int one_round(tune *t, tune_net *net, bool *over)
 {
     double begin_s = util_seconds();
     tune_case *x = &t->round[t->n_rounds];
-    int rc = tune_refine(t, NULL);
-    rc = rc ? rc : tune_plan(t, x);
+    int rc = net->cut && !net->n_rounds ? 0 : tune_refine(t, net, NULL);
+    rc = rc ? rc : tune_plan(t, net, x);
     if (rc)
         return rc;
     *over = !*x->plan || was_measured(t, x);
@@ -75,6 +78,7 @@ static int one_round(tune *t, bool *over)
     if (rc)
         return rc;
     t->n_rounds++;
+    net->n_rounds++;
     tune_show_case(t, x);
     t->round_s = util_seconds() - begin_s;
     return 0;
@@ -87,19 +91,19 @@ static int64_t fastest(tune *t)
     return UTIL_MIN(a, s);
 }
 
-static int rounds(tune *t)
+/* Of one network. `reserve` of the time is left for what comes afterwards. */
+static int rounds(tune *t, tune_net *net, double reserve)
 {
     int most = (int)cli_count(t->cli, "rounds"), since = 0, rc = 0;
     bool over = false;
     t->stopped = "the given number of rounds was over";
     for (int r = 0; r < most && !over && !rc; r++) {
         int64_t before = fastest(t);
-        /* Half of the time is left for the passes that decide. */
-        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + t->limit_s / 2) {
+        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + reserve * t->limit_s) {
             t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
             return 0;
         }
-        rc = one_round(t, &over);
+        rc = one_round(t, net, &over);
         since = before < INT64_MAX && (double)fastest(t) > (1 - WORTH) * (double)before ? since + 1 : 0;
         if (!rc && !over && since >= PATIENCE) {
             t->stopped = "it no longer got faster";
@@ -107,6 +111,24 @@ static int rounds(tune *t)
         }
     }
     return rc;
+}
+
+/* Rounds of the network as it is, then cut. Half of the time is left for the passes that decide. */
+static int all_rounds(tune *t)
+{
+    int rc = rounds(t, &t->net[0], t->shards ? BEFORE_CUTS : DECIDE);
+    if (rc || !t->shards || interrupted())
+        return rc;
+    rc = tune_refine(t, &t->net[0], NULL); /* links as the last round has them */
+    rc = rc ? rc : tune_cut(t);
+    if (rc || !t->cut_net)
+        return rc;
+    rc = rounds(t, t->cut_net, DECIDE);
+    if (rc != MOIRAI_EVERIFY)
+        return rc;
+    cli_say(t->cli, "warning: the cut network's results differ, it is not kept: %s\n", moirai_error_message());
+    t->cut_verdict = "the cut network's results differ from those of the model as it is";
+    return 0;
 }
 
 /* ---- the end ---- */
@@ -159,12 +181,12 @@ static int measure(tune *t)
     int rc = tune_probe(t);
     if (!rc)
         cli_tell_sharing(t->cli, t->cluster, t->host_cores, "no plan uses both");
-    rc = rc ? rc : tune_profile(t);
+    rc = rc ? rc : tune_profile(t, &t->net[0]);
     for (int32_t k = 0; !rc && k < t->cluster->n_devices; k++)
         t->alone[k].measured_ns = MOIRAI_UNKNOWN;
     t->machine.measured_ns = MOIRAI_UNKNOWN;
     rc = rc ? rc : baselines(t);
-    rc = rc ? rc : rounds(t);
+    rc = rc ? rc : all_rounds(t);
     if (rc && !interrupted())
         return rc;
     return t->cluster ? tune_passes(t) : rc;
@@ -172,12 +194,13 @@ static int measure(tune *t)
 
 static int hand_out(tune *t)
 {
-    int rc = tune_refine(t, t->kept);
+    int rc = tune_refine(t, t->kept->net, t->kept);
     tune_judge(t);
     rc = rc ? rc : tune_predict(t, t->kept, &t->predicted_ns);
     rc = rc ? rc : copy(t->kept->plan, cli_text(t->cli, "output"));
-    rc = rc ? rc : copy(t->links_path, cli_text(t->cli, "cluster-out"));
-    return rc ? rc : copy(t->graph_path, cli_text(t->cli, "graph-out"));
+    rc = rc ? rc : copy(t->kept->net->links, cli_text(t->cli, "cluster-out"));
+    rc = rc ? rc : copy(t->kept->net->graph, cli_text(t->cli, "graph-out"));
+    return rc ? rc : tune_cut_write(t);
 }
 
 static int run(cli_context *cli)
@@ -186,9 +209,9 @@ static int run(cli_context *cli)
     int rc = t ? check(cli) : MOIRAI_EFAIL;
     if (!rc) {
         t->cli = cli;
-        t->model = cli_arg(cli, 0);
         t->stopped = "nothing";
         rc = tune_open(t);
+        rc = rc ? rc : tune_cut_open(t);
         rc = rc ? rc : measure(t);
         cli_status_set("%s", "");
         rc = rc ? rc : decide(t);
@@ -313,11 +336,14 @@ static const cli_option options[] = {
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
      .help = "write the network with the times that the runs had"},
+    CLI_OPTIONS_SHARD,
     CLI_OPTION_OUTPUT("write the plan that is kept"),
     {0},
 };
 static const cli_example examples[] = {
     {"moirai tune model.onnx --cluster mine.json -o plan.json", "The fastest plan that was measured"},
+    {"moirai tune model.onnx --cluster mine.json --split-operators auto --cut-out cut.onnx -o plan.json",
+     "Operators in pieces as well, where that was measured to be faster: then the plan is for cut.onnx"},
     {"moirai tune model.onnx --cluster mine.json --time-limit 600 --work tuning --json", "Longer, and keep all files"},
     {0},
 };

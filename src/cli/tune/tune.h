@@ -9,7 +9,7 @@
 #include "cli/framework/cli.h"
 #include "cli/run/run_steps.h"
 
-enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 400 };
+enum { TUNE_PATH = 4200, TUNE_MOST_ROUNDS = 32, TUNE_MOST_SETS = 16, TUNE_MOST_PASSES = 400, TUNE_MOST_NETS = 4 };
 
 /* A plan that was split: the words of its `moirai run`, and what is launched. */
 typedef struct tune_parts {
@@ -17,12 +17,21 @@ typedef struct tune_parts {
     cli_run run;
 } tune_parts;
 
+/* A network that is planned for: the model as it is, or cut (tune_cut.c). */
+typedef struct tune_net {
+    char model[TUNE_PATH], profile[TUNE_PATH]; /* as measured operator by operator */
+    char graph[TUNE_PATH], links[TUNE_PATH];   /* as refined by runs of it */
+    const char *cut;                           /* how it is cut; NULL: not at all */
+    int n_rounds;                              /* that were run */
+} tune_net;
+
 /* A plan that was run: the network whole on one device or machine, or split. */
 typedef struct tune_case {
     char name[160];          /* "A alone", "round 2", "this machine, 2 threads" */
     char tag[32];            /* "alone-0", "round-2", "machine": in names of files */
     char plan[TUNE_PATH];    /* its file */
     char cluster[TUNE_PATH]; /* to run it on */
+    tune_net *net;           /* whose plan it is */
     int64_t promised_ns;     /* what the model said before its first run; MOIRAI_UNKNOWN: nothing was measured for it */
     int64_t measured_ns;     /* of the first run; in the end over all passes; MOIRAI_UNKNOWN: did not run */
     int64_t pass_ns[2 * TUNE_MOST_PASSES + 1]; /* the first run, then two halves in each pass: medians */
@@ -35,15 +44,20 @@ typedef struct tune_case {
 
 typedef struct tune {
     cli_context *cli;
-    const char *model;
+    tune_net net[TUNE_MOST_NETS]; /* whole, then as cut */
+    int n_nets;
+    tune_net *cut_net;     /* the one of these that is planned for; NULL: none */
+    moirai_shards *shards; /* of the model, where operators may be cut */
+    char *cut[TUNE_MOST_NETS];
+    const char *cut_verdict; /* what came of it; NULL: it was not asked for */
     moirai_cluster *cluster; /* as probed */
     char folder[4000];       /* where everything lies */
     bool temporary;
-    char cluster_path[TUNE_PATH], profile_path[TUNE_PATH], graph_path[TUNE_PATH], links_path[TUNE_PATH];
+    char cluster_path[TUNE_PATH];
     uint64_t set[TUNE_MOST_SETS]; /* devices that may work together */
     int n_sets, host_cores;
     int64_t segment_ns; /* what a sub-model that does nothing takes, on the slowest device; until a split was run */
-    tune_case alone[MOIRAI_MAX_DEVICES], machine, round[TUNE_MOST_ROUNDS];
+    tune_case alone[MOIRAI_MAX_DEVICES], machine, round[2 * TUNE_MOST_ROUNDS]; /* whole, then cut */
     int n_rounds;
     tune_case *kept;
     int64_t predicted_ns; /* of the kept plan, by the model that did not see the passes that judge */
@@ -60,16 +74,18 @@ typedef struct tune {
 /* The folder, the cluster with measured links, the operators' times. */
 int tune_open(tune *t);
 int tune_probe(tune *t);
-int tune_profile(tune *t);
+int tune_profile(tune *t, tune_net *net);
+/* Names of the network's files: "<folder>/<tag>profile.json". */
+void tune_name_files(const tune *t, tune_net *net, const char *tag);
 /* The network whole on device k, or on this machine with all of its cores. A device that can't hold it is no failure:
  * measured_ns stays MOIRAI_UNKNOWN. */
 int tune_alone(tune *t, int32_t k);
 int tune_machine(tune *t);
-/* All first runs so far into times, latencies and bandwidths. With `x`, to predict it: its passes that teach take the
+/* All first runs of the network so far into its times, latencies and bandwidths. With `x`, to predict it: its passes that teach take the
  * place of its first run, and every run counts as it was measured. */
-int tune_refine(tune *t, const tune_case *x);
+int tune_refine(tune *t, const tune_net *net, const tune_case *x);
 /* The most promising plan over all sets of devices that are apart; plan[0] is '\0' where none has two devices. */
-int tune_plan(tune *t, tune_case *out);
+int tune_plan(tune *t, tune_net *net, tune_case *out);
 /* What the model says now of the plan of `x`. */
 int tune_predict(tune *t, const tune_case *x, int64_t *out);
 void tune_close(tune *t);
@@ -77,8 +93,19 @@ void tune_close(tune *t);
 /* Seconds that are left of the budget, 0 where there are none; INFINITY without a limit. */
 double tune_left_s(const tune *t);
 
+/* ---- tune_cut.c: operators cut into pieces ---- */
+/* Whether --split-operators asks for that; opens the model for it, and reads a FILE. */
+int tune_cut_open(tune *t);
+void tune_cut_close(tune *t);
+/* Chooses a cut by what was measured, writes the model and profiles its pieces: t->cut_net, which stays NULL where no
+ * cut pays. */
+int tune_cut(tune *t);
+/* --cut-out, where what is kept is a plan of the cut model. */
+int tune_cut_write(const tune *t);
+
 /* ---- tune_run.c ---- */
-/* Runs the plan of `x` once more: x->pass_ns, x->measured_ns where it was the first time, and a timeline. */
+/* Runs the plan of `x` once more: x->pass_ns, x->measured_ns where it was the first time, and a timeline. A plan of a cut
+ * model is verified against the model as it is: MOIRAI_EVERIFY where results differ. */
 int tune_run(tune *t, tune_case *x);
 /* Runs the plans of `list` in turns, in the passes number `first` and so many; by one start where that is possible. Each
  * turn has two halves whose runs alternate: two numbers in x->pass_ns, and two timelines. */

@@ -48,7 +48,7 @@ static double count_turn(cli_turn *out, const tune *t, const tune_case *x)
 static void say_run(tune_words *w, const tune *t, const tune_case *x)
 {
     tune_say(w, x->plan);
-    tune_say(w, t->model);
+    tune_say(w, x->net->model);
     tune_say_option(w, "--cluster", x->cluster);
     tune_hand_on(w, t->cli, "rules", "--rules");
     tune_hand_on(w, t->cli, "hosts", "--hosts");
@@ -78,6 +78,10 @@ int tune_run(tune *t, tune_case *x)
     tune_say_option(&w, "--runs", runs);
     tune_say_option(&w, "--warmup", warmup);
     tune_say_option(&w, "--timeline", timeline);
+    if (x->net->cut) {
+        tune_say(&w, "--verify");
+        tune_say_option(&w, "--against", t->net[0].model);
+    }
     cli_status_set("running %s", x->name);
     int rc = tune_call(&sub, t, &cli_command_run, &w, true);
     if (!rc)
@@ -141,7 +145,7 @@ static void line_up(cli_turn *turn, const tune *t, tune_case *const *list, int n
 
 int tune_turns(tune *t, tune_case *const *list, int n, int first, int passes)
 {
-    const cli_run *run[MOIRAI_MAX_DEVICES + TUNE_MOST_ROUNDS];
+    const cli_run *run[MOIRAI_MAX_DEVICES + 2 * TUNE_MOST_ROUNDS];
     cli_turn *turn = util_alloc((size_t)n * (size_t)passes, sizeof *turn);
     int rc = turn ? 0 : MOIRAI_EFAIL;
     for (int i = 0; i < n && !rc; i++) {

@@ -50,6 +50,8 @@ static yyjson_mut_val *case_json(const tune *t, const tune_case *x)
         yyjson_mut_obj_add_int(d, o, "promised_ns", x->promised_ns);
     yyjson_mut_obj_add_int(d, o, "measured_ns", x->measured_ns);
     yyjson_mut_obj_add_int(d, o, "transfers", x->transfers);
+    if (x->net->cut)
+        yyjson_mut_obj_add_bool(d, o, "cut", true);
     for (int i = 0; i < x->n_passes; i++)
         yyjson_mut_arr_add_int(d, passes, x->pass_ns[i]);
     yyjson_mut_obj_add_val(d, o, "passes_ns", passes);
@@ -115,7 +117,7 @@ static void verdict(tune *t)
     char text[700];
     yyjson_mut_doc *d = t->cli->doc;
     yyjson_mut_val *o = t->cli->result;
-    bool is_split = t->kept >= t->round && t->kept < t->round + TUNE_MOST_ROUNDS;
+    bool is_split = t->kept >= t->round && t->kept < t->round + t->n_rounds;
     int64_t machine = t->machine.measured_ns;
     bool machine_wins = machine >= 0 && machine < t->kept->measured_ns;
     say_kept(text, sizeof text, t, is_split);
@@ -157,6 +159,44 @@ static void show_prediction(tune *t)
               100 * (times(t->predicted_ns, t->judged_ns) - 1), noise);
 }
 
+/* The fastest split of the model as it is, or (`cut`) of one that was cut. */
+static const tune_case *best_of(const tune *t, bool cut)
+{
+    const tune_case *best = NULL;
+    for (int r = 0; r < t->n_rounds; r++)
+        if (t->round[r].measured_ns >= 0 && !!t->round[r].net->cut == cut &&
+            (!best || t->round[r].measured_ns < best->measured_ns))
+            best = &t->round[r];
+    return best;
+}
+
+/* What came of --split-operators. */
+static void show_cut(tune *t)
+{
+    const tune_case *cut = best_of(t, true), *whole = best_of(t, false);
+    yyjson_mut_doc *d = t->cli->doc;
+    yyjson_mut_val *o = t->cli->result;
+    if (!t->cut_verdict)
+        return;
+    yyjson_mut_obj_add_str(d, o, "cut_verdict", t->cut_verdict);
+    yyjson_mut_obj_add_int(d, o, "cuts_profiled", t->n_nets - 1);
+    yyjson_mut_obj_add_bool(d, o, "cut_kept", t->kept->net->cut != NULL);
+    if (t->cut_net)
+        yyjson_mut_obj_add_strcpy(d, o, "cut", t->cut_net->cut);
+    if (cut)
+        yyjson_mut_obj_add_int(d, o, "best_cut_ns", cut->measured_ns);
+    if (whole)
+        yyjson_mut_obj_add_int(d, o, "best_whole_split_ns", whole->measured_ns);
+    cli_print(t->cli, "cut          %s\n", t->cut_verdict);
+    if (cut)
+        cli_print(t->cli, "             in pieces, verified, %s; split by whole operators %s\n",
+                  cli_human_ns(cut->measured_ns).s, whole ? cli_human_ns(whole->measured_ns).s : "-");
+    if (t->kept->net->cut)
+        cli_print(t->cli, "             %.400s%s\n             the plan is for the cut model%s\n", t->kept->net->cut,
+                  strlen(t->kept->net->cut) > 400 ? " ..." : "",
+                  cli_text(t->cli, "cut-out") ? "" : ", which --cut-out FILE writes");
+}
+
 void tune_show(tune *t)
 {
     yyjson_mut_doc *d = t->cli->doc;
@@ -164,6 +204,7 @@ void tune_show(tune *t)
     const tune_case *alone = tune_best_alone(t);
     table(t);
     verdict(t);
+    show_cut(t);
     show_noise(t);
     show_prediction(t);
     cli_print(t->cli, "rounds       %d, then %s\n", t->n_rounds, t->stopped);

@@ -22,6 +22,13 @@ double tune_left_s(const tune *t)
 
 /* ---- beginning and end ---- */
 
+void tune_name_files(const tune *t, tune_net *net, const char *tag)
+{
+    snprintf(net->profile, sizeof net->profile, "%s/%sprofile.json", t->folder, tag);
+    snprintf(net->graph, sizeof net->graph, "%s/%sgraph.json", t->folder, tag);
+    snprintf(net->links, sizeof net->links, "%s/%slinks.json", t->folder, tag);
+}
+
 int tune_open(tune *t)
 {
     const char *given = cli_text(t->cli, "work");
@@ -32,9 +39,9 @@ int tune_open(tune *t)
         snprintf(t->folder, sizeof t->folder, "%s", given);
     t->temporary = !given;
     snprintf(t->cluster_path, sizeof t->cluster_path, "%s/cluster.json", t->folder);
-    snprintf(t->profile_path, sizeof t->profile_path, "%s/profile.json", t->folder);
-    snprintf(t->graph_path, sizeof t->graph_path, "%s/graph.json", t->folder);
-    snprintf(t->links_path, sizeof t->links_path, "%s/links.json", t->folder);
+    snprintf(t->net[0].model, sizeof t->net[0].model, "%s", cli_arg(t->cli, 0));
+    tune_name_files(t, &t->net[0], "");
+    t->n_nets = 1;
     t->host_cores = util_own_cores();
     t->limit_s = cli_real(t->cli, "time-limit");
     t->begin_s = util_seconds();
@@ -45,9 +52,10 @@ void tune_close(tune *t)
 {
     for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
         tune_turns_free(&t->alone[k]);
-    for (int r = 0; r < TUNE_MOST_ROUNDS; r++)
+    for (int r = 0; r < t->n_rounds; r++)
         tune_turns_free(&t->round[r]);
     tune_turns_free(&t->machine);
+    tune_cut_close(t);
     if (t->temporary)
         util_folder_remove(t->folder, 0);
     moirai_cluster_free(t->cluster);
@@ -81,13 +89,13 @@ int tune_probe(tune *t)
     return rc;
 }
 
-int tune_profile(tune *t)
+int tune_profile(tune *t, tune_net *net)
 {
     tune_words w = {0};
     cli_context sub;
     yyjson_mut_val *device;
     size_t i, n;
-    tune_say(&w, t->model);
+    tune_say(&w, net->model);
     tune_say_option(&w, "--cluster", t->cluster_path);
     tune_hand_on(&w, t->cli, "rules", "--rules");
     tune_hand_on(&w, t->cli, "cache", "--cache");
@@ -97,7 +105,7 @@ int tune_profile(tune *t)
     if (cli_has(t->cli, "fresh"))
         tune_say(&w, "--fresh");
     tune_say(&w, "--force");
-    tune_say_option(&w, "--output", t->profile_path);
+    tune_say_option(&w, "--output", net->profile);
     int rc = tune_call(&sub, t, &cli_command_profile, &w, false);
     yyjson_mut_arr_foreach(rc ? NULL : yyjson_mut_obj_get(sub.result, "devices"), i, n, device) {
         int64_t price = yyjson_mut_get_sint(yyjson_mut_obj_get(device, "overhead_ns"));
@@ -171,13 +179,13 @@ int tune_alone(tune *t, int32_t k)
     tune_case *x = &t->alone[k];
     char wish[TUNE_PATH];
     const char *const pin[2] = {"--pin", wish};
-    *x = (tune_case){.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
+    *x = (tune_case){.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     snprintf(x->name, sizeof x->name, "%.140s alone", t->cluster->device[k].name);
     snprintf(wish, sizeof wish, "*=%s", t->cluster->device[k].name);
     snprintf(x->plan, sizeof x->plan, "%s/alone-%d.json", t->folder, k);
     snprintf(x->cluster, sizeof x->cluster, "%s", t->cluster_path);
     snprintf(x->tag, sizeof x->tag, "alone-%d", k);
-    int rc = make_plan(t, x, t->profile_path, t->cluster_path, "single", pin);
+    int rc = make_plan(t, x, t->net[0].profile, t->cluster_path, "single", pin);
     if (rc == MOIRAI_EINFEASIBLE) {
         cli_say(t->cli, "%s: %s\n", x->name, moirai_error_message());
         return 0;
@@ -212,7 +220,7 @@ int tune_machine(tune *t)
     bool here = false;
     for (int32_t k = 0; k < t->cluster->n_devices; k++)
         here |= !t->cluster->device[k].host;
-    *x = (tune_case){.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
+    *x = (tune_case){.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     if (!here || cli_has(t->cli, "hosts"))
         return 0; /* nothing of the cluster runs on this machine */
     snprintf(x->name, sizeof x->name, "this machine with all its %d threads", t->host_cores);
@@ -220,7 +228,7 @@ int tune_machine(tune *t)
     snprintf(x->plan, sizeof x->plan, "%s/machine-plan.json", t->folder);
     snprintf(x->cluster, sizeof x->cluster, "%s/machine.json", t->folder);
     int rc = write_machine(t, x->cluster);
-    rc = rc ? rc : make_plan(t, x, t->profile_path, x->cluster, "single", NULL);
+    rc = rc ? rc : make_plan(t, x, t->net[0].profile, x->cluster, "single", NULL);
     if (rc == MOIRAI_EINFEASIBLE)
         return 0;
     rc = rc ? rc : tune_run(t, x);
@@ -230,18 +238,18 @@ int tune_machine(tune *t)
 
 /* ---- rounds ---- */
 
-enum { MOST_TIMELINES = MOIRAI_MAX_DEVICES + TUNE_MOST_ROUNDS + TUNE_MOST_PASSES + 1 };
+enum { MOST_TIMELINES = MOIRAI_MAX_DEVICES + 2 * TUNE_MOST_ROUNDS + TUNE_MOST_PASSES + 1 };
 typedef char timeline_path[TUNE_PATH];
 
 /* `x` last: the last run counts most. */
-static int list_timelines(timeline_path *out, const tune *t, const tune_case *x)
+static int list_timelines(timeline_path *out, const tune *t, const tune_net *net, const tune_case *x)
 {
     int n = 0;
     for (int32_t k = 0; k < t->cluster->n_devices; k++)
-        if (t->alone[k].measured_ns >= 0 && &t->alone[k] != x)
+        if (t->alone[k].measured_ns >= 0 && &t->alone[k] != x && t->alone[k].net == net)
             tune_timeline(out[n++], t, &t->alone[k], 0);
     for (int r = 0; r < t->n_rounds; r++)
-        if (&t->round[r] != x)
+        if (&t->round[r] != x && t->round[r].net == net)
             tune_timeline(out[n++], t, &t->round[r], 0);
     for (int i = 0; x && i < x->n_passes; i++)
         if (tune_teaches(x, i))
@@ -249,21 +257,21 @@ static int list_timelines(timeline_path *out, const tune *t, const tune_case *x)
     return n;
 }
 
-int tune_refine(tune *t, const tune_case *x)
+int tune_refine(tune *t, const tune_net *net, const tune_case *x)
 {
     tune_words w = {0};
     cli_context sub;
     timeline_path *path = util_alloc(MOST_TIMELINES, sizeof *path);
-    int n = path ? list_timelines(path, t, x) : 0;
-    tune_say(&w, t->profile_path);
+    int n = path ? list_timelines(path, t, net, x) : 0;
+    tune_say(&w, net->profile);
     for (int i = 0; i < n; i++)
         tune_say_option(&w, "--refine", path[i]);
     if (x)
         tune_say(&w, "--as-measured");
     tune_say_option(&w, "--cluster", t->cluster_path);
-    tune_say_option(&w, "--cluster-out", t->links_path);
+    tune_say_option(&w, "--cluster-out", net->links);
     tune_say(&w, "--force");
-    tune_say_option(&w, "--output", t->graph_path);
+    tune_say_option(&w, "--output", net->graph);
     int rc = path ? tune_call(&sub, t, &cli_command_profile, &w, true) : MOIRAI_EFAIL;
     if (path)
         cli_free(&sub);
@@ -281,22 +289,25 @@ static void forbid(char *out, size_t size, const tune *t, uint64_t set)
             used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "," : "*=", t->cluster->device[k].name);
 }
 
-int tune_plan(tune *t, tune_case *out)
+int tune_plan(tune *t, tune_net *net, tune_case *out)
 {
+    /* Before its first run a cut network has the times of its profile, and links as runs of the whole one had them. */
+    bool first = net != &t->net[0] && !net->n_rounds;
+    const char *graph = first ? net->profile : net->graph, *links = first ? t->net[0].links : net->links;
     tune_case best = {.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     for (int s = 0; s < t->n_sets; s++) {
         char others[TUNE_PATH];
         const char *const ban[2] = {"--forbid", others};
-        tune_case x = {.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
+        tune_case x = {.net = net, .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
         if (!(t->set[s] & (t->set[s] - 1)))
             continue; /* one device: measured alone */
         forbid(others, sizeof others, t, t->set[s]);
-        snprintf(x.name, sizeof x.name, "round %d", t->n_rounds + 1);
+        snprintf(x.name, sizeof x.name, net->cut ? "round %d, cut" : "round %d", t->n_rounds + 1);
         snprintf(x.tag, sizeof x.tag, "%d", t->n_rounds + 1);
         snprintf(x.plan, sizeof x.plan, "%s/plan-%d-%d.json", t->folder, t->n_rounds + 1, s);
         snprintf(x.cluster, sizeof x.cluster, "%s", t->cluster_path);
         cli_status_set("planning round %d", t->n_rounds + 1);
-        int rc = make_plan(t, &x, t->graph_path, t->links_path, cli_text(t->cli, "placer"), *others ? ban : NULL);
+        int rc = make_plan(t, &x, graph, links, cli_text(t->cli, "placer"), *others ? ban : NULL);
         if (rc && rc != MOIRAI_EINFEASIBLE && rc != MOIRAI_ELIMIT)
             return rc;
         if (!rc && (best.promised_ns < 0 || x.promised_ns < best.promised_ns))
@@ -312,8 +323,8 @@ int tune_predict(tune *t, const tune_case *x, int64_t *out)
     tune_words w = {0}, v = {0};
     cli_context sub;
     snprintf(problem, sizeof problem, "%s/problem.json", t->folder);
-    tune_say(&w, t->graph_path);
-    tune_say_option(&w, "--cluster", t->links_path);
+    tune_say(&w, x->net->graph);
+    tune_say_option(&w, "--cluster", x->net->links);
     tune_hand_on(&w, t->cli, "memory", "--memory");
     tune_say(&w, "--force");
     tune_say_option(&w, "--output", problem);

@@ -1,0 +1,127 @@
+"""Captured modules with operators in pieces compute what they do whole, and say what their pieces are."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import need
+
+torch = need("torch")
+
+import cut_networks as networks  # noqa: E402
+
+import moirai  # noqa: E402
+import moirai.torch as mt  # noqa: E402
+
+UNITS = {"gpt2": (4, "heads"), "vit": (6, "heads"), "llama": (2, "head groups"), "llama-native": (3, "head groups"),
+         "biased": (4, "heads"), "encoder": (4, "heads")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", networks.NAMES)
+def test_cut_modules_compute_what_they_do_whole(name):
+    module, args = networks.make(name)
+    with torch.no_grad():
+        expected = module(*args)
+    whole = mt.capture(module, args)
+    kinds = {s.kind: s for s in whole.strips}
+    assert (kinds["attention"].units, kinds["attention"].unit) == UNITS[name]
+    assert sum(s.kind == "attention" for s in whole.strips) == sum(s.kind == "mlp" for s in whole.strips)
+    for cuts in ("*attention: 1:1; *mlp: 3:5", {"*": "2 tree"}, "*mlp: 1:5:7:2 tree; *attention: whole"):
+        cut = whole.recut(cuts)
+        got = mt.whole(cut, args)
+        assert got.dtype == expected.dtype and torch.allclose(got, expected, atol=2e-5, rtol=1e-4)
+        assert len(cut.graph) > len(whole.graph)
+    assert mt.whole(whole.recut("*mlp: whole"), args).equal(mt.whole(whole, args))
+
+
+def test_pieces_have_their_part_of_arithmetic_and_weights_and_say_so():
+    module, args = networks.make("llama")
+    cut = mt.capture(module, args, cuts="0/mlp: 24,48; 0/attention: 1,1")
+    whole = {op.name: op for op in cut.recut(None).graph.ops}
+    ops = {op.name: op for op in cut.graph.ops}
+    for name, parts in {"0.gate": (24, 48), "0.up": (24, 48), "0.down": (24, 48)}.items():
+        assert name not in ops
+        for k, n in enumerate(parts):
+            piece = ops[f"{name} ({k + 1} of 2, {n} of 72 columns)"]
+            assert piece.weight_bytes * 72 == whole[name].weight_bytes * n and piece.flops * 72 == whole[name].flops * n
+    assert "0.k_proj (2 of 2, 1 of 2 head groups)" in ops and "0.o_proj (sum)" in ops and "1.o_proj" in ops
+
+
+def test_heads_are_a_case_of_cuts():
+    module, args = networks.make("gpt2")
+    with torch.no_grad():
+        expected = module(*args)
+    whole = mt.capture(module, args)
+    names = [[op.name for op in c.graph.ops] for c in (mt.capture(module, args, heads=2), whole.recut("*heads: 2"), whole)]
+    assert names[0] == names[1] != names[2]
+    cut = whole.recut("0/heads: 1,3; *mlp: 1:2")
+    assert torch.allclose(mt.whole(cut, args), expected, atol=2e-5)
+
+
+BAD = {
+    "0/mlp: 2,3": "strip '0/mlp': the sizes add up to 5 columns, it has 96",
+    "0/attention: 5": "strip '0/attention': 5 pieces, it has 4 heads",
+    "9/mlp: 2": 'cut "9/mlp": no strip of that name; there are 0/attention',
+    "0/mlp: 2:x": '"x" is not a size of at least 1',
+    "0/mlp: 2:3,5": "2,4,6 .units. or 2:3:5 .shares.",
+    "0/mlp": "a strip, a colon and sizes are needed",
+    "0/mlp: 0,96": '"0" is not a size of at least 1',
+    " # nothing": "the cut is empty",
+}
+
+
+def test_bad_cuts_get_one_line():
+    whole = mt.capture(*networks.make("gpt2"))
+    for cuts, message in BAD.items():
+        with pytest.raises(moirai.UsageError, match=message) as caught:
+            whole.recut(cuts)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_read_outside_is_not_cut():
+    class Open(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+        def forward(self, x):
+            y = torch.relu(self.up(x))
+            return self.down(y), y
+
+    strips = mt.capture(Open().eval(), (torch.randn(3, 8),)).strips
+    assert [(s.name, s.kind) for s in strips] == [("up/linear", "linear"), ("down/linear", "linear")]
+
+
+def two(second: float = 0.5):
+    """Two processors, one slower, with a link that hardly costs."""
+    links = [{"from": "A", "to": "B", "bandwidth": "900GB/s", "both": True}]
+    return moirai.Cluster.open(
+        {"name": "two", "devices": [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"], "links": links}
+    )
+
+
+def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():
+    module, args = networks.make("gpt2")
+    whole = mt.capture(module, args)
+    for device, factor in (("A", 1), ("B", 2)):
+        whole.graph.set_times(device, {op.name: factor * (op.flops + 1) * 100 for op in whole.graph.ops})
+    found = mt.choose(whole, two())
+    assert found.cut and found.cut_ns < 0.9 * found.whole_ns
+    assert "0/mlp: 64,32" in found.cut  # by speed
+    plan = mt.plan(whole, two(), split_operators="auto", effort=0.01)
+    assert plan.cut == found.cut and plan.captured.cuts == plan.cut and len(set(plan.placement.values())) == 2
+    assert torch.allclose(mt.whole(plan.captured, args), module(*args), atol=2e-5)
+    # Where pieces were measured to take as long as the whole, no cut pays.
+    cut = whole.recut(found.cut)
+    for device, factor in (("A", 1), ("B", 2)):
+        slow = {op.name: factor * max(whole.graph.ops, key=lambda o: o.flops).flops * 100 for op in cut.graph.ops}
+        cut.graph.set_times(device, slow)
+    assert mt.choose(whole, two(), measured=[whole.graph, cut.graph]).cut == ""
+
+
+def test_a_plan_of_pieces_runs_on_ranks_as_the_module_does(cpu_workers, cpu_cluster):
+    module, args = networks.make("llama")
+    whole = mt.capture(module, args)
+    plan = mt.plan(whole, cpu_cluster, split_operators="*attention: 2; *mlp: 1:2", effort=0.01, placer="m-etf")
+    assert any("(1 of 2, 24 of 72 columns)" in name for name in plan.placement)
+    with mt.distribute(plan.captured, plan, workers=cpu_workers, verify=module) as run:
+        assert torch.allclose(run(*args), module(*args), atol=2e-5)
