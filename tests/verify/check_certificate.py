@@ -164,6 +164,9 @@ class Problem:
         self.K = K = len(names)
         self.by_edge = file["flow"] == "edge"
         self.congestion = file["congestion"]
+        self.by_devices = self.congestion == "device"  # what holds its devices holds their ports
+        if self.by_devices:
+            self.congestion = "port"
         self.capacity = [d["memory_bytes"] for d in file["devices"]]
         channel = {(names.index(c["from"]), names.index(c["to"])): c for c in file.get("channels") or []}
         ops = file["ops"]
@@ -219,11 +222,15 @@ class Problem:
         part.take([i for i in range(self.n) if i not in gone])
         return part
 
-    def resources(self):
+    def resources(self, loads=False):
+        if loads and self.by_devices:
+            return self.K
         return {"port": 3 * self.K, "channel": self.K + self.K * self.K, "none": self.K}[self.congestion]
 
-    def held(self, a, b):
+    def held(self, a, b, loads=False):
         """Resources of a transfer from a to b."""
+        if loads and self.by_devices:
+            return (a, b)
         if self.congestion == "port":
             return (self.K + a, 2 * self.K + b)
         return (self.K + a * self.K + b,) if self.congestion == "channel" else ()
@@ -460,7 +467,7 @@ class Loads:
         for i, _, j, _ in b.edges:
             for k in self.may[i]:
                 for l in self.may[j]:
-                    for r in self.p.held(k, l) if k != l else ():
+                    for r in self.p.held(k, l, loads=True) if k != l else ():
                         meet(r, head[i][k] + b.time(i, k), b.time(j, l) + tail[j][l])
         return sum(y * min(path, first[r] + last[r] if r in first else path) for r, y in enumerate(price))
 
@@ -481,7 +488,7 @@ class Loads:
             for k in self.may[i]:
                 for l in range(K):
                     taken = sum(max(0, out[x][k] + into[x][l]) for x in edges if l in self.may[b.edges[x][2]])
-                    paid = sum(price[r] for r in p.held(k, l)) * table[k][l] if k != l else 0
+                    paid = sum(price[r] for r in p.held(k, l, loads=True)) * table[k][l] if k != l else 0
                     cost[i][k] -= max(0, taken - paid)
         return cost
 
@@ -495,7 +502,7 @@ class Loads:
         price, bytes_ = obj["prices"], obj.get("byte_prices")
         self.bytes |= bytes_ is not None
         bytes_ = [0] * self.K if bytes_ is None else bytes_
-        demand(len(price) == p.resources() and len(bytes_) == self.K, "prices have not one number each")
+        demand(len(price) == p.resources(loads=True) and len(bytes_) == self.K, "prices have not one number each")
         cost = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to"))
         total = sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
         if not self.rate:
