@@ -14,7 +14,8 @@ typedef enum moirai_flow { MOIRAI_FLOW_TENSOR, MOIRAI_FLOW_EDGE } moirai_flow;
 typedef enum moirai_congestion {
     MOIRAI_CONGESTION_PORT,
     MOIRAI_CONGESTION_CHANNEL,
-    MOIRAI_CONGESTION_NONE
+    MOIRAI_CONGESTION_NONE,
+    MOIRAI_CONGESTION_DEVICE
 } moirai_congestion;
 typedef enum moirai_memory { MOIRAI_MEMORY_STATIC, MOIRAI_MEMORY_PEAK } moirai_memory;
 

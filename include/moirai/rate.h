@@ -20,6 +20,7 @@ typedef struct moirai_rate_options {
     int64_t latency_limit_ns;     /* of a request in the steady state; 0: none */
     const moirai_plan *start;     /* a plan of one request to begin with, or NULL; not owned */
     const char *certificate_path; /* the proof of the bound by prices on loads goes there, and is verified; or NULL */
+    int32_t copies;               /* of the network, at most; 0: any number. The bound is of any number */
 } moirai_rate_options;
 
 /* No limits, no start, a gap of 1 %, and the budget of moirai_budget_init. */

@@ -204,7 +204,8 @@ static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
     }
     q->name = p->name;
     q->flow = p->flow;
-    q->congestion = p->congestion;
+    /* what holds its devices holds their ports: bounds of blocks with ports hold */
+    q->congestion = p->congestion == MOIRAI_CONGESTION_DEVICE ? MOIRAI_CONGESTION_PORT : p->congestion;
     q->memory = MOIRAI_MEMORY_STATIC;
     q->n_devices = p->n_devices;
     q->device_name = p->device_name;

@@ -1,5 +1,6 @@
 /* Running a placer: settings in, a checked plan out. Nothing leaves here that moirai_plan_check has not seen. */
 #include "bound/bounds.h"
+#include "place/hold.h"
 #include "place/placers.h"
 #include <moirai/prove.h>
 
@@ -136,7 +137,8 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     moirai_place_options some = *o;
     if (o->certificate_path)
         some.budget.time_limit_s *= 1 - VERIFY_SHARE;
-    rc = placer->place(&plan, p, &some);
+    rc = p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
+                                                   : placer->place(&plan, p, &some);
     if (!rc && o->certificate_path && strcmp(o->certificate_path, "-"))
         rc = verify(plan, p, o, o->budget.time_limit_s - (util_seconds() - begun));
     double seconds = util_seconds() - begun;

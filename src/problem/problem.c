@@ -99,7 +99,7 @@ int32_t moirai_problem_find_device(const moirai_problem *p, const char *name)
 /* ---- modes ---- */
 
 static const char *const flows[] = {"tensor", "edge", NULL};
-static const char *const congestions[] = {"port", "channel", "none", NULL};
+static const char *const congestions[] = {"port", "channel", "none", "device", NULL};
 static const char *const memories[] = {"static", "peak", NULL};
 
 const char *moirai_flow_name(moirai_flow f)
@@ -138,7 +138,7 @@ int moirai_flow_parse(moirai_flow *out, const char *text)
 
 int moirai_congestion_parse(moirai_congestion *out, const char *text)
 {
-    int i = 0, rc = choose(&i, text, congestions, "congestion", "\"port\", \"channel\" or \"none\"");
+    int i = 0, rc = choose(&i, text, congestions, "congestion", "\"port\", \"channel\", \"none\" or \"device\"");
     if (!rc)
         *out = (moirai_congestion)i;
     return rc;

@@ -59,13 +59,16 @@ static void meet(court *x, int32_t r, int64_t before, int64_t after)
     x->last[r] = UTIL_MIN(x->last[r], after);
 }
 
-/* What the ports or the channel between k and l get of an edge. */
+/* What the ports, the channel or the devices, where these are held, between k and l get of an edge. */
 static void meet_edge(court *x, const prove_edge *e, int32_t k, int32_t l)
 {
     int32_t K = x->K;
     int64_t before = x->head[(int64_t)e->from * K + k] + prove_op_ns(x->b, e->from, k),
             after = x->tail[(int64_t)e->to * K + l] + prove_op_ns(x->b, e->to, l);
-    if (x->b->p->congestion == PROVE_PORT) {
+    if (x->b->p->holds_devices) {
+        meet(x, k, before, after);
+        meet(x, l, before, after);
+    } else if (x->b->p->congestion == PROVE_PORT) {
         meet(x, K + k, before, after);
         meet(x, 2 * K + l, before, after);
     } else {
@@ -125,6 +128,8 @@ static wide transfer_cost(const court *x, int32_t e, int32_t k, int32_t l)
     wide ns = prove_edge_ns(x->b, e, k, l);
     if (k == l || x->b->p->congestion == PROVE_FREE)
         return 0;
+    if (x->b->p->holds_devices)
+        return ns * x->price[k] + ns * x->price[l];
     return x->b->p->congestion == PROVE_PORT ? ns * x->price[K + k] + ns * x->price[2 * K + l]
                                              : ns * x->price[K + k * K + l];
 }
@@ -320,7 +325,7 @@ static int open_court(court *x, int32_t a, int32_t z)
 static int judge(int64_t *ns, court *x, int32_t a, int32_t z, yyjson_val *object)
 {
     x->K = x->b->p->K;
-    x->R = prove_resources(x->b->p);
+    x->R = x->b->p->holds_devices ? x->K : prove_resources(x->b->p);
     int rc = open_court(x, a, z);
     rc = rc ? rc : judge_case(ns, x, object);
     void *all[] = {x->may, x->head, x->tail, x->first, x->last, x->price, x->byte_price, x->from, x->to, x->cost};

@@ -29,6 +29,7 @@ typedef struct prove_problem {
     int32_t K, n; /* devices, operators */
     bool by_edge; /* flow */
     prove_congestion congestion;
+    bool holds_devices;    /* a transfer holds its two devices; congestion is then PROVE_PORT */
     int64_t *time, *bytes; /* [operator * K + device], -1 where it can't run; [operator] */
     uint64_t *may;         /* devices that can run the operator and all of its group */
     const char **name;

@@ -27,7 +27,8 @@ static int word(int *out, const prove_reader *x, const char *key, const char *co
 
 static int read_modes(prove_reader *x)
 {
-    static const char *const flows[] = {"tensor", "edge", NULL}, *const ports[] = {"port", "channel", "none", NULL},
+    static const char *const flows[] = {"tensor", "edge", NULL},
+                             *const ports[] = {"port", "channel", "none", "device", NULL},
                              *const memories[] = {"static", "peak", NULL};
     int flow, congestion, memory; /* what fits into peak fits into static: proofs take the latter */
     int rc = word(&flow, x, "flow", flows);
@@ -35,7 +36,8 @@ static int read_modes(prove_reader *x)
     rc = rc ? rc : word(&memory, x, "memory", memories);
     if (!rc) {
         x->p->by_edge = flow == 1;
-        x->p->congestion = (prove_congestion)congestion;
+        x->p->holds_devices = congestion == 3; /* and so their ports: all but loads goes by these */
+        x->p->congestion = x->p->holds_devices ? PROVE_PORT : (prove_congestion)congestion;
     }
     return rc;
 }

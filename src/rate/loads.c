@@ -20,15 +20,12 @@ static void add_bytes(rate_balance *b, int32_t k, int64_t bytes)
 static void add_transfer(rate_balance *b, int32_t packet, int32_t k, int32_t l, int64_t sign)
 {
     const relax_view *v = b->v;
-    int32_t K = v->K;
-    int64_t ns = sign * relax_transfers(v, packet)[k * K + l];
+    int64_t ns = sign * relax_transfers(v, packet)[k * v->K + l];
+    relax_held held = relax_holds(v->p, k, l);
     b->sent_ns += ns;
-    if (v->p->congestion == MOIRAI_CONGESTION_CHANNEL) {
-        b->load_ns[K + k * K + l] += ns;
-    } else {
-        b->load_ns[K + k] += ns;
-        b->load_ns[2 * K + l] += ns;
-    }
+    b->load_ns[held.a] += ns;
+    if (held.b != MOIRAI_NONE)
+        b->load_ns[held.b] += ns;
 }
 
 static void move_inputs(rate_balance *b, int32_t op, int32_t a, int32_t c)
@@ -90,8 +87,11 @@ static void count(rate_balance *b)
     for (int32_t j = 0; j < v->n_packets; j++)
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             b->readers[(int64_t)j * v->K + b->device[p->edge_reader[e]]]++;
-    for (int32_t r = v->K; r < v->n_resources && v->n_packets > 0; r++)
-        b->sent_ns += p->congestion == MOIRAI_CONGESTION_CHANNEL || r < 2 * v->K ? b->load_ns[r] : 0;
+    for (int32_t r = 0; r < v->n_resources && v->n_packets > 0; r++) /* each transfer counts on all that it holds */
+        b->sent_ns += b->load_ns[r];
+    for (int32_t i = 0; i < v->n && v->n_packets > 0; i++)
+        b->sent_ns -= moirai_op_ns(p, i, b->device[i]);
+    b->sent_ns /= p->congestion == MOIRAI_CONGESTION_CHANNEL ? 1 : 2;
     for (int32_t i = 0; i < v->n; i++) {
         add_bytes(b, b->device[i], p->op_memory_bytes[i]);
         for (int32_t s = b->shares.off[i]; s < b->shares.off[i + 1]; s++)

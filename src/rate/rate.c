@@ -31,6 +31,8 @@ static int check_options(const moirai_rate_options *o)
     if (o->latency_limit_ns < 0)
         return moirai_error(MOIRAI_EUSAGE, "a limit of latency of %lld ns: it can't be negative",
                             (long long)o->latency_limit_ns);
+    if (o->copies < 0)
+        return moirai_error(MOIRAI_EUSAGE, "%d copies, expected 1 or more, or 0 for any number", o->copies);
     if (!(o->gap >= 0 && o->gap <= 1))
         return moirai_error(MOIRAI_EUSAGE, "gap %g, expected 0 .. 1", o->gap);
     return moirai_budget_check(&o->budget);

@@ -29,6 +29,10 @@
 int rate_search_add(rate_search *x, rate_candidate *c)
 {
     size_t bytes = sizeof **c->device * (size_t)x->p->n_ops;
+    if (x->o->copies > 0 && c->n_copies > x->o->copies) {
+        rate_candidate_free(c);
+        return 0;
+    }
     for (int32_t i = 0; i < x->n_candidates; i++) {
         const rate_candidate *d = x->candidate[i];
         bool same = d->n_copies == c->n_copies && !d->alone &&
@@ -289,11 +293,11 @@ int rate_search_run(rate_search *x)
         rc = rate_search_judge(x);
         if (rc || good_enough(x) || util_stopped(&x->stop))
             break;
-        rc = rate_add_groups(x, part / 2);
+        rc = x->o->copies == 1 ? 0 : rate_add_groups(x, part / 2);
         rc = rc ? rc : rate_search_judge(x);
         rc = rc ? rc : rate_add_annealed(x, part, round);
         rc = rc ? rc : rate_search_judge(x);
-        rc = rc ? rc : rate_add_mixtures(x, part);
+        rc = rc || x->o->copies == 1 ? rc : rate_add_mixtures(x, part);
         rc = rc ? rc : rate_search_judge(x);
     }
     return rc;
@@ -306,6 +310,6 @@ int rate_search_again(rate_search *x, int32_t in_flight)
     set_bound(x);
     for (int32_t i = 0; i < x->n_candidates; i++)
         x->candidate[i]->judged = x->candidate[i]->fits = false;
-    int rc = in_flight > 1 ? rate_add_groups(x, LEAST_PART) : 0;
+    int rc = in_flight > 1 && x->o->copies != 1 ? rate_add_groups(x, LEAST_PART) : 0;
     return rc ? rc : rate_search_judge(x);
 }

@@ -40,7 +40,7 @@ void rate_search_close(rate_search *x);
 /* Writes the proof of the relaxation's part of the bound where the options want it; the number is the verifier's (certify.c). */
 int rate_certify(rate_search *x);
 
-/* Takes the candidate, also where that fails; one that is there already is freed. */
+/* Takes the candidate, also where that fails; one that is there already, or has too many copies, is freed. */
 int rate_search_add(rate_search *x, rate_candidate *c);
 /* The same for one copy on these devices. */
 int rate_search_add_devices(rate_search *x, const char *origin, const int32_t *device);

@@ -44,13 +44,12 @@ typedef struct stages {
 static bool take_packet(stages *x, int32_t packet, int32_t k, int32_t l)
 {
     const relax_view *v = x->task->v;
-    int32_t K = v->K;
-    int64_t ns = relax_transfers(v, packet)[k * K + l];
-    if (v->p->congestion == MOIRAI_CONGESTION_CHANNEL)
-        return (x->load_ns[K + k * K + l] += ns) <= x->limit_ns;
-    x->load_ns[K + k] += ns;
-    x->load_ns[2 * K + l] += ns;
-    return x->load_ns[K + k] <= x->limit_ns && x->load_ns[2 * K + l] <= x->limit_ns;
+    int64_t ns = relax_transfers(v, packet)[k * v->K + l];
+    relax_held held = relax_holds(v->p, k, l);
+    x->load_ns[held.a] += ns;
+    if (held.b != MOIRAI_NONE)
+        x->load_ns[held.b] += ns;
+    return x->load_ns[held.a] <= x->limit_ns && (held.b == MOIRAI_NONE || x->load_ns[held.b] <= x->limit_ns);
 }
 
 /* Puts it there; false where that is too much for something. */

@@ -1,7 +1,8 @@
 /* N requests in flight, event by event, in whole nanoseconds.
  *
  * A closed loop: N requests enter at time 0, and each that finishes lets the next one in. A device that is free takes, of what is ready, the oldest
- * request's operator of least rank; a free pair of ports (a free channel) the oldest request's transfer whose most urgent reader has the least rank.
+ * request's operator of least rank; a free pair of ports (a free channel) the oldest request's transfer whose most urgent reader has the least rank
+ * (stream_start.c).
  * Both orders are total and nothing waits on purpose, so there is no deadlock (route.c) and the same stream on every machine.
  * Operators and transfers that take no time run the moment they can, as in the simulator of one request (schedule/sim_dispatch.c).
  *
@@ -18,11 +19,6 @@
 #include "util/util.h"
 
 #define LEAST_ROUNDS 12 /* of N requests, before a mean is taken */
-
-static void fail_if(rate_sim *x, int rc)
-{
-    x->failed |= rc != 0;
-}
 
 /* A random number of a task. */
 static uint64_t name_of(int64_t task)
@@ -44,11 +40,11 @@ static void op_ready(rate_sim *x, int32_t slot, int32_t op)
 {
     const rate_route *r = rate_sim_route(x, slot);
     if (r->op_ns[op] > 0) {
-        fail_if(x, rate_heap_push(&x->ready[r->device[op]], (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
+        rate_fail_if(x, rate_heap_push(&x->ready[r->device[op]], (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
         return;
     }
     rate_hold_outputs(x, slot, op);
-    fail_if(x, rate_heap_push(&x->done, (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
+    rate_fail_if(x, rate_heap_push(&x->done, (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
 }
 
 static void op_gets_input(rate_sim *x, int32_t slot, int32_t op)
@@ -76,10 +72,10 @@ static void send_ready(rate_sim *x, int32_t slot, int32_t which)
         arrive(x, slot, which);
     } else if (x->p->congestion == MOIRAI_CONGESTION_NONE) {
         rate_hold_there(x, slot, s);
-        fail_if(x, rate_heap_push(&x->flying, (rate_item){(uint64_t)(x->now_ns + s->ns), slot, which}));
+        rate_fail_if(x, rate_heap_push(&x->flying, (rate_item){(uint64_t)(x->now_ns + s->ns), slot, which}));
     } else {
         rate_heap *queue = &x->waiting[s->from * x->p->n_devices + s->to];
-        fail_if(x, rate_heap_push(queue, (rate_item){key_of(x, slot, s->rank), slot, which}));
+        rate_fail_if(x, rate_heap_push(queue, (rate_item){key_of(x, slot, s->rank), slot, which}));
         x->waits[s->from] |= UINT64_C(1) << s->to;
     }
 }
@@ -173,75 +169,6 @@ static bool change_guests(rate_sim *x)
     return n_free > 0;
 }
 
-/* ---- starting what can start now ---- */
-
-static void start_ops(rate_sim *x)
-{
-    for (int32_t k = 0; k < x->p->n_devices; k++) {
-        if (x->until_ns[k] != INT64_MAX || x->ready[k].n == 0)
-            continue;
-        rate_item item = rate_heap_pop(&x->ready[k]);
-        x->running[k] = item;
-        x->until_ns[k] = x->now_ns + rate_sim_route(x, item.slot)->op_ns[item.what];
-        rate_hold_outputs(x, item.slot, item.what);
-    }
-}
-
-static void start_send(rate_sim *x, int32_t from, int32_t to)
-{
-    rate_heap *queue = &x->waiting[from * x->p->n_devices + to];
-    rate_item item = rate_heap_pop(queue);
-    const rate_send *s = &rate_sim_route(x, item.slot)->send[item.what];
-    if (queue->n == 0)
-        x->waits[from] &= ~(UINT64_C(1) << to);
-    rate_hold_there(x, item.slot, s);
-    fail_if(x, rate_heap_push(&x->flying, (rate_item){(uint64_t)(x->now_ns + s->ns), item.slot, item.what}));
-    x->sending |= UINT64_C(1) << from;
-    x->receiving |= UINT64_C(1) << to;
-    x->channel_busy[from] |= UINT64_C(1) << to;
-}
-
-/* The most urgent transfer of all pairs of free ports, until no pair is left. */
-static void start_on_ports(rate_sim *x)
-{
-    int32_t K = x->p->n_devices;
-    for (;;) {
-        int32_t best_from = MOIRAI_NONE, best_to = 0;
-        uint64_t best = UINT64_MAX;
-        for (int32_t from = 0; from < K; from++) {
-            if (x->sending >> from & 1)
-                continue;
-            for (uint64_t open = x->waits[from] & ~x->receiving; open; open &= open - 1) {
-                int32_t to = __builtin_ctzll(open);
-                uint64_t key = x->waiting[from * K + to].item[0].key;
-                if (key < best)
-                    best = key, best_from = from, best_to = to;
-            }
-        }
-        if (best_from == MOIRAI_NONE)
-            return;
-        start_send(x, best_from, best_to);
-    }
-}
-
-static void start_on_channels(rate_sim *x)
-{
-    for (int32_t from = 0; from < x->p->n_devices; from++)
-        for (uint64_t open = x->waits[from] & ~x->channel_busy[from]; open; open &= open - 1)
-            start_send(x, from, __builtin_ctzll(open));
-}
-
-static void start(rate_sim *x)
-{
-    start_ops(x);
-    if (x->p->congestion == MOIRAI_CONGESTION_PORT)
-        start_on_ports(x);
-    else if (x->p->congestion == MOIRAI_CONGESTION_CHANNEL)
-        start_on_channels(x);
-    for (int32_t k = 0; k < x->p->n_devices; k++)
-        x->most_live[k] = UTIL_MAX(x->most_live[k], x->live[k]);
-}
-
 /* ---- the clock ---- */
 
 static void take_finishes(rate_sim *x)
@@ -261,6 +188,7 @@ static void take_finishes(rate_sim *x)
         x->sending &= ~(UINT64_C(1) << s->from);
         x->receiving &= ~(UINT64_C(1) << s->to);
         x->channel_busy[s->from] &= ~(UINT64_C(1) << s->to);
+        x->held &= ~(UINT64_C(1) << s->from | UINT64_C(1) << s->to);
         arrive(x, item.slot, item.what);
     }
     settle(x);
@@ -312,7 +240,7 @@ static int run(rate_outcome *out, rate_sim *x)
             break;
         if (any && util_stopped(&task->stop)) /* what a few requests took says nothing of the long run */
             return moirai_error(MOIRAI_ELIMIT, "no time to simulate requests");
-        start(x);
+        rate_start(x);
         take_finishes(x);
     }
     judge(out, x, (x->n_finished - 1) / 2, x->n_finished - 1);

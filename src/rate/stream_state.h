@@ -56,6 +56,7 @@ typedef struct rate_sim {
     rate_heap *waiting;                   /* per ordered pair of devices */
     uint64_t waits[MOIRAI_MAX_DEVICES];   /* per sender: receivers for which something waits */
     uint64_t sending, receiving, channel_busy[MOIRAI_MAX_DEVICES];
+    uint64_t held;    /* devices of transfers under way, where these hold them */
     rate_heap flying; /* by time of arrival */
     rate_heap done;   /* a stack: operators whose finish has not been told yet */
 
@@ -77,6 +78,14 @@ void rate_use_home(rate_sim *x, int32_t slot, int32_t t);
 void rate_release_inputs(rate_sim *x, int32_t slot, int32_t op);
 void rate_hold_there(rate_sim *x, int32_t slot, const rate_send *s);
 void rate_release_results(rate_sim *x, int32_t slot);
+
+static inline void rate_fail_if(rate_sim *x, int rc)
+{
+    x->failed |= rc != 0;
+}
+
+/* Starts all that can start now (stream_start.c). */
+void rate_start(rate_sim *x);
 
 /* What the state was when it was the same before: its finish, or -1. It is kept for later. */
 int64_t rate_state_before(rate_sim *x);

@@ -62,16 +62,13 @@ static void add(balance *b, int32_t resource, int64_t ns)
 static void add_transfer(balance *b, int32_t packet, int32_t k, int32_t l, int64_t sign)
 {
     const relax_view *v = b->s->v;
-    int32_t K = v->K;
-    int64_t ns = sign * relax_transfers(v, packet)[k * K + l];
+    int64_t ns = sign * relax_transfers(v, packet)[k * v->K + l];
     if (ns == 0)
         return;
-    if (v->p->congestion == MOIRAI_CONGESTION_CHANNEL) {
-        add(b, K + k * K + l, ns);
-    } else {
-        add(b, K + k, ns);
-        add(b, 2 * K + l, ns);
-    }
+    relax_held held = relax_holds(v->p, k, l);
+    add(b, held.a, ns);
+    if (held.b != MOIRAI_NONE)
+        add(b, held.b, ns);
 }
 
 static int32_t packet_of(const relax_view *v, int32_t e)

@@ -44,15 +44,23 @@ typedef struct judge {
     wide *cost;            /* [op * K + device] */
 } judge;
 
-static bool port(const judge *x)
+/* What holds the send side of a transfer, and the receive side; MOIRAI_NONE where a channel is one for both. */
+static int32_t sends(const judge *x, int32_t k, int32_t l)
 {
-    return x->p->congestion == MOIRAI_CONGESTION_PORT;
+    bool device = x->p->congestion == MOIRAI_CONGESTION_DEVICE, port = x->p->congestion == MOIRAI_CONGESTION_PORT;
+    return device ? k : port ? x->K + k : x->K + k * x->K + l;
+}
+
+static int32_t receives(const judge *x, int32_t l)
+{
+    bool device = x->p->congestion == MOIRAI_CONGESTION_DEVICE, port = x->p->congestion == MOIRAI_CONGESTION_PORT;
+    return device ? l : port ? 2 * x->K + l : MOIRAI_NONE;
 }
 
 static int32_t resources(const moirai_problem *p)
 {
     int32_t K = p->n_devices;
-    return p->congestion == MOIRAI_CONGESTION_NONE ? K : p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : K + K * K;
+    return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
 }
 
 static bool may(const judge *x, int32_t op, int32_t k)
@@ -99,9 +107,9 @@ static void meet_edge(judge *x, int32_t e)
                 continue;
             int64_t before = x->head[(int64_t)i * K + k] + moirai_op_ns(p, i, k),
                     after = x->tail[(int64_t)j * K + l] + moirai_op_ns(p, j, l);
-            meet(x, port(x) ? K + k : K + k * K + l, before, after);
-            if (port(x))
-                meet(x, 2 * K + l, before, after);
+            meet(x, sends(x, k, l), before, after);
+            if (receives(x, l) != MOIRAI_NONE)
+                meet(x, receives(x, l), before, after);
         }
 }
 
@@ -145,10 +153,10 @@ static wide above_zero(wide a)
 static wide transfer_cost(const judge *x, int32_t tensor, int32_t k, int32_t l)
 {
     wide d = moirai_transfer_ns(x->p, tensor, k, l);
-    int32_t K = x->K;
-    return x->p->congestion == MOIRAI_CONGESTION_NONE ? 0
-           : port(x)                                  ? d * x->leaf->price[K + k] + d * x->leaf->price[2 * K + l]
-                                                      : d * x->leaf->price[K + k * K + l];
+    if (x->p->congestion == MOIRAI_CONGESTION_NONE)
+        return 0;
+    int32_t r = receives(x, l);
+    return d * x->leaf->price[sends(x, k, l)] + (r == MOIRAI_NONE ? 0 : d * x->leaf->price[r]);
 }
 
 /* What the edges first .. last - 1 of one packet take beyond the cost of its transfers, where its producer is on k. */

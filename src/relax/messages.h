@@ -38,10 +38,9 @@ void relax_decode(uint8_t *device, const relax_state *s);
 /* Time of packet from k to l at the prices. */
 static inline double relax_cost(const relax_state *s, const int64_t *transfer_ns, int32_t k, int32_t l)
 {
-    int32_t K = s->v->K;
-    double price = s->v->p->congestion == MOIRAI_CONGESTION_CHANNEL ? s->price[K + k * K + l]
-                                                                    : s->price[K + k] + s->price[2 * K + l];
-    return price * (double)transfer_ns[k * K + l];
+    relax_held held = relax_holds(s->v->p, k, l);
+    double price = s->price[held.a] + (held.b == MOIRAI_NONE ? 0 : s->price[held.b]);
+    return price * (double)transfer_ns[k * s->v->K + l];
 }
 
 /* Readers of the packet that may be on l. */

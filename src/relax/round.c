@@ -15,11 +15,9 @@
 
 static int64_t transfer_cost(const relax_view *v, const int64_t *price, const int64_t *d, int32_t k, int32_t l)
 {
-    int32_t K = v->K;
-    int64_t one =
-                v->p->congestion == MOIRAI_CONGESTION_CHANNEL ? price[K + k * K + l] : price[K + k] + price[2 * K + l],
-            cost;
-    return k == l ? 0 : util_mul64(&cost, one, d[k * K + l]) ? cost : 0;
+    relax_held held = relax_holds(v->p, k, l);
+    int64_t one = price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b]), cost;
+    return k == l ? 0 : util_mul64(&cost, one, d[k * v->K + l]) ? cost : 0;
 }
 
 /* The first reader on each known device has the producer pay. */

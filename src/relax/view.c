@@ -121,12 +121,10 @@ static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *dev
         for (int32_t l = 0; l < K; l++) {
             if (l == k || after[l] >= SCHEDULE_NEVER_NS)
                 continue;
-            if (p->congestion == MOIRAI_CONGESTION_CHANNEL) {
-                widen(w, K + k * K + l, before, after[l]);
-            } else {
-                widen(w, K + k, before, after[l]);
-                widen(w, 2 * K + l, before, after[l]);
-            }
+            relax_held held = relax_holds(p, k, l);
+            widen(w, held.a, before, after[l]);
+            if (held.b != MOIRAI_NONE)
+                widen(w, held.b, before, after[l]);
         }
     }
 }
@@ -217,12 +215,10 @@ void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
         const int64_t *d = relax_transfers(v, j) + (int64_t)k * K;
         for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
             int32_t l = __builtin_ctzll(to);
-            if (p->congestion == MOIRAI_CONGESTION_CHANNEL) {
-                load_ns[K + k * K + l] += d[l];
-            } else {
-                load_ns[K + k] += d[l];
-                load_ns[2 * K + l] += d[l];
-            }
+            relax_held held = relax_holds(p, k, l);
+            load_ns[held.a] += d[l];
+            if (held.b != MOIRAI_NONE)
+                load_ns[held.b] += d[l];
         }
     }
 }

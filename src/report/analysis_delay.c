@@ -168,6 +168,8 @@ static int device_waits(moirai_analysis *a, by_start *list, int32_t device)
 /* Does transfer y take something that a transfer from `from` to `to` needs? */
 static bool shares_port(const moirai_problem *p, const moirai_transfer *y, int32_t from, int32_t to)
 {
+    if (p->congestion == MOIRAI_CONGESTION_DEVICE)
+        return y->from == from || y->to == to || y->from == to || y->to == from;
     if (p->congestion == MOIRAI_CONGESTION_PORT)
         return y->from == from || y->to == to;
     return p->congestion == MOIRAI_CONGESTION_CHANNEL && y->from == from && y->to == to;

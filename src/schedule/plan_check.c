@@ -217,21 +217,26 @@ static void check_transfers(schedule_check *c)
 
 /* ---- resources ---- */
 
-static void tell_overlap(schedule_check *c, const schedule_span *a, const schedule_span *b, const char *resource,
-                         bool ops)
+static const char *name_of(const schedule_check *c, int64_t what)
 {
     const moirai_problem *p = c->p;
-    const char *first = ops ? p->op_name[a->what] : p->tensor_name[c->plan->transfer[a->what].tensor];
-    const char *second = ops ? p->op_name[b->what] : p->tensor_name[c->plan->transfer[b->what].tensor];
-    bool pair = !strcmp(resource, "channel");
-    schedule_check_bad(c, "%s %s%s%s: %s%s and %s overlap", resource,
+    return what < p->n_ops ? p->op_name[what] : p->tensor_name[c->plan->transfer[what - p->n_ops].tensor];
+}
+
+static void tell_overlap(schedule_check *c, const schedule_span *a, const schedule_span *b, const char *resource)
+{
+    const moirai_problem *p = c->p;
+    bool pair = !strcmp(resource, "channel"), sent[] = {a->what >= p->n_ops, b->what >= p->n_ops};
+    const char *word = sent[0] && sent[1] ? "transfers of " : sent[0] ? "transfer of " : "";
+    schedule_check_bad(c, "%s %s%s%s: %s%s and %s%s overlap", resource,
                        p->device_name[pair ? a->where / p->n_devices : a->where], pair ? " to " : "",
-                       pair ? p->device_name[a->where % p->n_devices] : "", ops ? "" : "transfers of ", first, second);
+                       pair ? p->device_name[a->where % p->n_devices] : "", word, name_of(c, a->what),
+                       sent[1] && !sent[0] ? "transfer of " : "", name_of(c, b->what));
 }
 
 /* In order of starts each has to begin after the one before it on its resource: if any two overlap, so do two
  * neighbours. Empty spans are not here, and no start is negative. */
-static void check_overlaps(schedule_check *c, int32_t n, const char *resource, bool ops)
+static void check_overlaps(schedule_check *c, int32_t n, const char *resource)
 {
     int32_t before[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
     for (int32_t r = 0; r < MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES; r++)
@@ -245,7 +250,7 @@ static void check_overlaps(schedule_check *c, int32_t n, const char *resource, b
         const schedule_span *b = &c->spans[c->item[j]];
         const schedule_span *a = before[b->where] == MOIRAI_NONE ? NULL : &c->spans[before[b->where]];
         if (a && b->start_ns < a->finish_ns)
-            tell_overlap(c, a, b, resource, ops);
+            tell_overlap(c, a, b, resource);
         before[b->where] = c->item[j];
     }
 }
@@ -257,7 +262,16 @@ static void check_devices(schedule_check *c)
         if (c->plan->op_finish_ns[i] > c->plan->op_start_ns[i])
             c->spans[n++] =
                 (schedule_span){c->plan->op_start_ns[i], c->plan->op_finish_ns[i], i, c->plan->op_device[i]};
-    check_overlaps(c, n, "device", true);
+    for (int32_t j = 0; j < c->plan->n_transfers && c->p->congestion == MOIRAI_CONGESTION_DEVICE; j++) {
+        const moirai_transfer *x = &c->plan->transfer[j];
+        schedule_span span = {x->start_ns, x->finish_ns, (int64_t)c->p->n_ops + j, x->from};
+        if (x->finish_ns == x->start_ns)
+            continue;
+        c->spans[n++] = span;
+        span.where = x->to;
+        c->spans[n++] = span;
+    }
+    check_overlaps(c, n, "device");
 }
 
 typedef enum side { SEND, RECEIVE, CHANNEL } side;
@@ -270,9 +284,9 @@ static void check_side(schedule_check *c, side s)
         const moirai_transfer *x = &c->plan->transfer[j];
         int32_t where = s == SEND ? x->from : s == RECEIVE ? x->to : x->from * c->p->n_devices + x->to;
         if (x->finish_ns > x->start_ns)
-            c->spans[n++] = (schedule_span){x->start_ns, x->finish_ns, j, where};
+            c->spans[n++] = (schedule_span){x->start_ns, x->finish_ns, (int64_t)c->p->n_ops + j, where};
     }
-    check_overlaps(c, n, name[s], false);
+    check_overlaps(c, n, name[s]);
 }
 
 /* ---- sums ---- */
@@ -324,12 +338,12 @@ static void run_checks(schedule_check *c)
 static bool make_room(schedule_check *c)
 {
     size_t n_ops = (size_t)c->p->n_ops, n_tensors = (size_t)c->p->n_tensors, n = (size_t)c->plan->n_transfers;
-    size_t most = UTIL_MAX(n_ops, 2 * (n_tensors + n)); /* a life begins with an operator or a transfer, and ends */
+    size_t most = n_ops + 2 * (n_tensors + n); /* a life begins with an operator or a transfer, and ends */
     if (most > INT32_MAX)
         return moirai_error(MOIRAI_EFAIL, "a plan of %zu operators and %zu transfers: too many to check", n_ops, n), 0;
     c->sorted = util_alloc(n, sizeof *c->sorted);
     c->sorted_off = util_alloc(n_tensors + 1, sizeof *c->sorted_off);
-    c->spans = util_alloc(UTIL_MAX(n, n_ops), sizeof *c->spans);
+    c->spans = util_alloc(n_ops + 2 * n, sizeof *c->spans);
     c->lives = util_alloc(n_tensors + n, sizeof *c->lives);
     c->group_op = util_alloc((size_t)c->p->n_groups, sizeof *c->group_op);
     c->key = util_alloc(2 * most, sizeof *c->key);

@@ -6,7 +6,7 @@
 
 typedef struct schedule_span {
     int64_t start_ns, finish_ns;
-    int32_t what;  /* operator or index of a transfer */
+    int64_t what;  /* operator, or n_ops and the index of a transfer */
     int32_t where; /* resource */
 } schedule_span;
 

@@ -2,7 +2,8 @@
  *
  * Time jumps from finish to finish. At each moment all that ends now is taken first, with everything that follows
  * from it in no time; then each free device starts its most urgent ready operator and each free pair of ports (or
- * channel) its most urgent waiting transfer, a transfer being as urgent as its most urgent reader. Operators and
+ * channel) its most urgent waiting transfer, a transfer being as urgent as its most urgent reader; where transfers hold
+ * their devices, the most urgent of all that can start comes first. Operators and
  * transfers that take no time run the moment they can, beside whatever holds the resource (model.md: empty spans
  * never overlap). Tasks are started in order of time, so the log is sorted for free.
  *
@@ -52,7 +53,20 @@ static void push_ready(dispatch *x, int32_t op, int32_t d)
     x->ready |= UINT64_C(1) << d;
 }
 
-/* The most urgent ready operator of a device that has one. */
+/* The place of the most urgent ready operator of a device that has one. */
+static int32_t first_ready(const dispatch *x, int32_t d)
+{
+    const moirai_sim *sim = x->sim;
+    const uint64_t *set = sim->ready + (int64_t)d * (sim->ready_words + sim->ready_heads),
+                   *head = set + sim->ready_words;
+    int32_t h = 0;
+    while (head[h] == 0)
+        h++;
+    int32_t word = h * 64 + __builtin_ctzll(head[h]);
+    return word * 64 + __builtin_ctzll(set[word]);
+}
+
+/* That operator, which then is no longer ready. */
 static int32_t pop_ready(dispatch *x, int32_t d)
 {
     moirai_sim *sim = x->sim;
@@ -258,18 +272,22 @@ static void look_ahead(dispatch *x, int32_t op, int32_t d, int64_t ns)
     x->over |= x->now_ns + ns + rest > x->limit->ns;
 }
 
+static void start_op(dispatch *x, int32_t d)
+{
+    int32_t op = pop_ready(x, d);
+    int64_t ns = x->sim->op_ns[op];
+    op_begins(x, op, ns);
+    if (x->limit)
+        look_ahead(x, op, d, ns);
+    x->running[d] = op;
+    x->until_ns[d] = x->now_ns + ns;
+    x->busy |= (uint64_t)1 << d;
+}
+
 static void start_ops(dispatch *x)
 {
-    for (uint64_t open = x->ready & ~x->busy; open != 0; open &= open - 1) {
-        int32_t d = __builtin_ctzll(open), op = pop_ready(x, d);
-        int64_t ns = x->sim->op_ns[op];
-        op_begins(x, op, ns);
-        if (x->limit)
-            look_ahead(x, op, d, ns);
-        x->running[d] = op;
-        x->until_ns[d] = x->now_ns + ns;
-        x->busy |= (uint64_t)1 << d;
-    }
+    for (uint64_t open = x->ready & ~x->busy; open != 0; open &= open - 1)
+        start_op(x, __builtin_ctzll(open));
 }
 
 static void start_transfer(dispatch *x, int32_t from, int32_t to)
@@ -292,28 +310,54 @@ static void start_transfer(dispatch *x, int32_t from, int32_t to)
     fly(x, (schedule_event){x->now_ns + ns, slot, (uint8_t)from, (uint8_t)to});
 }
 
+/* The most urgent transfer between ends that are not busy; its key, UINT64_MAX where there is none. */
+static uint64_t first_transfer(const dispatch *x, uint64_t busy_from, uint64_t busy_to, int32_t *from, int32_t *to)
+{
+    const moirai_sim *sim = x->sim;
+    uint64_t best = UINT64_MAX;
+    for (uint64_t idle = x->senders & ~busy_from; idle != 0; idle &= idle - 1) {
+        int32_t k = __builtin_ctzll(idle);
+        for (uint64_t open = x->waits[k] & ~busy_to; open != 0; open &= open - 1) {
+            int32_t l = __builtin_ctzll(open);
+            uint64_t top = sim->waiting[sim->waiting_off[k * sim->p->n_devices + l]];
+            if (top < best)
+                best = top, *from = k, *to = l;
+        }
+    }
+    return best;
+}
+
 /* Over all pairs of free ports the most urgent transfer first, until no pair is left. */
 static void start_on_ports(dispatch *x)
 {
-    moirai_sim *sim = x->sim;
-    int32_t K = sim->p->n_devices;
+    int32_t from = 0, to = 0;
+    while (first_transfer(x, x->sending, x->receiving, &from, &to) != UINT64_MAX) {
+        start_transfer(x, from, to);
+        x->sending |= (uint64_t)1 << from;
+        x->receiving |= (uint64_t)1 << to;
+    }
+}
+
+/* Where transfers hold their devices: the most urgent operator or transfer of those that are free, until none is left. */
+static void start_on_devices(dispatch *x)
+{
     for (;;) {
-        uint64_t best = UINT64_MAX;
-        int32_t best_from = 0, best_to = 0;
-        for (uint64_t idle = x->senders & ~x->sending; idle != 0; idle &= idle - 1) {
-            int32_t from = __builtin_ctzll(idle);
-            for (uint64_t open = x->waits[from] & ~x->receiving; open != 0; open &= open - 1) {
-                int32_t to = __builtin_ctzll(open);
-                uint64_t top = sim->waiting[sim->waiting_off[from * K + to]];
-                if (top < best)
-                    best = top, best_from = from, best_to = to;
-            }
+        int32_t from = 0, to = 0, device = MOIRAI_NONE;
+        uint64_t sends = first_transfer(x, x->busy, x->busy, &from, &to), runs = UINT64_MAX;
+        for (uint64_t open = x->ready & ~x->busy; open != 0; open &= open - 1) {
+            int32_t d = __builtin_ctzll(open);
+            uint64_t key = (uint64_t)first_ready(x, d) << 32;
+            if (key < runs)
+                runs = key, device = d;
         }
-        if (best == UINT64_MAX)
+        if (sends == UINT64_MAX && runs == UINT64_MAX)
             return;
-        start_transfer(x, best_from, best_to);
-        x->sending |= (uint64_t)1 << best_from;
-        x->receiving |= (uint64_t)1 << best_to;
+        if (runs < sends) {
+            start_op(x, device);
+            continue;
+        }
+        start_transfer(x, from, to);
+        x->busy |= (uint64_t)1 << from | (uint64_t)1 << to;
     }
 }
 
@@ -361,6 +405,8 @@ static void take_finishes(dispatch *x)
         x->sending &= ~((uint64_t)1 << event.from);
         x->receiving &= ~((uint64_t)1 << event.to);
         x->channel_busy[event.from] &= ~((uint64_t)1 << event.to);
+        if (sim->p->congestion == MOIRAI_CONGESTION_DEVICE)
+            x->busy &= ~((uint64_t)1 << event.from | (uint64_t)1 << event.to);
         x->moved = true;
         arrive(x, event.slot);
     }
@@ -430,7 +476,10 @@ static void run(dispatch *x)
 {
     moirai_congestion congestion = x->sim->p->congestion;
     for (;;) {
-        start_ops(x);
+        if (congestion == MOIRAI_CONGESTION_DEVICE)
+            start_on_devices(x);
+        else
+            start_ops(x);
         if (x->moved && congestion == MOIRAI_CONGESTION_PORT)
             start_on_ports(x);
         else if (x->moved && congestion == MOIRAI_CONGESTION_CHANNEL)

@@ -1,7 +1,7 @@
 /* Replay: devices and a total order of tasks in, times out. The innermost loop of every search.
  *
  * A task starts as soon as its inputs are there and all tasks before it in the order have left its resources: the
- * device of an operator, the ports (or channel) of a transfer; equations (4a), (4b), (4e), (4f), (4g). Tasks that
+ * device of an operator, the ports (or channel, or both devices) of a transfer; equations (4a), (4b), (4e), (4f), (4g). Tasks that
  * take no time hold no resource (model.md: empty spans never overlap), so they neither wait for one nor block it.
  * By induction over the order no task starts later than in any schedule that has this order of starts.
  *
@@ -48,6 +48,9 @@ static int64_t send(moirai_sim *sim, int32_t tensor, int32_t slot, int32_t from,
         int64_t *channel = &sim->channel_ns[from * p->n_devices + to];
         start = UTIL_MAX(start, *channel);
         *channel = start + ns;
+    } else if (ns > 0 && p->congestion == MOIRAI_CONGESTION_DEVICE) {
+        start = UTIL_MAX(start, UTIL_MAX(sim->free_ns[from], sim->free_ns[to]));
+        sim->free_ns[from] = sim->free_ns[to] = start + ns;
     }
     sim->log[sim->n_log++] = p->n_ops + (moirai_task)slot;
     return sim->arrival_ns[slot] = start + ns;

@@ -426,7 +426,7 @@ static void test_problem_reader_rejects_bad_structure(void **state)
     bad(PROBLEM_WITH("\"flow\": \"river\", \"congestion\": \"port\", \"memory\": \"static\"", DEVICES, "", ""),
         "p.json: flow is \"river\", expected \"tensor\" or \"edge\"");
     bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"jam\", \"memory\": \"static\"", DEVICES, "", ""),
-        "p.json: congestion is \"jam\", expected \"port\", \"channel\" or \"none\"");
+        "p.json: congestion is \"jam\", expected \"port\", \"channel\", \"none\" or \"device\"");
     bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"port\", \"memory\": \"huge\"", DEVICES, "", ""),
         "p.json: memory is \"huge\", expected \"static\" or \"peak\"");
     bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"port\"", DEVICES, "", ""),

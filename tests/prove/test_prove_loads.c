@@ -265,7 +265,7 @@ static void test_prove_loads_what_the_relaxation_proves(void **state)
     for (uint64_t seed = 1; seed <= (uint64_t)PROBLEMS; seed++) {
         random_spec spec = random_spec_draw(seed, 7);
         spec.flow = seed / 2 % 2 ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR;
-        spec.congestion = (moirai_congestion)(seed % 3);
+        spec.congestion = (moirai_congestion)(seed / 2 % 4);
         moirai_problem *p = seed % 2 ? random_layers(seed, seed % 4 == 1 ? 10 : 7) : random_problem(&spec);
         int64_t optimum = p ? false_bound_optimum(p) : -1;
         if (optimum >= 0 && !false_bound_loads(p, optimum, seed, &n, why))

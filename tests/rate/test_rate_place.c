@@ -109,6 +109,40 @@ static void test_rate_latency_has_a_limit(void **state)
     moirai_problem_free(p);
 }
 
+/* Two copies would take turns, 17 / 2; one alone is as slow as a, though its devices work together. */
+static void test_rate_copies_have_a_limit(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 10,10 > t:4\nop b 7,7 t > u:0\n");
+    moirai_rate_options o = options(8);
+    moirai_plan *plan;
+    o.copies = 1;
+    assert_ok(moirai_rate_place(&plan, p, &o));
+    assert_int_equal(plan->rate->n_copies, 1);
+    assert_int_equal(plan->rate->period_ns, 10);
+    moirai_plan_free(plan);
+    o.copies = 2;
+    assert_ok(moirai_rate_place(&plan, p, &o));
+    assert_int_equal(plan->rate->period_ns, 9);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+/* A transfer of 4 ns holds both devices: apart, x needs 10 + 4; together, 17 on one; two copies share nothing. */
+static void test_rate_transfers_hold_devices(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("congestion device\ndevice x 9\ndevice y 9\nop a 10,10 > t:4\nop b 7,7 t > u:0\n");
+    moirai_rate_options o = options(8);
+    moirai_plan *plan;
+    o.copies = 1;
+    assert_ok(moirai_rate_place(&plan, p, &o));
+    assert_int_equal(plan->rate->period_ns, 14);
+    assert_int_equal(plan->rate->period_bound_ns, 9);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
 static void test_rate_options_out_of_range(void **state)
 {
     (void)state;
@@ -120,6 +154,9 @@ static void test_rate_options_out_of_range(void **state)
     assert_int_equal(moirai_rate_place(&plan, p, &o), MOIRAI_EUSAGE);
     o = options(1);
     o.latency_limit_ns = -1;
+    assert_int_equal(moirai_rate_place(&plan, p, &o), MOIRAI_EUSAGE);
+    o = options(1);
+    o.copies = -1;
     assert_int_equal(moirai_rate_place(&plan, p, &o), MOIRAI_EUSAGE);
     o = options(1);
     o.gap = 2;
@@ -170,6 +207,8 @@ static void test_rate_plans_of_random_problems(void **state)
     int n_copies = 0;
     for (uint64_t seed = 1; seed <= TEST_SHARE(60); seed++) {
         random_spec spec = random_spec_draw(seed, 12);
+        if (seed % 4 == 0)
+            spec.congestion = MOIRAI_CONGESTION_DEVICE;
         moirai_problem *p = random_problem(&spec);
         if (p)
             check_problem(p, seed, &n_copies);
@@ -256,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_rate_stages_share_the_work),     cmocka_unit_test(test_rate_replicas_send_nothing),
         cmocka_unit_test(test_rate_weights_of_all_copies_fit), cmocka_unit_test(test_rate_peak_memory_limits_requests),
         cmocka_unit_test(test_rate_latency_has_a_limit),       cmocka_unit_test(test_rate_options_out_of_range),
+        cmocka_unit_test(test_rate_copies_have_a_limit),       cmocka_unit_test(test_rate_transfers_hold_devices),
         cmocka_unit_test(test_rate_plans_of_random_problems),  cmocka_unit_test(test_rate_is_the_same_with_any_threads),
         cmocka_unit_test(test_rate_checker_sees_faults),
     };

@@ -104,6 +104,14 @@ static void test_schedule_congestion_by_hand(void **state)
     open_sim(&f, text);
     assert_int_equal(dispatch(&f, "ABB", NULL), 11 + 52);
     close_sim(&f);
+    snprintf(text, sizeof text, "congestion device\n%s", fan);
+    open_sim(&f, text);
+    assert_int_equal(dispatch(&f, "ABC", NULL), 1 + 10 + 50); /* t first, as with ports */
+    assert_int_equal(start(&f, "b"), 21);
+    assert_int_equal(dispatch(&f, "ABA", NULL), 1 + 50 + 10 + 2); /* c on A is more urgent than sending s from there */
+    assert_int_equal(dispatch(&f, "AAC", NULL), 1 + 10 + 50);     /* b waits until t has left A */
+    assert_int_equal(start(&f, "b"), 11);
+    close_sim(&f);
 }
 
 static void test_schedule_refuses_devices_that_are_not_allowed(void **state)

@@ -2,6 +2,7 @@
  * right words, and the independent checker must agree where it is there. */
 #include "schedule/plan.h"
 #include "support/check.h"
+#include "support/tiny.h"
 #include "support/random_problem.h"
 #include "support/verify.h"
 #include "util/util.h"
@@ -368,6 +369,25 @@ static void test_plan_check_sees_congestion(void **state)
     }
 }
 
+/* A transfer beside an operator on its receiver, where that is held; and an operator behind it. */
+static void test_plan_check_sees_devices_that_are_held(void **state)
+{
+    (void)state;
+    moirai_problem *p =
+        tiny_problem("congestion device\ndevice A 9\ndevice B 9\nop a 5,- > t:4\nop b -,5 t\nop c -,3 > u:0\n");
+    moirai_plan *plan;
+    assert_ok(moirai_place(&plan, p, "heft", NULL));
+    assert_int_equal(plan->makespan_ns, 14); /* c beside a */
+    plan->op_start_ns[2] = 3;
+    plan->op_finish_ns[2] = 6;
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), MOIRAI_EFAIL);
+    assert_non_null(strstr(moirai_error_message(), "device B: c and transfer of t overlap"));
+    p->congestion = MOIRAI_CONGESTION_PORT;
+    assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
 /* ---- malformed files ---- */
 
 static void expect_bad(const moirai_problem *p, const char *text, const char *part)
@@ -421,9 +441,13 @@ static void test_plan_reader_refuses_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan_survives_file_and_copy),     cmocka_unit_test(test_plan_keeps_its_origin),
-        cmocka_unit_test(test_plan_tells_the_weak_side),        cmocka_unit_test(test_plan_gap),
-        cmocka_unit_test(test_plan_check_rejects_spoilt_plans), cmocka_unit_test(test_plan_check_sees_congestion),
+        cmocka_unit_test(test_plan_survives_file_and_copy),
+        cmocka_unit_test(test_plan_keeps_its_origin),
+        cmocka_unit_test(test_plan_tells_the_weak_side),
+        cmocka_unit_test(test_plan_gap),
+        cmocka_unit_test(test_plan_check_rejects_spoilt_plans),
+        cmocka_unit_test(test_plan_check_sees_congestion),
+        cmocka_unit_test(test_plan_check_sees_devices_that_are_held),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

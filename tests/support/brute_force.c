@@ -85,8 +85,14 @@ static void make_tasks(brute *b)
 
 static bool share_a_resource(const brute *b, const task *x, const task *y)
 {
-    if (x->ns == 0 || y->ns == 0 || (x->op == MOIRAI_NONE) != (y->op == MOIRAI_NONE))
+    bool held = b->p->congestion == MOIRAI_CONGESTION_DEVICE;
+    if (x->ns == 0 || y->ns == 0 || (!held && (x->op == MOIRAI_NONE) != (y->op == MOIRAI_NONE)))
         return false;
+    if (held) {
+        int32_t a = x->op == MOIRAI_NONE ? x->from : b->device[x->op], c = x->op == MOIRAI_NONE ? x->to : a;
+        int32_t d = y->op == MOIRAI_NONE ? y->from : b->device[y->op], e = y->op == MOIRAI_NONE ? y->to : d;
+        return a == d || a == e || c == d || c == e;
+    }
     if (x->op != MOIRAI_NONE)
         return b->device[x->op] == b->device[y->op];
     if (b->p->congestion == MOIRAI_CONGESTION_PORT)

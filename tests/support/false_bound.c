@@ -188,6 +188,8 @@ int64_t false_bound_optimum(const moirai_problem *p)
     int64_t truth = p->n_ops <= BRUTE_OPS ? brute_force(p, BRUTE_NODES, NULL) : BRUTE_GAVE_UP;
     if (truth != BRUTE_GAVE_UP)
         return truth == BRUTE_INFEASIBLE ? -1 : truth;
+    if (p->congestion == MOIRAI_CONGESTION_DEVICE) /* the search below lets transfers be beside operators */
+        return -1;
     exact_options o;
     exact_result found;
     exact_options_init(&o);

@@ -32,9 +32,10 @@ static void add_transfers(int64_t *load, const moirai_problem *p, const uint8_t 
             if (k == l || (p->flow == MOIRAI_FLOW_TENSOR && sent >> l & 1))
                 continue;
             sent |= UINT64_C(1) << l;
-            load[p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + k * K + l : K + k] += ns;
-            if (p->congestion == MOIRAI_CONGESTION_PORT)
-                load[2 * K + l] += ns;
+            bool held = p->congestion == MOIRAI_CONGESTION_DEVICE, port = p->congestion == MOIRAI_CONGESTION_PORT;
+            load[held ? k : port ? K + k : K + k * K + l] += ns;
+            if (held || port)
+                load[held ? l : 2 * K + l] += ns;
         }
     }
 }

@@ -168,23 +168,41 @@ static bool busy(const slow *x, int kind, int32_t a, int32_t b)
     return false;
 }
 
+/* Whether device k works for an operator, or a transfer holds it. */
+static bool device_busy(const slow *x, int32_t k)
+{
+    bool held = x->p->congestion == MOIRAI_CONGESTION_DEVICE;
+    return busy(x, 0, k, 0) || (held && (busy(x, 1, k, 0) || busy(x, 2, 0, k)));
+}
+
+/* The next operator of device k, as *r and *op. */
+static bool next_op(const slow *x, int32_t k, int *r, int32_t *op)
+{
+    for (*r = 0; *r < x->n_entered; ++*r) {
+        const int32_t *rank = x->t->rank[x->request[*r].copy];
+        *op = MOIRAI_NONE;
+        for (int32_t i = 0; i < x->p->n_ops && !x->over[*r]; i++)
+            if (device_of(x, *r)[i] == k && can_run(x, *r, i) && (*op == MOIRAI_NONE || rank[i] < rank[*op]))
+                *op = i;
+        if (*op != MOIRAI_NONE)
+            return true;
+    }
+    return false;
+}
+
+static void run_op(slow *x, int r, int32_t op)
+{
+    x->request[r].op[op] = RUNS;
+    x->request[r].op_until[op] = x->now_ns + moirai_op_ns(x->p, op, device_of(x, r)[op]);
+}
+
 static void start_ops(slow *x)
 {
     for (int32_t k = 0; k < x->p->n_devices; k++) {
-        if (busy(x, 0, k, 0))
-            continue;
-        for (int r = 0; r < x->n_entered; r++) {
-            int32_t best = MOIRAI_NONE;
-            const int32_t *rank = x->t->rank[x->request[r].copy];
-            for (int32_t i = 0; i < x->p->n_ops && !x->over[r]; i++)
-                if (device_of(x, r)[i] == k && can_run(x, r, i) && (best == MOIRAI_NONE || rank[i] < rank[best]))
-                    best = i;
-            if (best == MOIRAI_NONE)
-                continue;
-            x->request[r].op[best] = RUNS;
-            x->request[r].op_until[best] = x->now_ns + moirai_op_ns(x->p, best, k);
-            break;
-        }
+        int r;
+        int32_t op;
+        if (!device_busy(x, k) && next_op(x, k, &r, &op))
+            run_op(x, r, op);
     }
 }
 
@@ -236,29 +254,43 @@ static bool next_send(const slow *x, int32_t k, int32_t l, int *r, int32_t *e)
     return false;
 }
 
-static bool start_send(slow *x)
+static bool ends_busy(const slow *x, int32_t k, int32_t l)
 {
-    bool port = x->p->congestion == MOIRAI_CONGESTION_PORT, any = false;
-    int best_r = 0;
-    int32_t best_e = 0;
+    switch (x->p->congestion) {
+    case MOIRAI_CONGESTION_DEVICE: return device_busy(x, k) || device_busy(x, l);
+    case MOIRAI_CONGESTION_PORT: return busy(x, 1, k, 0) || busy(x, 2, 0, l);
+    default: return busy(x, 3, k, l);
+    }
+}
+
+/* The transfer that is next of all whose ends are free. */
+static bool choose_send(const slow *x, int *best_r, int32_t *best_e)
+{
+    bool any = false;
     for (int32_t k = 0; k < x->p->n_devices; k++)
         for (int32_t l = 0; l < x->p->n_devices; l++) {
             int r;
             int32_t e;
-            if (k == l || (port ? busy(x, 1, k, 0) || busy(x, 2, 0, l) : busy(x, 3, k, l)) ||
-                !next_send(x, k, l, &r, &e))
+            if (k == l || ends_busy(x, k, l) || !next_send(x, k, l, &r, &e))
                 continue;
-            if (!any || r < best_r || (r == best_r && urgency(x, r, e) < urgency(x, best_r, best_e))) {
-                best_r = r;
-                best_e = e;
+            if (!any || r < *best_r || (r == *best_r && urgency(x, r, e) < urgency(x, *best_r, *best_e))) {
+                *best_r = r;
+                *best_e = e;
             }
             any = true;
         }
-    if (any) {
-        x->request[best_r].send[best_e] = RUNS;
-        x->request[best_r].send_until[best_e] = x->now_ns + send_ns(x, best_r, best_e);
-    }
     return any;
+}
+
+static bool start_send(slow *x)
+{
+    int r = 0;
+    int32_t e = 0;
+    if (!choose_send(x, &r, &e))
+        return false;
+    x->request[r].send[e] = RUNS;
+    x->request[r].send_until[e] = x->now_ns + send_ns(x, r, e);
+    return true;
 }
 
 /* ---- bytes ---- */
@@ -335,9 +367,12 @@ void slow_stream(const slow_task *t, int64_t *finish_ns, int64_t *latency_ns, in
         settle(&x, finish_ns, latency_ns);
         if (x.n_finished >= t->n_requests)
             break;
-        start_ops(&x);
+        if (t->p->congestion != MOIRAI_CONGESTION_DEVICE)
+            start_ops(&x);
         while (t->p->congestion != MOIRAI_CONGESTION_NONE && start_send(&x))
             ;
+        if (t->p->congestion == MOIRAI_CONGESTION_DEVICE) /* what a transfer can have it has first */
+            start_ops(&x);
         weigh(&x);
         advance(&x);
     }

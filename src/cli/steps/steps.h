@@ -49,7 +49,7 @@ int cli_problem_read(moirai_problem **out, const char *path);
 #define CLI_OPTIONS_PROBLEM \
     {.name = "flow", .argument = "F", .kind = CLI_VALUE_CHOICE, .choices = "tensor|edge", .standard = "tensor", \
      .help = "what is sent: a tensor once per device, or once per reader as in the paper"}, \
-    {.name = "congestion", .argument = "C", .kind = CLI_VALUE_CHOICE, .choices = "port|channel|none", \
+    {.name = "congestion", .argument = "C", .kind = CLI_VALUE_CHOICE, .choices = "port|channel|none|device", \
      .standard = "port", .help = "what may be sent at once"}, \
     {.name = "memory", .argument = "M", .kind = CLI_VALUE_CHOICE, .choices = "static|peak", .standard = "static", \
      .help = "what must fit: weights and workspace, or these and the tensors alive at once"}, \
@@ -157,6 +157,8 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
      .help = "for --objective rate: requests that are in flight at most (default: twice the devices)"}, \
     {.name = "latency-limit", .argument = "MS", .kind = CLI_VALUE_REAL, .least = 1e-6, .most = 1e9, \
      .help = "for --objective rate: no request may take longer, in milliseconds"}, \
+    {.name = "copies", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 1, .most = 64, \
+     .help = "for --objective rate: copies of the network that share the requests, at most (default: any number)"}, \
     {.name = "curve", .kind = CLI_VALUE_FLAG, \
      .help = "for --objective rate: plans for 1, 2, 4 ... requests in flight, up to --in-flight; the last is written"}
 /* clang-format on */

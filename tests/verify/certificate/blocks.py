@@ -11,6 +11,9 @@ class Problem:
         self.K = K = len(names)
         self.by_edge = file["flow"] == "edge"
         self.congestion = file["congestion"]
+        self.by_devices = self.congestion == "device"  # what holds its devices holds their ports
+        if self.by_devices:
+            self.congestion = "port"
         self.capacity = [d["memory_bytes"] for d in file["devices"]]
         channel = {(names.index(c["from"]), names.index(c["to"])): c for c in file.get("channels") or []}
         ops = file["ops"]
@@ -66,11 +69,15 @@ class Problem:
         part.take([i for i in range(self.n) if i not in gone])
         return part
 
-    def resources(self):
+    def resources(self, loads=False):
+        if loads and self.by_devices:
+            return self.K
         return {"port": 3 * self.K, "channel": self.K + self.K * self.K, "none": self.K}[self.congestion]
 
-    def held(self, a, b):
+    def held(self, a, b, loads=False):
         """Resources of a transfer from a to b."""
+        if loads and self.by_devices:
+            return (a, b)
         if self.congestion == "port":
             return (self.K + a, 2 * self.K + b)
         return (self.K + a * self.K + b,) if self.congestion == "channel" else ()

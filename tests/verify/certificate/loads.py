@@ -46,7 +46,7 @@ class Loads:
         for i, _, j, _ in b.edges:
             for k in self.may[i]:
                 for l in self.may[j]:
-                    for r in self.p.held(k, l) if k != l else ():
+                    for r in self.p.held(k, l, loads=True) if k != l else ():
                         meet(r, head[i][k] + b.time(i, k), b.time(j, l) + tail[j][l])
         return sum(y * min(path, first[r] + last[r] if r in first else path) for r, y in enumerate(price))
 
@@ -65,7 +65,7 @@ class Loads:
             for k in self.may[i]:
                 for l in range(K):
                     taken = sum(max(0, out[x][k] + into[x][l]) for x in edges if l in self.may[b.edges[x][2]])
-                    paid = sum(price[r] for r in p.held(k, l)) * table[k][l] if k != l else 0
+                    paid = sum(price[r] for r in p.held(k, l, loads=True)) * table[k][l] if k != l else 0
                     cost[i][k] -= max(0, taken - paid)
         return cost
 
@@ -79,7 +79,7 @@ class Loads:
         price, bytes_ = obj["prices"], obj.get("byte_prices")
         self.bytes |= bytes_ is not None
         bytes_ = [0] * self.K if bytes_ is None else bytes_
-        demand(len(price) == p.resources() and len(bytes_) == self.K, "prices have not one number each")
+        demand(len(price) == p.resources(loads=True) and len(bytes_) == self.K, "prices have not one number each")
         cost = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to"))
         total = sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
         if not self.rate:

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Periods of the instances of dnn-partitioning (Tarnawski et al., NeurIPS 2020), which are not in this repository.
+
+    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--in-flight 32] [--only bert24] [--keep FOLDER]
+
+FOLDER has their files, as `Layer-bert24_inference.json`. Each becomes a problem with congestion `device`: a transfer holds both of its
+devices. Operators of one colour class stay together, accelerators have the memory that the file says, and the CPU has any.
+
+Their own model is not quite ours: what leaves an accelerator goes to the host once, however many read it, each accelerator that reads it
+fetches it once, and the CPU pays for neither. `period`, `bound` and `gap` are of our model; `their load` is what the devices of the plan
+come to in theirs, to be compared with figures for it. A bound of ours is none of theirs.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+# The best that is known for their model, in ms: one copy, and the bound of a solver in floating point (None: it was closed).
+KNOWN = {
+    "Layer-bert24_inference": (17.7147, None), "Layer-bert24_training": (39.7895, None),
+    "Layer-gnmt_inference": (31.687, 31.188), "Layer-resnet50_inference": (33.668, 33.025),
+    "Layer-resnet50_training": (77.533, 75.803), "Layer-inceptionv3_inference": (51.632, 50.989),
+    "Layer-inceptionv3_training": (117.877, 116.515), "Operator-bert_l-3_inference": (21.908, None),
+    "Operator-bert_l-3_training": (54.207, None), "Operator-bert_l-6_inference": (28.335, 26.936),
+    "Operator-bert_l-6_training": (71.642, 64.777), "Operator-bert_l-12_inference": (130.04, 106.83),
+    "Operator-bert_L-12_training": (373.42, 314.22), "Operator-resnet50_inference": (124.349, 106.42),
+    "Operator-resnet50_training": (255.19, 200.86),
+}  # fmt: skip
+NS = 1_000_000  # per ms
+ANY_MEMORY = 1 << 50
+
+
+def devices_of(instance):
+    return [f"gpu{k}" for k in range(int(instance["maxFPGAs"]))] + [f"cpu{k}" for k in range(int(instance["maxCPUs"]))]
+
+
+def colour(node):
+    """What stays together; a node without a colour is alone."""
+    return f"colour{node['colorClass']}" if "colorClass" in node else f"node{node['id']}"
+
+
+def sent_ms(instance):
+    """What the output of a node takes: all of its edges have the same cost, or the dearest counts."""
+    cost = {}
+    for e in instance["edges"]:
+        cost[e["sourceId"]] = max(cost.get(e["sourceId"], 0), float(e["cost"]))
+    return cost
+
+
+def problem_of(name, instance):
+    names = devices_of(instance)
+    n_gpus, K, sent = int(instance["maxFPGAs"]), len(names), sent_ms(instance)
+    inputs = {n["id"]: [] for n in instance["nodes"]}
+    for e in instance["edges"]:
+        if e["sourceId"] not in inputs[e["destId"]]:
+            inputs[e["destId"]].append(e["sourceId"])
+    classes = {}
+    for n in instance["nodes"]:
+        classes.setdefault(colour(n), []).append(n["id"])
+    ops = []
+    for n in instance["nodes"]:
+        gpu, cpu = round(float(n["fpgaLatency"]) * NS), round(float(n["cpuLatency"]) * NS)
+        ns = round(sent.get(n["id"], 0) * NS)
+        op = {
+            "name": f"n{n['id']}", "type": "Node", "memory_bytes": int(n["size"]),
+            "time_ns": [gpu if n["supportedOnFpga"] else None] * n_gpus + [cpu] * (K - n_gpus),
+            "inputs": [f"t{i}" for i in inputs[n["id"]]],
+            "outputs": [{"name": f"t{n['id']}", "bytes": 0,
+                         "transfer_ns": [[0 if a == b else ns for b in range(K)] for a in range(K)]}]
+            if n["id"] in sent else [],
+        }  # fmt: skip
+        if len(classes[colour(n)]) > 1:
+            op["group"] = colour(n)
+        ops.append(op)
+    return {
+        "format": "moirai-problem", "version": 1, "name": name, "flow": "tensor", "congestion": "device", "memory": "static",
+        "devices": [{"name": d, "memory_bytes": int(instance["maxSizePerFPGA"]) if k < n_gpus else ANY_MEMORY}
+                    for k, d in enumerate(names)],
+        "channels": [{"from": a, "to": b, "bytes_per_second": 10**9} for a in names for b in names if a != b],
+        "ops": ops,
+    }  # fmt: skip
+
+
+def their_load(instance, device):
+    """The largest load in ms, where sending goes through the host; `device` by node."""
+    load, sent = dict.fromkeys(devices_of(instance), 0.0), sent_ms(instance)
+    for n in instance["nodes"]:
+        d = device[n["id"]]
+        load[d] += float(n["fpgaLatency"] if d.startswith("gpu") else n["cpuLatency"])
+    readers = {}
+    for e in instance["edges"]:
+        readers.setdefault(e["sourceId"], set()).add(device[e["destId"]])
+    for source, there in readers.items():
+        ends = there | {device[source]} if there - {device[source]} else set()
+        for d in ends:
+            load[d] += sent[source] if d.startswith("gpu") else 0
+    return max(load.values())
+
+
+def solve(o, name, instance, folder):
+    problem, plan = folder / f"{name}.problem.json", folder / f"{name}.plan.json"
+    problem.write_text(json.dumps(problem_of(name, instance)))
+    begun = time.monotonic()
+    subprocess.run(
+        [o.moirai, "place", problem, "--objective", "rate", "--in-flight", str(o.in_flight), "--gap", "0", "--copies", "1",
+         "--time-limit", str(o.time_limit), "--force", "-o", plan],
+        check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    seconds = time.monotonic() - begun
+    found = json.loads(plan.read_text())
+    copies = found.get("copies") or []
+    device = {int(op["name"][1:]): op["device"] for op in found["ops"]}
+    theirs = their_load(instance, device) if len(copies) < 2 else None  # a load of several copies is another question
+    return found["period_ns"] / NS, found["period_bound_ns"] / NS, theirs, len(copies) or 1, seconds
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("folder", type=pathlib.Path)
+    a.add_argument("--moirai", default="build/release/moirai")
+    a.add_argument("--time-limit", type=float, default=20)
+    a.add_argument("--in-flight", type=int, default=32)
+    a.add_argument("--only", default="")
+    a.add_argument("--keep", type=pathlib.Path, help="problems and plans stay here")
+    o = a.parse_args()
+    print("| instance | nodes | period, ms | bound | gap | copies | their load | best known | their bound | s |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = o.keep or pathlib.Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(o.folder.glob("*.json")):
+            if o.only not in path.stem:
+                continue
+            instance = json.loads(path.read_text())
+            period, bound, theirs, copies, seconds = solve(o, path.stem, instance, folder)
+            best, lower = KNOWN.get(path.stem, (None, None))
+            best_text, theirs_text = f"{best:.3f}" if best else "-", f"{theirs:.3f}" if theirs else "-"
+            print(f"| {path.stem} | {len(instance['nodes'])} | {period:.3f} | {bound:.3f} | {100 * (period - bound) / period:.1f} % | "
+                  f"{copies} | {theirs_text} | {best_text} | {f'{lower:.3f}' if lower else '=' if best else '-'} | {seconds:.1f} |",
+                  flush=True)  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

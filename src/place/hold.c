@@ -1,0 +1,154 @@
+/* Plans where transfers hold their devices.
+ *
+ * A transfer that holds the two devices also holds a send port and a receive port that belong to them alone: whatever is proven with
+ * congestion port holds here, and a plan for ports says where operators belong. So the placer plans for ports, and its devices are carried
+ * out by the rules that hold here, in its own order and in the simulator's. Ports let sending be free beside computing,
+ * so that such devices send too much: units then move, at random, to devices of their neighbours, or to any, and what is faster stays. */
+#include "place/hold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/fit.h"
+#include "schedule/plan.h"
+#include "util/stop.h"
+#include "util/util.h"
+
+#define TRIES 4000       /* moves, times the effort, and */
+#define TRIES_PER_OP 20  /* more for every operator */
+#define PLAN_SHARE 0.6   /* of the time limit, for the plan with ports */
+#define MOST_TOGETHER 32 /* units that move at once */
+#define STOP_EVERY 16
+
+typedef struct climb {
+    const moirai_problem *p;
+    moirai_sim *sim;
+    place_units *units;
+    util_rng rng;
+    int32_t *device, *tried;
+    int64_t best_ns; /* of `device`, dispatched; MOIRAI_UNKNOWN where that does not fit */
+} climb;
+
+/* ---- moves ---- */
+
+/* A random operator next to this one, or MOIRAI_NONE. */
+static int32_t neighbour(climb *x, int32_t op)
+{
+    const moirai_problem *p = x->p;
+    int32_t n_in = p->op_in_off[op + 1] - p->op_in_off[op], n_out = p->op_out_off[op + 1] - p->op_out_off[op];
+    int32_t which = n_in + n_out > 0 ? (int32_t)util_rng_below(&x->rng, (uint32_t)(n_in + n_out)) : MOIRAI_NONE;
+    if (which < n_in)
+        return which == MOIRAI_NONE ? MOIRAI_NONE : p->tensor_producer[p->op_in[p->op_in_off[op] + which]];
+    int32_t t = p->op_out[p->op_out_off[op] + which - n_in], n = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+    return n == 0 ? MOIRAI_NONE : p->edge_reader[p->tensor_edge_off[t] + (int32_t)util_rng_below(&x->rng, (uint32_t)n)];
+}
+
+static void put(climb *x, int32_t unit, int32_t k)
+{
+    const place_units *u = x->units;
+    for (int32_t i = u->off[unit]; i < u->off[unit + 1] && u->devices[unit] >> k & 1; i++)
+        x->tried[u->op[i]] = k;
+}
+
+/* An operator and some of those around it that share its device, to a device of a neighbour, or any. */
+static void move(climb *x)
+{
+    int32_t op = (int32_t)util_rng_below(&x->rng, (uint32_t)x->p->n_ops), own = x->tried[op];
+    int32_t next = util_rng_below(&x->rng, 2) ? neighbour(x, op) : MOIRAI_NONE;
+    int32_t k = next == MOIRAI_NONE || x->tried[next] == own
+                    ? (int32_t)util_rng_below(&x->rng, (uint32_t)x->p->n_devices)
+                    : x->tried[next];
+    uint32_t together = UINT32_C(1) << util_rng_below(&x->rng, 6);
+    for (uint32_t i = 0; i < UTIL_MIN(together, MOST_TOGETHER) && op != MOIRAI_NONE; i++) {
+        if (x->tried[op] == own)
+            put(x, x->units->of_op[op], k);
+        op = neighbour(x, op);
+    }
+}
+
+static int64_t judge(climb *x, const int32_t *device)
+{
+    int64_t ns = moirai_sim_dispatch(x->sim, device, NULL);
+    return ns >= 0 && moirai_sim_memory_excess(x->sim, NULL) == 0 ? ns : MOIRAI_UNKNOWN;
+}
+
+static void improve(climb *x, const moirai_budget *budget, const util_stop *stop, int64_t lower_ns)
+{
+    size_t bytes = sizeof *x->device * (size_t)x->p->n_ops;
+    int64_t tries = (int64_t)UTIL_MIN(budget->effort * (TRIES + (double)TRIES_PER_OP * x->p->n_ops), 1e12);
+    if (x->p->n_ops == 0 || x->p->n_devices == 1)
+        return;
+    for (int64_t i = 0; i < tries && (x->best_ns == MOIRAI_UNKNOWN || x->best_ns > lower_ns); i++) {
+        if (i % STOP_EVERY == 0 && util_stopped(stop))
+            return;
+        memcpy(x->tried, x->device, bytes);
+        move(x);
+        int64_t ns = judge(x, x->tried);
+        if (ns == MOIRAI_UNKNOWN || (x->best_ns != MOIRAI_UNKNOWN && ns > x->best_ns))
+            continue; /* equal ones are taken: the search drifts over plateaus */
+        x->best_ns = ns;
+        memcpy(x->device, x->tried, bytes);
+    }
+}
+
+/* ---- the door ---- */
+
+/* The best of: the port plan's own order, its devices as the simulator takes them, and what the climb came to. */
+static int carry_out(moirai_plan **out, climb *x, const moirai_plan *ports, const moirai_budget *budget,
+                     const util_stop *stop)
+{
+    moirai_plan *own = NULL;
+    int rc = moirai_plan_tighten(&own, x->p, ports);
+    if (rc)
+        return rc;
+    if (moirai_plan_check(x->p, own, NULL, NULL)) { /* by peak memory alone: the times are the simulator's */
+        moirai_plan_free(own);
+        own = NULL;
+    }
+    x->best_ns = judge(x, x->device);
+    improve(x, budget, stop, ports->lower_bound_ns);
+    if (own && (x->best_ns == MOIRAI_UNKNOWN || own->makespan_ns <= x->best_ns)) {
+        *out = own;
+        return 0;
+    }
+    moirai_plan_free(own);
+    return place_fit_plan(out, x->sim, x->p, x->units, x->device, NULL, NULL, 0);
+}
+
+int place_holding_devices(moirai_plan **out, const moirai_problem *p, const moirai_placer *placer,
+                          const moirai_place_options *o)
+{
+    moirai_problem ports = *p;
+    moirai_place_options some = *o;
+    moirai_plan *plan = NULL;
+    climb x = {.p = p};
+    size_t n = (size_t)p->n_ops;
+    util_stop stop = util_stop_of(&o->budget);
+    if (o->certificate_path)
+        return moirai_error(MOIRAI_EUSAGE, "congestion device: certificates are of periods alone (--objective rate)");
+    ports.congestion = MOIRAI_CONGESTION_PORT;
+    some.budget.time_limit_s *= PLAN_SHARE;
+    int rc = placer->place(&plan, &ports, &some);
+    rc = rc ? rc : moirai_sim_new(&x.sim, p);
+    rc = rc ? rc : place_units_new(&x.units, p);
+    x.device = util_alloc(n, sizeof *x.device);
+    x.tried = util_alloc(n, sizeof *x.tried);
+    if (!rc && (!x.device || !x.tried))
+        rc = MOIRAI_EFAIL;
+    if (!rc) {
+        if (n > 0)
+            memcpy(x.device, plan->op_device, n * sizeof *x.device);
+        util_rng_seed(&x.rng, o->budget.seed);
+        rc = carry_out(out, &x, plan, &o->budget, &stop);
+    }
+    if (!rc) {
+        (*out)->lower_bound_ns = plan->lower_bound_ns;
+        rc = schedule_plan_keep_origin(*out, plan);
+    }
+    free(x.device);
+    free(x.tried);
+    place_units_free(x.units);
+    moirai_sim_free(x.sim);
+    moirai_plan_free(plan);
+    return rc;
+}
