@@ -92,9 +92,9 @@ MOIRAI_API int moirai_cost_spread(double *spread, const moirai_graph *g, const m
  * stay as they are, and so do times below 1 (none, MOIRAI_NEVER). The same seed gives the same times.
  * O(operators x devices). */
 MOIRAI_API int moirai_cost_perturb(int64_t *time_ns, const moirai_graph *g, const moirai_cluster *c, uint64_t seed);
-/* The class of kernels that an operator type belongs to, by which errors are kept: "conv", "linear", ..., "unknown".
- * Static. */
-MOIRAI_API const char *moirai_cost_class(const char *op_type);
+/* The class of kernels that each operator belongs to, by type and shape, by which errors are kept: "conv", "linear", ...,
+ * "unknown". name[op]; the texts are static. O(operators + inputs). */
+MOIRAI_API int moirai_cost_classes(const char **name, const moirai_graph *g, const moirai_cluster *c);
 
 #ifdef __cplusplus
 }

@@ -148,7 +148,8 @@ static void convolution(cost_shape *s, sizes *z)
     product_with_weights(s, z);
     double kernel = s->depth * s->m / z->in[0];
     s->k = COST_CLASS_DIRECT;
-    if (is_one_channel(floor(s->depth + 0.5)) && !is_pointwise(kernel) && s->n > 1) {
+    bool keeps_size = z->in[0] == z->out && s->n != s->depth; /* 49 of 768 channels look like a stride of 4 */
+    if (is_one_channel(floor(s->depth + 0.5)) && (keeps_size || !is_pointwise(kernel)) && s->n > 1) {
         s->k = COST_CLASS_DEPTHWISE;
     } else if (kernel > 8 && kernel < 10) {
         s->k = COST_CLASS_CONV;

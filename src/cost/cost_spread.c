@@ -100,7 +100,12 @@ int moirai_cost_spread(double *spread, const moirai_graph *g, const moirai_clust
     return rc;
 }
 
-const char *moirai_cost_class(const char *op_type)
+int moirai_cost_classes(const char **name, const moirai_graph *g, const moirai_cluster *c)
 {
-    return cost_class_name(cost_class_of(op_type));
+    moirai_cost_context *x;
+    int rc = cost_context_new(&x, g, c);
+    for (int32_t i = 0; !rc && i < g->n_ops; i++)
+        name[i] = cost_class_name(x->shape[i].k);
+    cost_context_free(x);
+    return rc;
 }

@@ -27,6 +27,7 @@
 #define ROUNDS 100
 #define KNEE 0.02 /* errors beyond about 2 % count by distance */
 #define STEP 1e-5 /* of a logarithm, for finite differences */
+#define FEW 20    /* times of a source that do not make a launch of their own */
 
 typedef struct problem {
     cost_class k;
@@ -186,17 +187,17 @@ static int host_of(problem *p, const cost_fit_sample *s)
     return p->n_hosts++;
 }
 
-/* Launches of a runtime that nobody measured stay, and so does the factor between the two runtimes' kernels. */
+/* Launches of a runtime that nobody measured stay, and so does the factor between the two runtimes' kernels. A handful
+ * of TensorRT's times beside many of the other says little more: three coefficients of their own would follow each. */
 static void fix_unspoken(problem *p)
 {
-    bool eager = false, tensorrt = false;
-    for (size_t i = 0; i < p->n; i++) {
-        eager |= !p->sample[i]->tensorrt;
-        tensorrt |= p->sample[i]->tensorrt;
-    }
+    size_t tensorrt = 0;
+    for (size_t i = 0; i < p->n; i++)
+        tensorrt += p->sample[i]->tensorrt;
+    bool eager = tensorrt < p->n, few = tensorrt < FEW && eager;
     p->fixed[COST_HOST] = p->fixed[COST_START] = !eager;
-    p->fixed[COST_TRT_HOST] = p->fixed[COST_TRT_START] = !tensorrt;
-    p->fixed[COST_TRT_SPEED] = !eager || !tensorrt;
+    p->fixed[COST_TRT_HOST] = p->fixed[COST_TRT_START] = !tensorrt || few;
+    p->fixed[COST_TRT_SPEED] = !eager || !tensorrt || few;
 }
 
 bool cost_fit_class(double *c, cost_class k, const cost_fit_sample *sample, size_t n, const moirai_device_type *without)

@@ -349,8 +349,8 @@ static const one EVERY_CLASS[] = {
  * before a GPU has started. */
 static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
 {
-    double power_a = a->watt > 0 ? a->watt / (a->process_nm * a->gflops_fp32) : INFINITY,
-           power_b = b->watt > 0 ? b->watt / (b->process_nm * b->gflops_fp32) : INFINITY;
+    double power_a = a->watt > 0 ? a->watt / (UTIL_MIN(a->process_nm, 12) * a->gflops_fp32) : INFINITY,
+           power_b = b->watt > 0 ? b->watt / (UTIL_MIN(b->process_nm, 12) * b->gflops_fp32) : INFINITY;
     return a->processor == b->processor && a->l2_mb >= b->l2_mb && power_a >= power_b &&
            a->gflops_fp32 >= b->gflops_fp32 && a->bandwidth_gb_s >= b->bandwidth_gb_s &&
            UTIL_MAX(a->gflops_fp32, a->gflops_tf32) >= UTIL_MAX(b->gflops_fp32, b->gflops_tf32) &&
@@ -521,6 +521,12 @@ static void test_cost_shape_tells_kinds_of_convolution(void **state)
          12544,
          96,
          9},
+        {{"Conv", 4 * 896 * 768, 4 * 896 * 768, 4 * 768 * 50, INT64_C(2) * 896 * 768 * 49, -1},
+         COST_CLASS_DEPTHWISE,
+         1,
+         896,
+         768,
+         49}, /* 49 to 768 is close to 1 to 16, which a 1 x 1 of stride 4 would have */
         {{"Conv", 4 * 12544 * 128, 4 * 12544 * 128, 4 * 128 * 37, INT64_C(2) * 12544 * 128 * 36, -1},
          COST_CLASS_GROUPED,
          32,

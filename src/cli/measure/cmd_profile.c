@@ -1,5 +1,6 @@
 /* moirai profile: the times of a network's operators on every device, measured. */
 #include "cli/commands/commands.h"
+#include "cli/measure/profile_wanted.h"
 #include "cli/run/step_ranks.h"
 
 #include <stdlib.h>
@@ -228,6 +229,9 @@ static int run(cli_context *cli)
     rc = rc ? rc : cli_writable(cli, cli_text(cli, "cluster-out"));
     if (!rc && cli_has(cli, "cluster-out") && !refines)
         rc = moirai_error(MOIRAI_EUSAGE, "profile: --cluster-out needs --refine");
+    if (!rc && cli_has(cli, "most-wanted"))
+        return refines || output ? moirai_error(MOIRAI_EUSAGE, "profile: --most-wanted measures and writes nothing")
+                                 : cli_profile_wanted(cli);
     if (!rc && !cli_is_onnx(model) && !refines)
         rc = moirai_error(MOIRAI_EUSAGE,
                           "profile: '%s' is no ONNX file: operators of other networks can't run; "
@@ -242,8 +246,8 @@ static int run(cli_context *cli)
 
 static const cli_argument arguments[] = {
     {.name = "MODEL",
-     .kind = CLI_VALUE_FILE,
-     .help = "an ONNX file; with --refine also a graph that was measured before"},
+     .kind = CLI_VALUE_NETWORK,
+     .help = "an ONNX file; with --refine also a graph that was measured before, with --most-wanted any network"},
     {0},
 };
 static const cli_option options[] = {
@@ -265,6 +269,10 @@ static const cli_option options[] = {
     {.name = "as-measured",
      .kind = CLI_VALUE_FLAG,
      .help = "with --refine: to predict the plan of the last run, not to make a new one: that run is met as it was"},
+    {.name = "most-wanted",
+     .kind = CLI_VALUE_FLAG,
+     .help = "measure nothing: say which operators on which devices are worth it, since a plan hangs on the error of "
+             "their predicted times"},
     CLI_OPTION_HOSTS,
     {.name = "warmup",
      .argument = "N",
@@ -313,6 +321,8 @@ static const cli_example examples[] = {
     {"moirai profile model.onnx --cluster cluster.json -o measured.json", "Measure, for 'moirai plan measured.json'"},
     {"moirai profile measured.json --refine timeline.json -o refined.json",
      "What a run of the plan took, for a better plan"},
+    {"moirai profile model.onnx --cluster '2x v100, 1x l4, 100Gbps 5us' --most-wanted",
+     "What to measure first, on devices that need not be there"},
     {0},
 };
 const cli_command cli_command_profile = {
@@ -324,7 +334,9 @@ const cli_command cli_command_profile = {
             "turns. "
             "Times are kept on disk by content: a second run measures nothing.\n\n"
             "--refine scales the operators of each segment that 'moirai run' measured (its --timeline) so that they "
-            "sum to its time.",
+            "sum to its time.\n\n"
+            "--most-wanted says what to measure first: HEFT's plan is looked at under times as they might be, and the "
+            "classes of operators on types of devices are listed whose errors move its gain most.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

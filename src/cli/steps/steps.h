@@ -266,13 +266,24 @@ int cli_log_close(cli_log *log);
 void cli_log_steps(const moirai_plan *plan, bool times);
 
 /* How sure a speed-up is: what 80 % of the times that might be give (step_sure.c). */
+#define CLI_WANTED 4
+typedef struct cli_wanted {
+    const char *name; /* of a class of operators (moirai_cost_classes) */
+    char device[64];  /* type, or name where it has none */
+    int32_t n_ops;    /* predicted ones there, in the plan or on the best single device */
+    double ns;        /* what they take, as predicted */
+    double doubt;     /* its part of the variance that the speed-up has, 0 to 1 */
+} cli_wanted;
 typedef struct cli_interval {
     bool known; /* some times are predicted, and something could be said */
     double low, high;
-    char most_wanted[64]; /* the class of operators whose times the plan hangs on most, "" if none */
+    int n_wanted; /* what to measure first, the most wanted first */
+    cli_wanted wanted[CLI_WANTED];
 } cli_interval;
 void cli_how_sure(cli_interval *out, const moirai_problem *p, const moirai_plan *plan, const moirai_graph *g,
                   const moirai_cluster *c);
+/* What is wanted, into the result. */
+void cli_add_wanted(cli_context *cli, const cli_interval *sure);
 /* Into the result, and in words where the verdict hangs on it. */
 void cli_tell_sure(cli_context *cli, const cli_interval *sure, double speed_up);
 
