@@ -190,7 +190,7 @@ static side find_side(const moirai_plan *plan)
     double gap = moirai_plan_gap(plan);
     if (gap <= WIDE_GAP || !o->tries)
         return NOTHING;
-    if (!o->rival_ns)
+    if (!o->rival_ns || (o->starts_ns && o->rival_ns >= o->starts_ns)) /* it had no time to get anywhere */
         return OPEN;
     double apart = above(plan, o->rival_ns);
     if (apart >= MOST_OF_GAP * gap)

@@ -1,5 +1,6 @@
 /* The placer `moirai` from inside: plans composed of block plans, what the engine keeps, floating work beside a spine.
  */
+#include "lp/lp.h"
 #include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/floats.h"
@@ -7,6 +8,7 @@
 #include "support/random_problem.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
+#include "util/util.h"
 
 /* ---- composition ---- */
 
@@ -118,6 +120,45 @@ static void test_place_engine_makes_plans_of_chains_of_intervals(void **state)
         moirai_problem_free(p);
     }
     assert_true(shorter > 5);
+}
+
+/* ---- the programme of the whole ---- */
+
+/* Never more than the optimum, more than loads and longest paths now and then, and all of it can be certified. */
+static void test_place_engine_bounds_the_whole_by_one_programme(void **state)
+{
+    (void)state;
+    int32_t raised = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        random_spec spec = random_spec_draw(seed * 11, 9);
+        moirai_problem *p = random_problem(&spec);
+        moirai_place_options o;
+        moirai_plan *optimal;
+        moirai_place_options_init(&o);
+        o.gap = 0;
+        o.budget.threads = 1;
+        o.budget.effort = 0.1;
+        if (!p || moirai_place(&optimal, p, "exact", &o)) {
+            moirai_problem_free(p);
+            continue;
+        }
+        int64_t least = optimal->makespan_ns, known = UTIL_MAX(moirai_bound_critical_path(p), moirai_bound_load(p));
+        bool sure = moirai_plan_is_optimal(optimal);
+        engine *x = engine_new(p, &o);
+        assert_non_null(x);
+        assert_ok(incumbent_offer(&x->in, optimal, 'X'));
+        incumbent_take_bound(&x->in, known);
+        assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_programme, .share = 1}));
+        assert_true(!sure || x->in.lower_ns <= least);
+        if (x->in.lower_ns > known) {
+            raised++;
+            assert_non_null(x->pool);
+            assert_true(pair_certified_ns(x->pool->pair[0]) == x->in.lower_ns);
+        }
+        engine_free(x);
+        moirai_problem_free(p);
+    }
+    assert_true(raised > 5 || !pricing_lp_available());
 }
 
 /* ---- the engine ---- */
@@ -322,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_place_compose_puts_block_plans_in_a_row),
         cmocka_unit_test(test_place_engine_makes_plans_of_chains_of_intervals),
         cmocka_unit_test(test_place_compose_exchanges_equal_devices),
+        cmocka_unit_test(test_place_engine_bounds_the_whole_by_one_programme),
         cmocka_unit_test(test_place_engine_keeps_the_best),
         cmocka_unit_test(test_place_engine_closes_blocks),
         cmocka_unit_test(test_place_engine_within_memory),

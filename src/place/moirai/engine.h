@@ -33,7 +33,7 @@ typedef struct engine {
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     bound_windows windows;           /* heads and tails from all intervals; head NULL: none */
-    pair_chain *pool;                /* the whole as one block, raised by the pool of all devices; NULL: not raised */
+    pair_chain *pool; /* the whole as one block, raised by the pool or by its programme; NULL: not raised */
 } engine;
 
 /* A row of the schedule. */
@@ -53,7 +53,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_share, step_whole_anneal,
-    step_intervals, step_interval_plans, step_loads_first, step_loads, step_pool, step_windows;
+    step_intervals, step_interval_plans, step_loads_first, step_loads, step_programme, step_pool, step_windows;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);

@@ -11,6 +11,7 @@
 #include "util/util.h"
 
 #define SMALL_GAP 0.025    /* what is left is more likely the plan's */
+#define WIDE_GAP 0.1       /* a bound of another kind is worth its time */
 #define WIDE 0.3           /* of the operators in large components: blocks are weak */
 #define LARGE_COMPONENT 36 /* operators */
 #define MOST_AGAIN 12
@@ -20,6 +21,11 @@
 static bool gap_is_near(const engine *x)
 {
     return incumbent_gap(&x->in) <= ENGINE_NEAR;
+}
+
+static bool gap_is_wide(const engine *x)
+{
+    return incumbent_gap(&x->in) > WIDE_GAP;
 }
 
 static bool layers_repeat(const engine *x)
@@ -86,6 +92,7 @@ static const engine_turn wide[] = {
     {.step = &step_interval_plans, .share = 0.2},
     {.step = &step_windows, .share = 0.2, .when = gap_is_near},
     {.step = &step_blocks, .share = 0.35, .size = 1, .when = nothing_raised}, /* finer prices would take for ever */
+    {.step = &step_programme, .share = 0.2, .when = gap_is_wide},
     {.step = &step_copies, .share = 0.3, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 1, .rounds = 9},
     {.step = &step_share},

@@ -109,26 +109,38 @@ static int run_first(engine *x, const engine_turn *turn)
     return fits(&x->in) ? ask(x, relax_solve, job, side_by_side ? SIDE_SHARE : turn->share) : 0;
 }
 
+/* Plans from devices that send less than would balance all resources. */
+static int ask_for_less(engine *x, solver solve, relax_task job, double part)
+{
+    int rc = 0;
+    for (int32_t i = 0; i < N_SENDS && !rc && !incumbent_stopped(&x->in); i++) {
+        job.send_percent = send_percent[i];
+        rc = ask(x, solve, job, part / N_SENDS);
+    }
+    return rc;
+}
+
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
     double effort = fmin(in->o->budget.effort, 100), part = turn->share;
-    relax_task whole = within(in->p, WORK * effort, 1 + CASES * effort, 2 + ROUNDS * effort), block = whole,
-               less = within(in->p, FIRST_WORK, 1 + FIRST_CASES * in->p->n_devices, FIRST_ROUNDS);
+    relax_task whole = within(in->p, WORK * effort, 1 + CASES * effort, fmax(FIRST_ROUNDS, ROUNDS * effort)),
+               block = whole, less = within(in->p, FIRST_WORK, 1 + FIRST_CASES * in->p->n_devices, FIRST_ROUNDS);
     block.cases = 1 + (int32_t)(BLOCK_CASES * effort);
     block.evaluations = (int32_t)(EVALUATIONS * effort);
     if (!fits(in))
         return 0;
     int64_t wide_ns = x->loads_ns;
     int rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
-    if (rc || incumbent_gap(in) <= in->o->gap || (double)wide_ns < HOPE * (double)in->lower_ns)
+    if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
-    rc = ask(x, relax_solve, whole, part);
-    for (int32_t i = 0; i < N_SENDS && !rc && !incumbent_stopped(in); i++) {
-        less.send_percent = send_percent[i];
-        rc = ask(x, relax_solve, less, part / N_SENDS);
+    bool in_a_row = (double)wide_ns < HOPE * (double)in->lower_ns;
+    if (in_a_row) { /* the whole is not asked again */
+        bool by_blocks = x->loads_ns == in->lower_ns && incumbent_gap(in) > ENGINE_NEAR;
+        return by_blocks ? ask_for_less(x, relax_solve_chain, block, part) : 0;
     }
-    return rc;
+    rc = ask(x, relax_solve, whole, part);
+    return rc ? rc : ask_for_less(x, relax_solve, less, part);
 }
 
 const engine_step step_loads_first = {.method = UTIL_METHOD_LOADS, .without_plan = true, .run = run_first},
