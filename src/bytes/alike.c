@@ -10,9 +10,8 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
 #include "util/util.h"
-
-#define ALIKE 0.15 /* work of classes of equal shape differs by less */
 
 static double work(const decompose_block *b)
 {
@@ -81,7 +80,8 @@ int bytes_find_alike(bytes_prices *m)
         sum[x] = c->block[x] && c->block[x]->n_interior ? work(c->block[x]) : 0;
         for (int32_t j = 0; j < i && m->alike[x] < 0 && sum[x] > 0; j++) {
             int32_t y = order[j]; /* who has a class of equal shape does not lead */
-            if (m->alike[y] < 0 && fabs(sum[x] - sum[y]) < ALIKE * sum[x] && same_shape(c->block[x], c->block[y]))
+            if (m->alike[y] < 0 && fabs(sum[x] - sum[y]) < BYTES_ALIKE_ALIKE * sum[x] &&
+                same_shape(c->block[x], c->block[y]))
                 m->alike[x] = y;
         }
     }

@@ -7,13 +7,10 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
 #include "pair/anneal.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define TRIALS 5
-#define SMALL_SHARE 0.02
-#define FINALISTS 2
 
 static void plan_bytes(const decompose_block *b, bytes_block_plan *o)
 {
@@ -117,11 +114,11 @@ static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
         int32_t least = weakest_of(v, s);
         if (least < 0 || v->cases[least].value >= ceiling)
             continue;
-        int32_t at = n < TRIALS - 1 ? n++ : TRIALS - 1;
+        int32_t at = n < BYTES_BLOCK_PLANS_TRIALS - 1 ? n++ : BYTES_BLOCK_PLANS_TRIALS - 1;
         for (; at > 0 && v->cases[t[at - 1].index].value > v->cases[least].value; at--)
-            if (at < TRIALS - 1)
+            if (at < BYTES_BLOCK_PLANS_TRIALS - 1)
                 t[at].index = t[at - 1].index;
-        if (at < TRIALS - 1)
+        if (at < BYTES_BLOCK_PLANS_TRIALS - 1)
             t[at].index = least;
     }
     if (nothing >= 0 && v->cases[nothing].value < ceiling)
@@ -189,7 +186,7 @@ static int run_trials(trials *r, int32_t n)
     rc = rc ? rc : util_pool_run(anneal_trial, r, n, threads);
     pair_trials_sort(r->t, n);
     r->evaluations = r->x->job->evaluations;
-    rc = rc ? rc : util_pool_run(anneal_trial, r, UTIL_MIN(n, FINALISTS), threads);
+    rc = rc ? rc : util_pool_run(anneal_trial, r, UTIL_MIN(n, BYTES_BLOCK_PLANS_FINALISTS), threads);
     return rc;
 }
 
@@ -273,7 +270,7 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
     bytes_pair *v = &m->pair[pair];
     const pair_state *y = pair_chain_get(m->c, pair);
     bytes_plan_task less = *job; /* for classes that take little of the time */
-    if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < SMALL_SHARE)
+    if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < BYTES_BLOCK_PLANS_SMALL_SHARE)
         less.evaluations /= 6;
     seeker x = {.m = m, .pair = pair, .job = &less};
     if (v->n_plans == BYTES_BLOCK_PLANS)

@@ -11,20 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes/bytes_tuning.h"
 #include "lp/lp.h"
 #include "bytes/bytes_state.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define SETTLE_ROUNDS 12
-#define MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
-#define MANY_CLASSES 4         /* with several components each: their first rounds are long */
-#define FAR_BELOW 0.955        /* of the best plan: the bound's prices are not to be trusted yet */
-#define LEAST_MOVE 0.002       /* of the same: prices of whole memories that differ by less are the same */
-#define BACK 0.997             /* of the best bound: less, and the step was too far */
-#define LEAST_STEP 0.03125     /* of the way to the LP solution's prices */
-#define MEASURES 8             /* of the LP solution over paths, until it is made of what is known by now */
-#define PATH_REFINEMENTS 20    /* how often the bound's path may move to unpriced pairs within one round */
 
 static void free_pair(bytes_pair *v)
 {
@@ -41,21 +32,11 @@ void bytes_prices_free(bytes_prices *m)
         free_pair(&m->pair[i]);
     bytes_master_free(&m->plans);
     bytes_master_free(&m->cuts);
-    free(m->pair);
-    free(m->alike);
-    free(m->at.device);
-    free(m->last.device);
-    free(m->last.picked);
-    free(m->best.device);
-    free(m->best.picked);
-    free(m->plan);
-    free(m->work.from);
-    free(m->jump.ns);
-    free(m->jump.row);
-    free(m->work.pair_cost);
-    free(m->work.plan_pick);
-    free(m->at.picked);
-    free(m);
+    void *all[] = {m->pair,        m->alike,          m->at.device,      m->last.device, m->last.picked,
+                   m->best.device, m->best.picked,    m->plan,           m->work.from,   m->jump.ns,
+                   m->jump.row,    m->work.pair_cost, m->work.plan_pick, m->at.picked,   m};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
 }
 
 static bool many_classes(const pair_chain *c)
@@ -63,7 +44,7 @@ static bool many_classes(const pair_chain *c)
     int32_t n = 0;
     for (int32_t i = 0; i < c->s->n_classes; i++)
         n += c->block[i] && c->block[i]->n_components > 1;
-    return n > MANY_CLASSES;
+    return n > BYTES_BOUND_MANY_CLASSES;
 }
 
 int bytes_prices_new(bytes_prices **out, pair_chain *c)
@@ -73,7 +54,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     if (!m)
         return MOIRAI_EFAIL;
     size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
-    double most = MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump.ns;
+    double most = BYTES_BOUND_MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump.ns;
     if ((double)pairs * sizeof *m->pair + rows > most) {
         free(m);
         return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
@@ -173,7 +154,7 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     bool any = true,
          early = m->many && m->search.rounds < BYTES_FIRST_ROUNDS; /* their paths change, and rounds are long */
     int rc = 0;
-    for (int32_t i = 0; i < PATH_REFINEMENTS && any && !rc; i++) {
+    for (int32_t i = 0; i < BYTES_BOUND_PATH_REFINEMENTS && any && !rc; i++) {
         rc = bytes_refine_path(m, job, i == 0 && !early, &any);
         if (any && !rc)
             cost = bytes_bound_path(m, job->threads);
@@ -272,7 +253,7 @@ static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual
     *any = false;
     int rc = m->plans.n ? bytes_master_solve(m, &m->plans, 1, 4 * (double)job->upper_ns, found) : MOIRAI_ELIMIT;
     for (int32_t k = 0; k < m->K && !rc; k++)
-        *any |= fabs(found[k] - dual_ns[k]) > LEAST_MOVE * (double)job->upper_ns;
+        *any |= fabs(found[k] - dual_ns[k]) > BYTES_BOUND_LEAST_MOVE * (double)job->upper_ns;
     if (*any)
         memcpy(dual_ns, found, sizeof found);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
@@ -288,12 +269,12 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
         return 0;
     }
     bool any = false, first = !m->many && m->search.best_ns && round == 1 &&
-                              (double)m->search.best_ns < FAR_BELOW * (double)job->upper_ns;
+                              (double)m->search.best_ns < BYTES_BOUND_FAR_BELOW * (double)job->upper_ns;
     int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
     if (rc || any)
         return rc;
     any = x->n > 0;
-    for (int32_t i = 0; i < MEASURES && any && !rc; i++) {
+    for (int32_t i = 0; i < BYTES_BOUND_MEASURES && any && !rc; i++) {
         rc = bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns);
         rc = rc ? rc : measure_solution_again(m, job->threads, &any);
     }
@@ -311,8 +292,8 @@ static void set_step(bytes_prices *m, int64_t most)
 {
     if (most == m->search.best_ns)
         m->search.step = fmin(2 * m->search.step, 1);
-    else if (most > 0 && (double)most < BACK * (double)m->search.best_ns)
-        m->search.step = fmax(m->search.step / 2, LEAST_STEP);
+    else if (most > 0 && (double)most < BYTES_BOUND_BACK * (double)m->search.best_ns)
+        m->search.step = fmax(m->search.step / 2, BYTES_BOUND_LEAST_STEP);
 }
 
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
@@ -360,7 +341,7 @@ int bytes_settle(bytes_prices *m, const bytes_bound_task *job)
     bytes_path found;
     int rc = 0;
     /* Prices found since then for other prices on bytes may serve these less: look until it is proven again. */
-    for (int32_t i = 0; i < SETTLE_ROUNDS && !rc && bound < m->search.best_ns && units_fit(m, job); i++)
+    for (int32_t i = 0; i < BYTES_BOUND_SETTLE_ROUNDS && !rc && bound < m->search.best_ns && units_fit(m, job); i++)
         rc = price_path(m, m->search.best_dual_ns, job, &bound, &found);
     return rc;
 }

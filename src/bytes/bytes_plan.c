@@ -7,22 +7,17 @@
  * stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so windows of
  * the chain are then taken anew at prices drawn around the LP solution's, and kept where time plus a fine on
  * overflowing bytes rises by no more than a threshold that falls: annealing, because what fills the memory to the last
- * byte is found by exchanges of which the first half alone costs. What is then left of the way down to the LP solution is
- * searched by labels (labels.c). Times count what edges over a block are late where it changes the device (jumps.c). */
+ * byte is found by exchanges of which the first half alone costs. Times count what edges over a block are late where it
+ * changes the device (jumps.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lp/lp.h"
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
+#include "lp/lp.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define DEEP_SEARCHES 1 /* of the searches for block plans, the last ones: they go on from the plans at hand */
-#define FIRST_DEEP 2    /* the same, where there is no bound yet */
-#define WIDE 1.05       /* of the LP solution's time: where no path fits by then, labels look for one up to here */
-#define HOT 0.002       /* temperatures of polishing, of the path's time */
-#define WARM 0.0005     /* where it goes on from the best path */
 
 /* Plans of the blocks that the path at hand takes. */
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last)
@@ -127,7 +122,7 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
     bool jumps = round % 2 == 0 && !util_off(&job->stop, UTIL_METHOD_JUMPS),
          enrich = round % 3 == 0 && round < 3 * job->searches;
     bool deepen = enrich && x->n && !util_off(&job->stop, UTIL_METHOD_BYTES_DEEPEN) &&
-                  round >= 3 * (job->searches - (m->search.best_ns ? DEEP_SEARCHES : FIRST_DEEP));
+                  round >= 3 * (job->searches - (m->search.best_ns ? BYTES_PLAN_DEEP_SEARCHES : BYTES_PLAN_FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
     bytes_price_plans(m, jumps);
@@ -179,33 +174,6 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
     }
 }
 
-/* A shorter path by labels, and polished, at the prices of the LP solution: than that of all calls, or else than what this
- * one has found. The less there is room for, the fewer labels are dropped because they are too many. */
-static int fit_by_labels(bytes_prices *m, const double *dual_ns, double lp_ns, const bytes_plan_task *job,
-                         int64_t *length_ns)
-{
-    int64_t most = *length_ns == INT64_MAX ? (int64_t)(WIDE * lp_ns) : *length_ns;
-    bool found = false;
-    int rc = 0;
-    bytes_set_duals(m, dual_ns);
-    bytes_price_plans(m, true);
-    if (m->best_plan_ns && m->best_plan_ns < most)
-        rc = bytes_path_by_labels(&found, m, m->best_plan_ns, &job->stop);
-    if (!rc && !found)
-        rc = bytes_path_by_labels(&found, m, most, &job->stop);
-    if (!rc && found)
-        bytes_polish(m, dual_ns, HOT, job, length_ns);
-    return rc;
-}
-
-static double solution_time(const bytes_master *x)
-{
-    double sum = 0;
-    for (size_t i = 0; i < x->n; i++)
-        sum += x->part[i] * x->path[i].time_ns;
-    return sum;
-}
-
 /* Goes on from the shortest path of all calls where this one has found none that is shorter: there are new block plans by
  * now. What this call has found stays where nothing comes of it, since it may turn out to be the better plan. */
 static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
@@ -215,7 +183,7 @@ static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_pla
     if (length && length <= *length_ns) {
         memcpy(m->at.device, m->best.device, cuts);
         memcpy(m->at.picked, m->best.picked, blocks);
-        bytes_polish(m, dual_ns, WARM, job, &length);
+        bytes_polish(m, dual_ns, BYTES_PLAN_WARM, job, &length);
         *length_ns = length < m->best_plan_ns ? length : *length_ns;
     }
     if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
@@ -225,7 +193,7 @@ static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_pla
     memcpy(m->best.picked, m->last.picked, blocks);
 }
 
-/* Lay out LP solutions with more or less room to spare, and polish each; then by labels. */
+/* Lay out LP solutions with more or less room to spare, and polish each. */
 static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
                         int64_t *length_ns)
 {
@@ -241,10 +209,8 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
         if (rc)
             break;
         lay_out(m, x);
-        bytes_polish(m, dual_ns, HOT, job, length_ns);
-        if (fill[i] == 1 && !util_off(&job->stop, UTIL_METHOD_LABELS))
-            rc = fit_by_labels(m, dual_ns, solution_time(x), job, length_ns);
-        if (fill[i] == 1 && !rc)
+        bytes_polish(m, dual_ns, BYTES_PLAN_HOT, job, length_ns);
+        if (fill[i] == 1)
             improve_best(m, dual_ns, job, length_ns);
     }
     return rc;

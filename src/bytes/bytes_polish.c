@@ -7,13 +7,8 @@
 
 #include "anneal/anneal.h"
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
 #include "util/util.h"
-
-#define STEPS 20000     /* at most; fewer where there are few blocks to change */
-#define STEPS_BLOCK 500 /* for each of them */
-#define STRIDE 64       /* of them at the same prices */
-#define COLD 0.00001    /* last temperature, of the path's time */
-#define WINDOW 24       /* blocks, at most */
 
 /* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->at.device and m->at.picked. */
 static void redo_window(bytes_prices *m, int32_t first, int32_t last)
@@ -114,8 +109,8 @@ static bool flip(polishing *x, int32_t block)
 /* A change of blocks first .. last of the path, and how they were. */
 typedef struct change {
     int32_t first, last;
-    int32_t device[WINDOW];
-    int8_t pick[WINDOW];
+    int32_t device[BYTES_POLISH_WINDOW];
+    int8_t pick[BYTES_POLISH_WINDOW];
 } change;
 
 static void undo(polishing *x, const change *c)
@@ -134,7 +129,7 @@ static bool make(polishing *x, change *c, bool window, bytes_path *sum)
     bytes_prices *m = x->m;
     int32_t n = m->c->s->n_blocks, size = 2;
     if (window)
-        size += (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(WINDOW - 1, n - 1));
+        size += (int32_t)util_rng_below(&x->rng, (uint32_t)UTIL_MIN(BYTES_POLISH_WINDOW - 1, n - 1));
     c->first = (int32_t)util_rng_below(&x->rng, (uint32_t)(n - size + 1));
     c->last = c->first + size - 1;
     bool plan = m->pair[bytes_pair_of(m, c->first)].n_plans > 0 && util_rng_below(&x->rng, 4);
@@ -198,13 +193,14 @@ void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const byt
     x.energy = energy(m, &x.now, x.fine);
     keep_if_best(&x);
     if (x.now.time_ns > 0)
-        anneal_run(&(anneal_task){.hot = heat * x.now.time_ns,
-                                  .cold = COLD * x.now.time_ns,
-                                  .steps = UTIL_MIN(STEPS, (int64_t)STEPS_BLOCK * (m->c->s->n_blocks - 1)),
-                                  .stride = STRIDE,
-                                  .rng = &x.rng,
-                                  .stop = &job->stop,
-                                  .data = &x,
-                                  .renew = renew,
-                                  .judge = judge});
+        anneal_run(&(anneal_task){
+            .hot = heat * x.now.time_ns,
+            .cold = BYTES_POLISH_COLD * x.now.time_ns,
+            .steps = UTIL_MIN(BYTES_POLISH_STEPS, (int64_t)BYTES_POLISH_STEPS_BLOCK * (m->c->s->n_blocks - 1)),
+            .stride = BYTES_POLISH_STRIDE,
+            .rng = &x.rng,
+            .stop = &job->stop,
+            .data = &x,
+            .renew = renew,
+            .judge = judge});
 }

@@ -5,15 +5,11 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define FIRST_BUCKETS 2  /* of pairs of which nothing is known */
-#define FEW_BUCKETS 8    /* where there is little to gain */
-#define MOST_PART 4      /* of the solves for each pair: to those on which most of the gap hangs */
-#define MOST_PART_MANY 2 /* the same, where classes are many */
-
-pair_priced_task bytes_priced_task(const bytes_prices *m, const bytes_bound_task *job)
+static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
 {
     pair_priced_task task = bytes_task(m);
     task.buckets = job->buckets;
@@ -42,7 +38,10 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
         double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
-    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : m->many ? MOST_PART_MANY : MOST_PART)), 5);
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first     ? 1
+                                                          : m->many ? BYTES_REFINE_MOST_PART_MANY
+                                                                    : BYTES_REFINE_MOST_PART)),
+                    5);
 }
 
 static int refine_one(void *data, int32_t i)
@@ -58,10 +57,10 @@ static int refine_one(void *data, int32_t i)
     task.solves = solves_for(x, pair, ceiling, first);
     const pair_state *known = pair_chain_get(x->m->c, pair);
     if (task.solves <= 5) /* little to gain */
-        task.buckets = UTIL_MIN(task.buckets, FEW_BUCKETS);
+        task.buckets = UTIL_MIN(task.buckets, BYTES_REFINE_FEW_BUCKETS);
     if (first &&
         known->level == 0) { /* nothing is known of it: every sending once, roughly; the path tells what next */
-        task.buckets = UTIL_MIN(task.buckets, FIRST_BUCKETS);
+        task.buckets = UTIL_MIN(task.buckets, BYTES_REFINE_FIRST_BUCKETS);
         task.solves = known->sending.n_first + 2;
     }
     task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
@@ -118,7 +117,7 @@ static void count_solution(refining *x)
 
 int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any)
 {
-    refining x = {.m = m, .task = bytes_priced_task(m, job), .upper_ns = job->upper_ns};
+    refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
     size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
     x.batch.pair = util_alloc(pairs, sizeof *x.batch.pair);
     x.times = util_alloc(pairs, sizeof *x.times);

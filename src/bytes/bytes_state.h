@@ -144,8 +144,6 @@ int bytes_find_alike(bytes_prices *m);
 /* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
 int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
-/* A task for pairs at the present prices. */
-pair_priced_task bytes_priced_task(const bytes_prices *m, const bytes_bound_task *job);
 /* Refines the pairs of the path that are not refined at these prices, and, with `solution`, those of the last LP solution;
  * true in *any if there was one. */
 int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any);
@@ -179,9 +177,6 @@ bytes_path bytes_measure_path(const bytes_prices *m);
 /* Anneals the path at hand from so many parts of its time on (bytes_polish.c). A path that fits and is shorter than
  * *length_ns becomes the plan that was found last. */
 void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns);
-/* A path of block plans that is shorter than most_ns and fits, at the present prices (labels.c): into m->at.device and
- * m->at.picked. m->work.pair_cost and m->jump.counted are those of plans. */
-int bytes_path_by_labels(bool *found, bytes_prices *m, int64_t most_ns, const util_stop *stop);
 static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
     return ((int64_t)m->c->s->block_class[block] * m->K + entry_device) * m->K + exit_device;

@@ -19,17 +19,10 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
 #include "pair/anneal.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define RUNS 6
-#define DEPTH 3          /* times the evaluations of a search */
-#define LEAST_OPEN 0.005 /* of the cost: bounds at other prices may claim that nothing is open */
-#define MOST_OPEN 0.1    /* where hardly anything is proven */
-#define WORTH 0.001      /* of the makespan: what a deepening should gain */
-#define LEAST_DEPTH 0.0625
-#define KEPT 2 /* plans of a pair, the cheapest */
 
 typedef struct run {
     int32_t pair;
@@ -41,7 +34,7 @@ typedef struct run {
 typedef struct deepening {
     bytes_prices *m;
     const bytes_plan_task *job;
-    run run[RUNS];
+    run run[BYTES_DEEPEN_RUNS];
     int32_t n;
     double *times; /* per pair: how often the LP solution takes it */
 } deepening;
@@ -69,8 +62,8 @@ static double open_at(const bytes_prices *m, int64_t pair)
     int64_t cost = bytes_block_plan_cost(m, pair, m->now.price, &pick);
     if (cost == INT64_MAX || pair_chain_get(m->c, pair)->block.n_interior < 2)
         return 0;
-    double open = (double)(cost - m->pair[pair].priced.value), most = MOST_OPEN * (double)cost;
-    return UTIL_MAX(UTIL_MIN(open, most), LEAST_OPEN * (double)cost);
+    double open = (double)(cost - m->pair[pair].priced.value), most = BYTES_DEEPEN_MOST_OPEN * (double)cost;
+    return UTIL_MAX(UTIL_MIN(open, most), BYTES_DEEPEN_LEAST_OPEN * (double)cost);
 }
 
 /* Runs by highest averages. */
@@ -84,7 +77,7 @@ static int choose_runs(deepening *x)
         count_parts(m, x->times);
         for (int64_t i = 0; i < pairs; i++)
             weight[i] = x->times[i] > 0 ? x->times[i] * open_at(m, i) : 0;
-        for (; x->n < RUNS; x->n++) {
+        for (; x->n < BYTES_DEEPEN_RUNS; x->n++) {
             int64_t best = 0;
             for (int64_t i = 1; i < pairs; i++)
                 if (weight[i] / (given[i] + 1) > weight[best] / (given[best] + 1))
@@ -114,10 +107,10 @@ static int run_one(void *data, int32_t i)
     pair_anneal_task task = {.entry_device = r->pair / m->K % m->K,
                              .exit_device = r->pair % m->K,
                              .memory_price = m->now.price,
-                             .evaluations = (int64_t)(DEPTH * m->depth * (double)x->job->evaluations) + 1,
+                             .evaluations = (int64_t)(BYTES_DEEPEN_DEPTH * m->depth * (double)x->job->evaluations) + 1,
                              .heat = heat[r->number % 3],
                              .solution_only = true,
-                             .seed = x->job->seed + (uint64_t)(RUNS * m->now.stamp + r->number),
+                             .seed = x->job->seed + (uint64_t)(BYTES_DEEPEN_RUNS * m->now.stamp + r->number),
                              .stop = x->job->stop};
     moirai_sim *sim = NULL;
     double *weight = util_alloc((size_t)pricing_resource_count(&y->block.problem), sizeof *weight);
@@ -132,14 +125,14 @@ static int run_one(void *data, int32_t i)
     return rc;
 }
 
-/* Whether less than KEPT runs of the pair have found a cheaper plan. */
+/* Whether less than BYTES_DEEPEN_KEPT runs of the pair have found a cheaper plan. */
 static bool among_best(const deepening *x, int32_t at)
 {
     int32_t better = 0;
     for (int32_t i = 0; i < x->n; i++)
         better += x->run[i].pair == x->run[at].pair && (x->run[i].plan.cost < x->run[at].plan.cost ||
                                                         (x->run[i].plan.cost == x->run[at].plan.cost && i < at));
-    return better < KEPT;
+    return better < BYTES_DEEPEN_KEPT;
 }
 
 /* Pairs that are led by this one look at its new plans. */
@@ -169,7 +162,8 @@ static void set_depth(deepening *x)
             gain += x->times[x->run[i].pair] * (double)(x->run[i].before - best);
     }
     double worth = gain / (double)x->m->c->s->unit / (double)UTIL_MAX(x->job->upper_ns, 1);
-    x->m->depth = worth > WORTH ? fmin(2 * x->m->depth, 1) : fmax(x->m->depth / 4, LEAST_DEPTH);
+    x->m->depth =
+        worth > BYTES_DEEPEN_WORTH ? fmin(2 * x->m->depth, 1) : fmax(x->m->depth / 4, BYTES_DEEPEN_LEAST_DEPTH);
 }
 
 int bytes_deepen(bytes_prices *m, const bytes_plan_task *job)
@@ -179,7 +173,7 @@ int bytes_deepen(bytes_prices *m, const bytes_plan_task *job)
     rc = rc ? rc : util_pool_run(run_one, &x, x.n, job->threads);
     if (!rc)
         set_depth(&x);
-    bool keep[RUNS];
+    bool keep[BYTES_DEEPEN_RUNS];
     for (int32_t i = 0; i < x.n; i++)
         keep[i] = !rc && among_best(&x, i);
     for (int32_t i = 0; i < x.n; i++)

@@ -11,12 +11,9 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
+#include "bytes/bytes_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define FEW_PAIRS 64 /* of a class: all of them try, else those that some path has met */
-#define ROOM 12      /* for block plans that a pair finds itself */
-#define CHEAPER 2000 /* parts of the cost that a plan must save: each is looked at again and again */
 
 typedef struct sharing {
     bytes_prices *m;
@@ -87,8 +84,8 @@ static bool wants_plans(const bytes_prices *m, int64_t pair)
 {
     const pair_state *y = pair_chain_get(m->c, pair);
     return y->open && y->plan.device && y->block.n_interior > 1 && bytes_alike(m, pair) < 0 &&
-           m->pair[pair].n_plans < BYTES_BLOCK_PLANS - ROOM &&
-           (m->K * m->K <= FEW_PAIRS || m->pair[pair].priced.n_cases > 0);
+           m->pair[pair].n_plans < BYTES_BLOCK_PLANS - BYTES_SHARE_PLANS_ROOM &&
+           (m->K * m->K <= BYTES_SHARE_PLANS_FEW_PAIRS || m->pair[pair].priced.n_cases > 0);
 }
 
 /* The plan numbered i of a pair, where it is new to others; -1 is the pair's own. NULL: it is not. */
@@ -111,7 +108,7 @@ static int try_others(void *data, int32_t pair)
     if (!wants_plans(m, pair))
         return 0;
     int64_t best = bytes_block_plan_cost(m, pair, m->now.price, &pick);
-    pair_plan found = {.cost = best - best / CHEAPER};
+    pair_plan found = {.cost = best - best / BYTES_SHARE_PLANS_CHEAPER};
     int rc = stage_open(&x, &pair_chain_get(m->c, pair)->block.problem);
     for (int32_t other = first; other < first + cells && !rc; other++)
         for (int32_t i = -1; i < s->n_plans[other] && other != pair && !rc;

@@ -11,8 +11,7 @@
  * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
  * those its device sets allow, so the two can be mixed freely (docs/theory.md, Lemma 43). */
 #include "exact/exact_search.h"
-
-#define NO_SLACK 0.01 /* of the target: slacks below that are the same */
+#include "exact/exact_tuning.h"
 
 static int64_t estimate(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
 {
@@ -39,7 +38,7 @@ static int32_t choose(const exact_search *s, const exact_state *st)
             longest = UTIL_MAX(longest, s->p->op_time_ns[at]);
             through = UTIL_MIN(through, st->head[at] + s->p->op_time_ns[at] + st->tail[at]);
         }
-        double slack = (double)s->below_ns * NO_SLACK + (double)(s->below_ns - through);
+        double slack = (double)s->below_ns * EXACT_BRANCH_NO_SLACK + (double)(s->below_ns - through);
         double key = (1 + (double)longest + (double)s->guide.traffic_ns[i] / 2) * (1 + s->guide.dead_ends[i]) /
                      (__builtin_popcountll(st->dom[i]) * slack);
         if (key > most) {

@@ -10,10 +10,9 @@
  * point), so that one is born after the other has died, or one lives for no time at all. Each such case is a handful of
  * arcs between tasks: the children of the node. See docs/theory.md, Lemma 42. */
 #include "exact/exact_search.h"
+#include "exact/exact_tuning.h"
 
 #include <string.h>
-
-#define FEW_DEVICES 5
 
 static int64_t unit_bytes(const exact_search *s, int32_t u)
 {
@@ -26,7 +25,7 @@ static int64_t unit_bytes(const exact_search *s, int32_t u)
 static bool sets_fit(const exact_search *s, const exact_state *st)
 {
     uint64_t all = s->K == 64 ? ~(uint64_t)0 : ((uint64_t)1 << s->K) - 1;
-    for (uint64_t set = s->K <= FEW_DEVICES ? 1 : all; set <= all && set != 0; set++) {
+    for (uint64_t set = s->K <= EXACT_MEMORY_FEW_DEVICES ? 1 : all; set <= all && set != 0; set++) {
         __int128 capacity = 0, need = 0;
         for (uint64_t m = set; m != 0; m &= m - 1)
             capacity += s->work.free_bytes[EXACT_FIRST(m)];

@@ -5,16 +5,14 @@
  * stay. The growth is a guess, guided by a hash of each operator's surroundings; only what the full check
  * accepts is used, so that a wrong guess costs nothing but the mirror. Operators of groups are left in place.
  *
- * Complexity: O(V + E) per pair of operators with equal hash; nothing is tried above MOST_OPS operators. */
+ * Complexity: O(V + E) per pair of operators with equal hash; nothing is tried above EXACT_MIRROR_MOST_OPS operators. */
 #include "exact/exact_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "exact/exact_tuning.h"
 #include "problem/equal_devices.h"
-
-#define MOST_OPS 160
-#define MOST_MIRRORS 256
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -205,7 +203,7 @@ static int keep(exact_search *s, const int32_t *image)
 static int find_mirrors(exact_search *s, growth *g)
 {
     for (int32_t i = 0; i < s->n; i++) {
-        for (int32_t j = i + 1; j < s->n && s->symmetry.n_mirrors < MOST_MIRRORS; j++) {
+        for (int32_t j = i + 1; j < s->n && s->symmetry.n_mirrors < EXACT_MIRROR_MOST_MIRRORS; j++) {
             if (g->color[i] != g->color[j])
                 continue;
             for (int32_t a = 0; a < s->n; a++)
@@ -237,12 +235,12 @@ int exact_mirrors_find(exact_search *s)
     for (int32_t a = 0; a < s->K; a++)
         for (int32_t b = a + 1; b < s->K; b++)
             s->symmetry.same_device[a * s->K + b] = s->symmetry.same_device[b * s->K + a] = same_devices(s, a, b);
-    if (s->n > MOST_OPS)
+    if (s->n > EXACT_MIRROR_MOST_OPS)
         return 0;
     size_t n = (size_t)s->n;
     uint64_t *color = util_alloc(2 * n, sizeof *color);
     int32_t *work = util_alloc(2 * n, sizeof *work);
-    s->symmetry.mirror = util_alloc(MOST_MIRRORS, sizeof *s->symmetry.mirror);
+    s->symmetry.mirror = util_alloc(EXACT_MIRROR_MOST_MIRRORS, sizeof *s->symmetry.mirror);
     int rc = MOIRAI_EFAIL;
     if (color && work && s->symmetry.mirror) {
         hash_ops(s, color, color + n);

@@ -6,8 +6,7 @@
  * part runs to its end (settle), where a cycle of arcs shows as a head beyond the limit or as more sweeps than tasks.
  */
 #include "exact/exact_search.h"
-
-#define ROUNDS 12
+#include "exact/exact_tuning.h"
 
 bool exact_restrict(exact_search *s, exact_state *st, int32_t op, uint64_t keep, bool *changed)
 {
@@ -67,7 +66,7 @@ static bool round_of(exact_search *s, exact_state *st, bool *changed)
 bool exact_propagate(exact_search *s, exact_state *st)
 {
     bool changed = true;
-    for (int round = 0; changed && round < ROUNDS; round++) {
+    for (int round = 0; changed && round < EXACT_PROPAGATE_ROUNDS; round++) {
         changed = false;
         if (!round_of(s, st, &changed))
             return false;

@@ -1,21 +1,18 @@
 /* Tables of the exact search: built once per call, flat, freed together. */
 #include "exact/exact_search.h"
+#include "exact/exact_tuning.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_OPS 512
-#define MOST_SLOTS 16384
-#define MOST_STACK_BYTES ((size_t)512 << 20)
-#define MOST_DEPTH 4000                  /* the search is recursive */
 #define HORIZON_LIMIT ((int64_t)1 << 58) /* sums of a few such times stay within int64 */
 
 bool exact_fits(const moirai_problem *p, const char **why)
 {
     int64_t slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : (int64_t)p->n_tensors * p->n_devices;
-    const char *reason = p->n_ops > MOST_OPS  ? "more than 512 operators"
-                         : slots > MOST_SLOTS ? "more than 16384 possible transfers"
-                                              : NULL;
+    const char *reason = p->n_ops > EXACT_SETUP_MOST_OPS  ? "more than 512 operators"
+                         : slots > EXACT_SETUP_MOST_SLOTS ? "more than 16384 possible transfers"
+                                                          : NULL;
     if (why)
         *why = reason;
     return !reason;
@@ -110,7 +107,7 @@ static exact_state *new_state(exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
     size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8;
-    if (s->stack.bytes + bytes > MOST_STACK_BYTES)
+    if (s->stack.bytes + bytes > EXACT_SETUP_MOST_STACK_BYTES)
         return NULL;
     exact_state *st = util_alloc(1, bytes);
     if (!st)
@@ -137,7 +134,7 @@ exact_state *exact_push(exact_search *s, int32_t depth)
 {
     if (depth >= s->stack.n) {
         exact_state *st = NULL;
-        if (depth <= MOST_DEPTH &&
+        if (depth <= EXACT_SETUP_MOST_DEPTH &&
             !util_grow(&s->stack.state, &s->stack.capacity, (size_t)depth + 1, sizeof *s->stack.state))
             st = new_state(s);
         if (!st) {

@@ -10,11 +10,10 @@
  * or the incumbent if that is less. Work is counted in nodes, so that a node limit gives the same answer
  * everywhere; time only decides where a time limit is set. Proofs: docs/theory.md, 8. */
 #include "exact/exact_search.h"
+#include "exact/exact_tuning.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define FIRST_STEP 16 /* the first target lies this part of the gap, or of the bound, above the root's bound */
 
 void exact_options_init(exact_options *o)
 {
@@ -152,8 +151,9 @@ static void climb(exact_search *s)
     while (!r->complete && !s->run.stopped) {
         int64_t gap = top - r->lower_bound_ns;
         step = s->o->proven_ns > 0 ? gap
-               : step == 0         ? UTIL_MAX(UTIL_MIN(gap / FIRST_STEP, r->lower_bound_ns / FIRST_STEP), 1)
-                                   : 2 * step;
+               : step == 0
+                   ? UTIL_MAX(UTIL_MIN(gap / EXACT_SOLVE_FIRST_STEP, r->lower_bound_ns / EXACT_SOLVE_FIRST_STEP), 1)
+                   : 2 * step;
         int64_t target = step < gap ? r->lower_bound_ns + step : top;
         bool done = search_below(s, target);
         if (done && s->below_ns == target) {

@@ -9,14 +9,10 @@
  * that the caller brings is kept unless something better is found. */
 #include "anneal/anneal.h"
 #include "exact/exact_search.h"
+#include "exact/exact_tuning.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define MOVES_PER_CHOICE 25
-#define MOST_MOVES 40000
-#define HOT 0.05 /* temperatures, of the makespan */
-#define COLD 0.0005
 
 typedef struct start {
     exact_search *s;
@@ -133,14 +129,15 @@ static void anneal(start *a)
 {
     const exact_search *s = a->s;
     double whole = UTIL_MIN(a->least, (double)s->run.horizon_ns);
-    anneal_run(&(anneal_task){.hot = HOT * whole,
-                              .cold = COLD * whole,
-                              .steps = UTIL_MIN((int64_t)MOVES_PER_CHOICE * s->unit.n * s->K, MOST_MOVES),
-                              .stride = 1,
-                              .rng = &a->rng,
-                              .stop = &s->o->stop,
-                              .data = a,
-                              .judge = try_move});
+    anneal_run(&(anneal_task){
+        .hot = EXACT_START_HOT * whole,
+        .cold = EXACT_START_COLD * whole,
+        .steps = UTIL_MIN((int64_t)EXACT_START_MOVES_PER_CHOICE * s->unit.n * s->K, EXACT_START_MOST_MOVES),
+        .stride = 1,
+        .rng = &a->rng,
+        .stop = &s->o->stop,
+        .data = a,
+        .judge = try_move});
 }
 
 static int32_t edge_of(const moirai_problem *p, int32_t tensor, int32_t reader)

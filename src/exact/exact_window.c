@@ -101,6 +101,24 @@ static int64_t head_over_port(const exact_search *s, const exact_state *st, int3
     return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
+typedef int64_t over_fn(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t other);
+
+/* At least `known`, and what several neighbours of i on one machine say where i is on k: on a device of `others`, on a
+ * channel, on a port. */
+static int64_t over_machines(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int64_t known,
+                             uint64_t others, over_fn *over_device, over_fn *over_port)
+{
+    moirai_congestion congestion = s->p->congestion;
+    for (uint64_t m = others; m != 0; m &= m - 1) {
+        int32_t l = EXACT_FIRST(m);
+        int64_t device = over_device(s, st, i, k, l),
+                channel = congestion == MOIRAI_CONGESTION_CHANNEL && l != k ? over_port(s, st, i, k, l) : 0;
+        known = UTIL_MAX(known, UTIL_MAX(device, channel));
+    }
+    int64_t port = congestion == MOIRAI_CONGESTION_PORT ? over_port(s, st, i, k, -1) : 0;
+    return UTIL_MAX(known, port);
+}
+
 static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed)
 {
     const moirai_problem *p = s->p;
@@ -112,16 +130,8 @@ static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool
         if (EXACT_ONLY(dom))
             from |= dom;
     }
-    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain) {
-        for (uint64_t m = from; m != 0; m &= m - 1) {
-            int32_t l = EXACT_FIRST(m);
-            h = UTIL_MAX(h, head_over_device(s, st, i, k, l));
-            if (p->congestion == MOIRAI_CONGESTION_CHANNEL && l != k)
-                h = UTIL_MAX(h, head_over_port(s, st, i, k, l));
-        }
-        if (p->congestion == MOIRAI_CONGESTION_PORT)
-            h = UTIL_MAX(h, head_over_port(s, st, i, k, -1));
-    }
+    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain)
+        h = over_machines(s, st, i, k, h, from, head_over_device, head_over_port);
     raise(&st->head[(int64_t)i * s->K + k], h, changed);
 }
 
@@ -240,16 +250,8 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
             readers++;
         }
     }
-    if (readers >= 2 && !s->mode.plain) {
-        for (uint64_t m = to; m != 0; m &= m - 1) {
-            int32_t k = EXACT_FIRST(m);
-            q = UTIL_MAX(q, tail_over_device(s, st, j, l, k));
-            if (p->congestion == MOIRAI_CONGESTION_CHANNEL && l != k)
-                q = UTIL_MAX(q, tail_over_port(s, st, j, l, k));
-        }
-        if (p->congestion == MOIRAI_CONGESTION_PORT)
-            q = UTIL_MAX(q, tail_over_port(s, st, j, l, -1));
-    }
+    if (readers >= 2 && !s->mode.plain)
+        q = over_machines(s, st, j, l, q, to, tail_over_device, tail_over_port);
     raise(&st->tail[(int64_t)j * s->K + l], q, changed);
 }
 

@@ -104,7 +104,8 @@ static void limit_time(pricing_lp *lp, const util_stop *stop)
                                isinf(left) ? Highs_getInfinity(lp->highs) : Highs_getRunTime(lp->highs) + left);
 }
 
-int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal)
+/* Within the stop; MOIRAI_EFAIL where there is no room for a solution. */
+static int run(pricing_lp *lp, const util_stop *stop)
 {
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
@@ -112,6 +113,30 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
     limit_time(lp, stop);
     pricing_highs_heed(lp->highs, stop->interrupt);
     Highs_run(lp->highs);
+    return 0;
+}
+
+/* What the run has found; each may be NULL. */
+static int take_solution(pricing_lp *lp, double *row_dual, double *row_value, double *primal)
+{
+    size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
+    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
+    if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
+        Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
+        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
+    if (row_dual)
+        memcpy(row_dual, dual, m * sizeof *dual);
+    if (row_value)
+        memcpy(row_value, row, m * sizeof *row);
+    if (primal)
+        memcpy(primal, column, n * sizeof *column);
+    return 0;
+}
+
+int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal)
+{
+    if (run(lp, stop))
+        return MOIRAI_EFAIL;
     /* A tired basis: once more from scratch, the other way round. */
     if (Highs_getModelStatus(lp->highs) != kModelOptimal && !util_stopped(stop)) {
         Highs_clearSolver(lp->highs);
@@ -119,37 +144,31 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
         Highs_run(lp->highs);
         Highs_setIntOptionValue(lp->highs, "simplex_strategy", kPrimalSimplex);
     }
-    if (Highs_getModelStatus(lp->highs) != kModelOptimal)
-        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
-    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
-    if (Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
-        return moirai_error(MOIRAI_EFAIL, "HiGHS: no solution");
-    *objective = Highs_getObjectiveValue(lp->highs);
-    for (size_t i = 0; row_dual && i < m; i++)
-        row_dual[i] = dual[i];
-    for (size_t i = 0; primal && i < n; i++)
-        primal[i] = column[i];
-    return 0;
+    int rc = take_solution(lp, row_dual, NULL, primal);
+    if (!rc)
+        *objective = Highs_getObjectiveValue(lp->highs);
+    return rc;
 }
 
 int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal)
 {
-    size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
-    if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
-        return MOIRAI_EFAIL;
     Highs_setStringOptionValue(lp->highs, "presolve", "on");
     Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
-    limit_time(lp, stop);
-    pricing_highs_heed(lp->highs, stop->interrupt);
-    Highs_run(lp->highs);
-    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
-    if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
-        Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
-        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
-    memcpy(row_dual, dual, m * sizeof *dual);
-    if (primal)
-        memcpy(primal, column, n * sizeof *column);
-    return 0;
+    return run(lp, stop) ? MOIRAI_EFAIL : take_solution(lp, row_dual, NULL, primal);
+}
+
+int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal)
+{
+    Highs_setStringOptionValue(lp->highs, "presolve", "off");
+    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
+    if (run(lp, stop))
+        return MOIRAI_EFAIL;
+    int status = Highs_getModelStatus(lp->highs);
+    if (status != kModelOptimal && status != kModelInfeasible && !util_stopped(stop)) { /* a tired basis */
+        Highs_clearSolver(lp->highs);
+        Highs_run(lp->highs);
+    }
+    return take_solution(lp, row_dual, row_value, primal);
 }
 
 int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
@@ -184,32 +203,6 @@ int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, co
         kStatusError)
         return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot add row %d", lp->n_rows);
     lp->n_rows++;
-    return 0;
-}
-
-int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal)
-{
-    size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
-    if (util_grow(&lp->value, &lp->capacity, 2 * n + 2 * m, sizeof *lp->value))
-        return MOIRAI_EFAIL;
-    Highs_setStringOptionValue(lp->highs, "presolve", "off");
-    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
-    limit_time(lp, stop);
-    pricing_highs_heed(lp->highs, stop->interrupt);
-    Highs_run(lp->highs);
-    int status = Highs_getModelStatus(lp->highs);
-    if (status != kModelOptimal && status != kModelInfeasible && !util_stopped(stop)) { /* a tired basis */
-        Highs_clearSolver(lp->highs);
-        Highs_run(lp->highs);
-    }
-    double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
-    if (Highs_getModelStatus(lp->highs) != kModelOptimal ||
-        Highs_getSolution(lp->highs, column, column_dual, row, dual) == kStatusError)
-        return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
-    memcpy(row_dual, dual, m * sizeof *dual);
-    memcpy(row_value, row, m * sizeof *row);
-    if (primal)
-        memcpy(primal, column, n * sizeof *column);
     return 0;
 }
 

@@ -4,7 +4,7 @@
  * what its memory costs, where memory has a price). Starts: every device alone, the LP solutions of component schedules
  * that the price search kept (rounded to whole components, in the order of their start times), and the plan at hand.
  * Moves are those of anneal_moves.c. The simulation ends where the threshold is passed: four of five trials do.
- * Temperatures fall geometrically from HOT to COLD: a hot start would only shred what the starts have kept together.
+ * Temperatures fall geometrically from PAIR_ANNEAL_HOT to PAIR_ANNEAL_COLD: a hot start would only shred what the starts have kept together.
  * The work is counted in evaluations, so that the result depends on the seed alone. One evaluation is one dispatch:
  * O((V+E) log V) of the block. */
 #include "pair/anneal.h"
@@ -15,14 +15,10 @@
 
 #include "anneal/anneal.h"
 #include "pair/anneal_state.h"
+#include "pair/pair_tuning.h"
 #include "pair/pool_input.h"
 #include "schedule/paths.h"
 #include "schedule/sim.h"
-
-#define DRAWS 50
-#define GUIDE 2.0 /* how much priced work counts in the energy, against the length */
-#define HOT 0.006 /* temperatures, as parts of the length */
-#define COLD 0.00003
 
 static int cheaper(const void *a, const void *b)
 {
@@ -87,7 +83,7 @@ static int64_t evaluate_below(pair_annealing *x, const int64_t *priority, int64_
     if (x->plan->device && util_stopped(&x->job->stop))
         return INT64_MAX;
     int64_t memory = memory_cost(x, x->device), unit = x->b->unit;
-    int64_t work = x->job->weight ? (int64_t)(GUIDE * (double)unit * priced_work(x)) : 0;
+    int64_t work = x->job->weight ? (int64_t)(PAIR_ANNEAL_GUIDE * (double)unit * priced_work(x)) : 0;
     schedule_limit limit = {
         .ns = (UTIL_MAX(most - work, x->plan->cost) - memory) / unit, .tail_ns = x->tail_ns, .rest_ns = x->rest_ns};
     x->evaluations++;
@@ -255,7 +251,7 @@ static bool begin_from_solution(pair_annealing *x)
 {
     size_t n = (size_t)x->q->n_ops;
     int64_t best = INT64_MAX;
-    for (int32_t draw = 0; draw < DRAWS && x->evaluations < x->job->evaluations && !x->failed; draw++) {
+    for (int32_t draw = 0; draw < PAIR_ANNEAL_DRAWS && x->evaluations < x->job->evaluations && !x->failed; draw++) {
         for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
             draw_solution(x, kind);
         int64_t energy = evaluate(x, x->priority);
@@ -299,8 +295,8 @@ static void cool(pair_annealing *x, int64_t budget)
     x->energy = evaluate(x, x->priority);
     if (x->failed || !x->plan->cost)
         return; /* nothing is shorter than no time */
-    anneal_run(&(anneal_task){.hot = HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost,
-                              .cold = COLD * (double)x->plan->cost,
+    anneal_run(&(anneal_task){.hot = PAIR_ANNEAL_HOT * (x->job->heat > 0 ? x->job->heat : 1) * (double)x->plan->cost,
+                              .cold = PAIR_ANNEAL_COLD * (double)x->plan->cost,
                               .steps = budget,
                               .stride = 1,
                               .rng = &x->rng,
@@ -338,7 +334,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
         pin_cuts(&x);
         starts(&x);
         int64_t left = job->evaluations - x.evaluations;
-        bool draws = job->n_columns && !job->plan_only && left > 4 * DRAWS;
+        bool draws = job->n_columns && !job->plan_only && left > 4 * PAIR_ANNEAL_DRAWS;
         if (plan->device && b->n_interior > 0 && draws && begin_from_solution(&x))
             cool(&x, left / 2);
         left = job->evaluations - x.evaluations;

@@ -9,10 +9,10 @@
  * Components are copies of each other, and most of them wear one of a few patterns: what is drawn often changes nothing,
  * and is drawn again. */
 #include "pair/anneal_state.h"
+#include "pair/pair_tuning.h"
 
 #include <string.h>
 
-#define DRAWS 5                /* of moves until one changes something */
 #define FAR (INT64_C(1) << 60) /* priorities stay within; all times of a problem together are less than twice that */
 
 int32_t pair_annealing_nearest(const pair_annealing *x, int32_t op, int32_t k)
@@ -189,6 +189,6 @@ void pair_annealing_move(pair_annealing *x)
     make_one(x);
     if (util_rng_below(&x->rng, 4) == 0)
         make_one(x);
-    for (int32_t draw = 1; draw < DRAWS && !differs(x); draw++)
+    for (int32_t draw = 1; draw < PAIR_ANNEAL_MOVES_DRAWS && !differs(x); draw++)
         make_one(x);
 }

@@ -19,10 +19,9 @@
 #include <string.h>
 
 #include "branch/branch.h"
+#include "pair/pair_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define ATTEMPTS 6
 
 int pair_bound_solver(pair_bound_task *r, int32_t solver)
 {
@@ -273,7 +272,7 @@ static int prove_all(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
     pair_state *x = r->pair;
     int rc = 0;
-    for (int32_t attempt = 0; attempt < ATTEMPTS && !rc && !util_stopped(&r->stop); attempt++) {
+    for (int32_t attempt = 0; attempt < PAIR_CASES_ATTEMPTS && !rc && !util_stopped(&r->stop); attempt++) {
         int64_t least = x->cases[least_estimate_but(x, NULL, 0)].estimate_ns, target = UTIL_MIN(least, ceiling);
         if (target <= known_ns || x->cases[pair_cases_weakest(x)].proven_ns >= target - target / 1000)
             break;

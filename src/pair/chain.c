@@ -11,12 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pair_tuning.h"
 #include "problem/equal_devices.h"
 #include "util/util.h"
-
-#define MOST_PAIRS 2e6 /* of a small problem: 16 MB of pointers */
-#define MOST_LISTED 4  /* 65 orders of arrival */
-#define MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
 
 static void free_pair(pair_state *x)
 {
@@ -58,7 +55,7 @@ void pair_chain_free(pair_chain *c)
 static int check_size(const pair_chain *c)
 {
     double pairs = (double)pair_chain_count(c), steps = (double)c->s->n_blocks * c->K * c->K;
-    if (pairs > MOST_PAIRS + 0.125 * c->p->n_ops * c->K || steps > MOST_STEPS)
+    if (pairs > PAIR_CHAIN_MOST_PAIRS + 0.125 * c->p->n_ops * c->K || steps > PAIR_CHAIN_MOST_STEPS)
         return moirai_error(MOIRAI_ELIMIT, "'%s': %d classes of blocks on %d devices are too many to go through",
                             c->p->name, c->s->n_classes, c->K);
     return 0;
@@ -157,7 +154,7 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         return MOIRAI_EFAIL;
     c->p = p;
     c->K = p->n_devices;
-    c->most_listed = MOST_LISTED;
+    c->most_listed = PAIR_CHAIN_MOST_LISTED;
     pair_chain_tell_apart(c);
     int rc = decompose_cuts_chosen(&c->s, p, chosen);
     rc = rc ? rc : check_size(c);

@@ -22,16 +22,9 @@
 #include <string.h>
 
 #include "branch/branch.h"
+#include "pair/pair_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define NARROWEST 256 /* parts of the length: an arrival's range below that is not halved again */
-#define ATTEMPTS 24
-#define QUESTIONS 4     /* in the time of a solve to its end */
-#define LEAST_QUOTA 40  /* questions of each solver at a target; three times its cases are added */
-#define NEAR 1000       /* parts of the length: what is left below that is not climbed for */
-#define FIRST_STEP 160  /* parts of the length: beyond estimates; doubled where it is easy, halved where it fails */
-#define LONGEST_STEP 40 /* parts of the length */
 
 _Static_assert(PAIR_SOLVERS <= BRANCH_SOLVERS, "each solver has a share");
 
@@ -48,7 +41,7 @@ static pricing_branch choose(const pair_bound_task *r, int32_t solver, const pai
     const pricing_master *m = x->master[solver];
     if (c->n_branches >= PAIR_MAX_SPLITS)
         return nowhere;
-    pricing_branch arrival = pair_cases_halve_arrival(&x->sending.how[c->sending], m, NARROWEST);
+    pricing_branch arrival = pair_cases_halve_arrival(&x->sending.how[c->sending], m, PAIR_CLIMB_NARROWEST);
     if (arrival.on != PRICING_NO_BRANCH)
         return arrival;
     bool enough = pair_cases_numbers(c->n_branches, c->branch) >= r->numbers;
@@ -166,7 +159,7 @@ static int estimate(estimating *k, int32_t solver, const pair_case *c)
         int64_t soonest = moirai_transfer_ns(&x->block.problem, decompose_block_shared_tensor(&x->block),
                                              r->entry_device, how->receiver[0]);
         branch[narrow.n_branches++] =
-            (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / NARROWEST};
+            (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[0], 0, soonest + k->length_ns / PAIR_CLIMB_NARROWEST};
     }
     pricing_master_result found;
     int rc = pair_case_solve(r, solver, &narrow, k->length_ns, &found);
@@ -221,7 +214,7 @@ static void go_higher(slope *s, int64_t target, int64_t used, int64_t cases)
 {
     s->low = target;
     if (!s->failed && used <= cases + cases / 2)
-        s->step = UTIL_MIN(2 * s->step, target / LONGEST_STEP);
+        s->step = UTIL_MIN(2 * s->step, target / PAIR_CLIMB_LONGEST_STEP);
     s->failed = false;
 }
 
@@ -241,20 +234,20 @@ int pair_climb(pair_bound_task *r, int64_t from_ns, int64_t ceiling_ns)
         rc = estimate_all(r, ceiling_ns);
     bool again = x->climb.on;
     if (!again)
-        x->climb.questions = (int64_t)r->solves * QUESTIONS;
+        x->climb.questions = (int64_t)r->solves * PAIR_CLIMB_QUESTIONS;
     x->climb.on = false;
     slope s = {.low = UTIL_MAX(from_ns, x->cases[pair_cases_weakest(x)].proven_ns),
                .ceiling = ceiling_ns,
                .left = x->climb.questions};
     int64_t enough = r->stride_ns ? s.low + r->stride_ns : INT64_MAX;
     int64_t near = UTIL_MIN(x->climb.reach_ns, ceiling_ns) - s.low;
-    s.step = UTIL_MAX(again ? near : near - near / 8, s.low / FIRST_STEP);
-    for (int32_t i = 0; i < ATTEMPTS && !rc && s.left > 0 && s.low < UTIL_MIN(enough, s.ceiling); i++) {
+    s.step = UTIL_MAX(again ? near : near - near / 8, s.low / PAIR_CLIMB_FIRST_STEP);
+    for (int32_t i = 0; i < PAIR_CLIMB_ATTEMPTS && !rc && s.left > 0 && s.low < UTIL_MIN(enough, s.ceiling); i++) {
         int64_t target = next_target(&s);
         branch_target_result found;
-        if (util_stopped(&r->stop) || (target - s.low < s.low / NEAR && target < s.ceiling))
+        if (util_stopped(&r->stop) || (target - s.low < s.low / PAIR_CLIMB_NEAR && target < s.ceiling))
             break;
-        int64_t quota = LEAST_QUOTA + (int64_t)x->n_cases * 3 / r->solvers;
+        int64_t quota = PAIR_CLIMB_LEAST_QUOTA + (int64_t)x->n_cases * 3 / r->solvers;
         rc = attempt(&found, r, target, UTIL_MIN(quota, s.left));
         s.left -= found.asked;
         if (found.reached)

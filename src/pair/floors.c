@@ -14,12 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pair_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define MOST_OPS 48      /* larger ones take long */
-#define FLOOR_CELLS 1500 /* of a programme: some 90 edges on four devices; on more, ends that are free say little */
-#define BATCH 4          /* classes from one look at the gain to the next, whatever the number of threads */
 
 typedef struct floors {
     pair_chain *c;
@@ -33,7 +30,7 @@ typedef struct floors {
 
 bool pair_programme_fits(const decompose_block *b)
 {
-    return b->n_interior >= PAIR_PROGRAMME_OPS && b->n_interior <= MOST_OPS &&
+    return b->n_interior >= PAIR_PROGRAMME_OPS && b->n_interior <= PAIR_FLOORS_MOST_OPS &&
            pair_static_cells(&b->problem) <= PAIR_PROGRAMME_CELLS;
 }
 
@@ -44,7 +41,7 @@ bool pair_wants_programme(const pair_state *x)
 
 bool pair_floors_fit(const decompose_block *b)
 {
-    return pair_programme_fits(b) && pair_static_cells(&b->problem) <= FLOOR_CELLS;
+    return pair_programme_fits(b) && pair_static_cells(&b->problem) <= PAIR_FLOORS_FLOOR_CELLS;
 }
 
 static int64_t least_of_pairs(const pair_chain *c, int32_t class_, bool plans)
@@ -156,8 +153,8 @@ int pair_floors_raise(bool *useful, pair_chain *c, int threads, const util_stop 
     if (!rc)
         list_classes(&x);
     *useful = !rc && x.n > 0 && !util_off(stop, UTIL_METHOD_FLOORS);
-    for (; !rc && *useful && x.begun < x.n && !util_stopped(stop); x.begun += BATCH) {
-        int32_t batch = UTIL_MIN(BATCH, x.n - x.begun);
+    for (; !rc && *useful && x.begun < x.n && !util_stopped(stop); x.begun += PAIR_FLOORS_BATCH) {
+        int32_t batch = UTIL_MIN(PAIR_FLOORS_BATCH, x.n - x.begun);
         rc = util_pool_run(raise_one, &x, batch, threads);
         *useful = worth_it(&x, x.begun + batch);
     }

@@ -14,15 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pair_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define RESTARTS 6
-#define PLAIN 2  /* of the runs that go on from the pair's plan: these do without the LP solution's columns */
-#define AFRESH 3 /* from this one on runs forget the plan at hand */
-#define FINALISTS 2
-#define NEAR 1.03 /* times the shortest trial: longer ones are no finalists */
-#define MOST_TRIALS 12
 
 int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
 {
@@ -49,20 +43,20 @@ int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
 typedef struct restarting {
     const pair_improve_task *job;
     const pair_anneal_task *task;
-    pair_plan plan[RESTARTS];
+    pair_plan plan[PAIR_IMPROVE_RESTARTS];
     int32_t n;
 } restarting;
 
 static int anneal_once(void *data, int32_t i)
 {
-    static const double heat[RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1};
+    static const double heat[PAIR_IMPROVE_RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1};
     restarting *k = data;
     const decompose_block *b = &k->job->pair->block;
     pair_anneal_task task = *k->task;
     moirai_sim *sim;
     task.evaluations /= k->n;
-    task.plan_only = k->n == RESTARTS && i < AFRESH;
-    task.n_columns = task.plan_only && i < PLAIN ? 0 : task.n_columns;
+    task.plan_only = k->n == PAIR_IMPROVE_RESTARTS && i < PAIR_IMPROVE_AFRESH;
+    task.n_columns = task.plan_only && i < PAIR_IMPROVE_PLAIN ? 0 : task.n_columns;
     task.seed = k->job->seed + (uint64_t)(100 * i + k->job->level);
     task.heat = heat[i];
     if (i % 2)
@@ -88,7 +82,7 @@ static int anneal_side_by_side(const pair_improve_task *job, const pair_anneal_t
 {
     restarting k = {.job = job, .task = task, .n = restarts};
     int rc = 0;
-    for (int32_t i = 0; i < UTIL_MIN(restarts, AFRESH) && !rc; i++)
+    for (int32_t i = 0; i < UTIL_MIN(restarts, PAIR_IMPROVE_AFRESH) && !rc; i++)
         rc = pair_plan_copy(&k.plan[i], plan, job->pair->block.problem.n_ops);
     rc = rc ? rc : util_pool_run(anneal_once, &k, restarts, threads);
     for (int32_t i = 0; i < restarts; i++) {
@@ -149,13 +143,13 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
 /* Into the list of cases of least estimate, the least first; the last of too many goes. */
 static int32_t list_trial(const pair_state *x, pair_trial *t, int32_t n, int32_t index)
 {
-    int32_t at = n < MOST_TRIALS ? n : MOST_TRIALS - 1;
-    if (n == MOST_TRIALS && x->cases[t[at].index].estimate_ns <= x->cases[index].estimate_ns)
+    int32_t at = n < PAIR_IMPROVE_MOST_TRIALS ? n : PAIR_IMPROVE_MOST_TRIALS - 1;
+    if (n == PAIR_IMPROVE_MOST_TRIALS && x->cases[t[at].index].estimate_ns <= x->cases[index].estimate_ns)
         return n;
     for (; at > 0 && x->cases[t[at - 1].index].estimate_ns > x->cases[index].estimate_ns; at--)
         t[at].index = t[at - 1].index;
     t[at].index = index;
-    return UTIL_MIN(n + 1, MOST_TRIALS);
+    return UTIL_MIN(n + 1, PAIR_IMPROVE_MOST_TRIALS);
 }
 
 /* The weakest open case of each sending; of the weakest sendings, where they were found as they were needed. */
@@ -203,11 +197,12 @@ static int try_sendings(const pair_improve_task *job, pair_bound_task *r, pair_t
     trying k = {.job = job, .r = r, .trial = t, .n = n, .evaluations = evaluations / 8 / n, .restarts = 1};
     int rc = util_pool_run(try_some, &k, r->solvers, r->threads);
     pair_trials_sort(t, n);
-    double most = NEAR * (double)t[0].plan.length_ns;
-    for (k.n = 0; k.n < UTIL_MIN(n, FINALISTS) && t[k.n].plan.device && (double)t[k.n].plan.length_ns <= most;)
+    double most = PAIR_IMPROVE_NEAR * (double)t[0].plan.length_ns;
+    for (k.n = 0;
+         k.n < UTIL_MIN(n, PAIR_IMPROVE_FINALISTS) && t[k.n].plan.device && (double)t[k.n].plan.length_ns <= most;)
         k.n++;
     k.evaluations = evaluations / 4;
-    k.restarts = RESTARTS / 2;
+    k.restarts = PAIR_IMPROVE_RESTARTS / 2;
     if (!rc && !util_stopped(&job->stop))
         rc = util_pool_run(try_some, &k, r->solvers, r->threads);
     return rc;
@@ -228,7 +223,7 @@ int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, in
     }
     /* The pair's plan, whoever found it, with the LP solution at hand. */
     if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
-        rc = anneal_solution(job, r, 0, &x->cases[t[0].index], &x->plan, evaluations, RESTARTS);
+        rc = anneal_solution(job, r, 0, &x->cases[t[0].index], &x->plan, evaluations, PAIR_IMPROVE_RESTARTS);
     free(t);
     return rc;
 }

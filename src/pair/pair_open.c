@@ -6,12 +6,10 @@
 #include "pair/cases.h"
 #include "pair/improve.h"
 #include "pair/pair_refine.h"
+#include "pair/pair_tuning.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define MOST_SETS 6         /* of devices whose sets are listed, where no port makes an order */
-#define MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
 
 typedef struct pair_open_task {
     int32_t entry_device, exit_device;
@@ -25,7 +23,7 @@ static int64_t longest_path(const decompose_block *b)
 {
     const moirai_problem *q = &b->problem;
     double steps = (double)q->n_edges * q->n_devices * q->n_devices;
-    int64_t longest = steps > MOST_PATH_STEPS ? 0 : schedule_longest_path(&(schedule_paths){.p = q});
+    int64_t longest = steps > PAIR_OPEN_MOST_PATH_STEPS ? 0 : schedule_longest_path(&(schedule_paths){.p = q});
     return UTIL_MAX(longest, 0);
 }
 
@@ -62,7 +60,7 @@ static int list_sendings(pair_state *x, const pair_open_task *job)
         return add_sending(x, &how);
     uint64_t others = pair_may_receive(x);
     bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
-    bool many = __builtin_popcountll(others) > (ordered ? job->most_listed : MOST_SETS);
+    bool many = __builtin_popcountll(others) > (ordered ? job->most_listed : PAIR_OPEN_MOST_SETS);
     how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases.c) */
     if (many)
         return add_sending(x, &how);

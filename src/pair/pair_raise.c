@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "exact/exact.h"
+#include "pair/pair_tuning.h"
 #include "pair/static/static_lp.h"
 #include "util/util.h"
 
@@ -91,8 +92,6 @@ int pair_raise_pool(pair_state *x, const pair_pool_task *job)
 
 /* ---- search trees ---- */
 
-#define BISECTIONS 4 /* of what lies between the certified and the proven bound, where the latter takes too long */
-
 /* Excludes all lengths below `below_ns`; *proven: it did. */
 static int search_tree(bool *proven, pair_state *x, int64_t below_ns, int64_t nodes, size_t *left,
                        const util_stop *stop)
@@ -129,7 +128,7 @@ int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop s
     int rc = 0;
     if (!exact_fits(&x->block.problem, NULL))
         return 0;
-    for (int32_t i = 0; i <= BISECTIONS && !rc && target > low && *left > 0 && !util_stopped(&stop); i++) {
+    for (int32_t i = 0; i <= PAIR_RAISE_BISECTIONS && !rc && target > low && *left > 0 && !util_stopped(&stop); i++) {
         rc = search_tree(&proven, x, target, nodes, left, &stop);
         low = proven ? target : low;
         high = proven ? high : target - 1;

@@ -11,13 +11,9 @@
 #include "exact/exact.h"
 #include "pair/cases.h"
 #include "pair/improve.h"
+#include "pair/pair_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define OPEN 0.3        /* where cases are split on arrivals again and again: twice the solves in the same time */
-#define EXACT_OPS 40    /* blocks up to this size are given to the exhaustive search as well */
-#define SEARCH_NEAR 0.9 /* of what prices prove: a search that was cut off there may end with more nodes */
-#define SEARCH_FAR 0.75 /* and one that was cut off here will not */
 
 /* Where a tensor is sent to some devices in some order, what prices leave open is when it arrives: a question for
  * branches, many of them, which finer buckets do not answer. */
@@ -39,7 +35,7 @@ static const level_plan levels[PAIR_LEVELS + 1] = {
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
 static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
 {
-    if (util_off(&job->stop, UTIL_METHOD_PAIR_EXACT) || x->block.n_interior > EXACT_OPS ||
+    if (util_off(&job->stop, UTIL_METHOD_PAIR_EXACT) || x->block.n_interior > PAIR_REFINE_EXACT_OPS ||
         !exact_fits(&x->block.problem, NULL))
         return 0;
     exact_options o;
@@ -89,7 +85,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
                          .numbers = level->numbers,
-                         .open = sent && job->level > 1 ? OPEN : 0,
+                         .open = sent && job->level > 1 ? PAIR_REFINE_OPEN : 0,
                          .by_targets = job->level > 1 && !util_off(&job->stop, UTIL_METHOD_TARGETS),
                          .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
                          .solves = (int32_t)(solves * fmin(job->effort, 1000)),
@@ -121,7 +117,7 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
     int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
     bool begins = !x->climb.on || job->plans_only, searched = job->prices_only || !begins;
     int rc = begins ? pair_improve_plan(&search, evaluations / 4) : 0;
-    if (!rc && !searched && (searched = search_within(x, SEARCH_NEAR)))
+    if (!rc && !searched && (searched = search_within(x, PAIR_REFINE_SEARCH_NEAR)))
         rc = exhaust(x, job, level->nodes);
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
@@ -129,7 +125,7 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
         rc = bound_and_improve(&search, job, evaluations);
     else if (!job->plans_only)
         x->climb.on = false;
-    if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, SEARCH_FAR))
+    if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, PAIR_REFINE_SEARCH_FAR))
         rc = exhaust(x, job, level->nodes);
     x->level = x->climb.on || job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;

@@ -28,12 +28,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pair_tuning.h"
 #include "pair/pool_state.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define MOST_LABELS 2000 /* of an operator */
 
 void pair_pool_proof_free(pair_pool_proof *proof)
 {
@@ -73,7 +72,7 @@ static int64_t step_of(const pooling *p, int64_t length_ns)
         span += (double)most;
     }
     int64_t step = (int64_t)(span / fmax(p->job->nodes, 1));
-    return UTIL_MAX(step, length_ns / MOST_LABELS + 1);
+    return UTIL_MAX(step, length_ns / PAIR_POOL_MOST_LABELS + 1);
 }
 
 static int begin(pair_pool_trial *x, const pooling *p, int64_t length_ns)

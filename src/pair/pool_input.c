@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pair_tuning.h"
 #include "util/util.h"
-
-#define WEIGHTS 1024       /* their sum, about */
-#define WEIGHT_ROUNDS 3000 /* of the search for them */
 
 /* ---- arcs ---- */
 
@@ -84,7 +82,7 @@ int pair_pool_find_weights(int64_t *weight, const moirai_problem *q, const util_
         return MOIRAI_EFAIL;
     for (int32_t k = 0; k < K; k++)
         c[k] = 1.0 / K;
-    for (int32_t round = 0; round < WEIGHT_ROUNDS && (round == 0 || !util_stopped(stop)); round++) {
+    for (int32_t round = 0; round < PAIR_POOL_INPUT_WEIGHT_ROUNDS && (round == 0 || !util_stopped(stop)); round++) {
         double value = 0, all = 0, sum = 0;
         memset(load, 0, sizeof *load * (size_t)K);
         for (int32_t i = 0; i < q->n_ops; i++) {
@@ -112,7 +110,7 @@ int pair_pool_find_weights(int64_t *weight, const moirai_problem *q, const util_
             c[k] /= sum;
     }
     for (int32_t k = 0; k < K; k++)
-        weight[k] = (int64_t)floor(best[k] * WEIGHTS + 0.5);
+        weight[k] = (int64_t)floor(best[k] * PAIR_POOL_INPUT_WEIGHTS + 0.5);
     free(c);
     return 0;
 }

@@ -1,14 +1,11 @@
 /* The pool's labels, what they cost at prices per time, and the next prices. */
 #include <math.h>
 
+#include "pair/pair_tuning.h"
 #include "pair/pool_state.h"
 #include "util/util.h"
 
-#define PRICE_BITS 59   /* weights * integral of the price stays below */
-#define RATE 0.8        /* of the first change of prices */
-#define RATE_ROUNDS 5.0 /* until it falls */
-#define LATEST 0.15     /* of the mean use is the latest */
-#define LEAST_SHAPE 1e-6
+#define PRICE_BITS 59 /* weights * integral of the price stays below */
 
 static bool allowed(const pair_pool_trial *x, int32_t i, int32_t k)
 {
@@ -87,7 +84,8 @@ static int64_t least_pay(const pair_pool_trial *x, int64_t from, int64_t to, int
     return best;
 }
 
-int64_t pair_pool_label_cost(const pair_pool_trial *x, int32_t i, int32_t g, int32_t *device, int64_t *start)
+/* The cheapest device and start of label g, -1: none. */
+static int64_t label_cost(const pair_pool_trial *x, int32_t i, int32_t g, int32_t *device, int64_t *start)
 {
     int64_t best = -1, from = x->label.offset[i] + g * x->step_ns, to = from + x->step_ns - 1;
     for (int32_t k = 0; k < x->K; k++) {
@@ -110,7 +108,7 @@ static void find_costs(pair_pool_trial *x)
     int64_t at;
     for (int32_t i = 0; i < x->n; i++)
         for (int32_t g = 0; g < x->label.n[i]; g++)
-            x->label.cost[x->label.off[i] + g] = pair_pool_label_cost(x, i, g, &k, &at);
+            x->label.cost[x->label.off[i] + g] = label_cost(x, i, g, &k, &at);
 }
 
 void pair_pool_set_prices(pair_pool_trial *x)
@@ -155,7 +153,7 @@ static void find_use(pair_pool_trial *x)
     for (int32_t i = 0; i < x->n; i++) {
         int32_t k = 0;
         int64_t u = 0;
-        if (pair_pool_label_cost(x, i, pair_pool_cheapest_label(x, i), &k, &u) < 0)
+        if (label_cost(x, i, pair_pool_cheapest_label(x, i), &k, &u) < 0)
             continue;
         for (int64_t end = u + moirai_op_ns(x->q, i, k), b = u / x->bucket_ns; u < end; b++) {
             int64_t until = UTIL_MIN(end, (b + 1) * x->bucket_ns);
@@ -170,13 +168,13 @@ static void find_use(pair_pool_trial *x)
 
 void pair_pool_update_shape(pair_pool_trial *x, int32_t round)
 {
-    double rate = RATE / sqrt(1 + round / RATE_ROUNDS), most = 0;
+    double rate = PAIR_POOL_PRICES_RATE / sqrt(1 + round / PAIR_POOL_PRICES_RATE_ROUNDS), most = 0;
     find_use(x);
     for (int32_t b = 0; b < x->proof.n_buckets; b++) {
-        x->sale.mean[b] += LATEST * (x->sale.use[b] - x->sale.mean[b]);
+        x->sale.mean[b] += PAIR_POOL_PRICES_LATEST * (x->sale.use[b] - x->sale.mean[b]);
         x->sale.shape[b] *= exp(rate * fmin(x->sale.mean[b] - 1, 1));
         most = fmax(most, x->sale.shape[b]);
     }
     for (int32_t b = 0; b < x->proof.n_buckets; b++)
-        x->sale.shape[b] = fmax(x->sale.shape[b] / most, LEAST_SHAPE);
+        x->sale.shape[b] = fmax(x->sale.shape[b] / most, PAIR_POOL_PRICES_LEAST_SHAPE);
 }

@@ -59,8 +59,6 @@ static inline int64_t pair_pool_up(int64_t a, int64_t b)
 void pair_pool_find_windows(pair_pool_trial *x);
 /* How late arcs may be, and how many labels that leaves. */
 void pair_pool_find_lateness(pair_pool_trial *x);
-/* The cheapest device and start of label g, -1: none. */
-int64_t pair_pool_label_cost(const pair_pool_trial *x, int32_t i, int32_t g, int32_t *device, int64_t *start);
 /* The shape as whole prices, as large as the sums allow, and what labels cost at them. */
 void pair_pool_set_prices(pair_pool_trial *x);
 /* What all devices together can sell at the prices. */

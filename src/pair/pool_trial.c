@@ -3,11 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/pair_tuning.h"
 #include "pair/pool_state.h"
 #include "util/util.h"
-
-#define PATIENCE 5 /* rounds before a length is given up */
-#define HOPE 2.2
 
 typedef __int128 wide;
 
@@ -194,7 +192,7 @@ static int prepare(pair_pool_trial *x)
 /* Whether prices that have come so far in so many rounds are likely to get there. */
 static bool hopeless(double ratio, int32_t rounds)
 {
-    return rounds >= PATIENCE && ratio < 1 - HOPE / rounds;
+    return rounds >= PAIR_POOL_TRIAL_PATIENCE && ratio < 1 - PAIR_POOL_TRIAL_HOPE / rounds;
 }
 
 int pair_pool_try(void *data, int32_t which)

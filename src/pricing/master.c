@@ -25,11 +25,11 @@
 #include <string.h>
 
 #include "pricing/master_state.h"
+#include "pricing/pricing_tuning.h"
 #include "util/util.h"
 
 #define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define MAX_BRANCHES 64
-#define LEAST_HOLD 64 /* parts of the length: ports that a send holds in any case for less get no bucket of their own */
 
 void pricing_master_free(pricing_master *m)
 {
@@ -38,22 +38,12 @@ void pricing_master_free(pricing_master *m)
     for (size_t c = 0; c < m->pool.n; c++)
         pricing_column_free(&m->pool.column[c]);
     pricing_master_lp_free(m);
-    free(m->pool.column);
-    free(m->lp.column);
-    free(m->lp.resource);
-    free(m->cell.bucket_ns);
-    free(m->cell.held);
-    free(m->price.dual);
-    free(m->price.center);
-    free(m->price.mean);
-    free(m->lp.row_dual);
-    free(m->lp.primal);
-    free(m->price.whole);
-    free(m->price.best_whole);
-    free(m->cell.mass);
-    free(m->lp.value);
-    free(m->lp.row);
-    free(m);
+    void *all[] = {m->pool.column, m->lp.column,  m->lp.resource,  m->cell.bucket_ns,
+                   m->cell.held,   m->price.dual, m->price.center, m->price.mean,
+                   m->lp.row_dual, m->lp.primal,  m->price.whole,  m->price.best_whole,
+                   m->cell.mass,   m->lp.value,   m->lp.row,       m};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
 }
 
 int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t entry_device, int32_t exit_device,
@@ -130,7 +120,7 @@ static void snap_to_sends(pricing_master *m)
     }
     for (int32_t j = 0; j < m->n_sends && !priced; j++) {
         int64_t latest = pricing_pricer_latest_send(m->w, j);
-        if (latest < pricing_pricer_arrival(m->w, m->how.receiver[j]) - m->grid.length_ns / LEAST_HOLD)
+        if (latest < pricing_pricer_arrival(m->w, m->how.receiver[j]) - m->grid.length_ns / PRICING_MASTER_LEAST_HOLD)
             pricing_grid_snap(&m->grid, &kept, latest);
     }
 }

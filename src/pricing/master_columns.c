@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "pricing/master_state.h"
+#include "pricing/pricing_tuning.h"
 #include "util/util.h"
-
-#define KEEP_ALL 80 /* columns: the LP takes most of the time, and it grows with them */
-#define IDLE_SOLVES 2
 
 void pricing_column_free(pricing_pool_column *c)
 {
@@ -77,7 +75,8 @@ void pricing_master_drop_idle(pricing_master *m)
 {
     size_t n = 0;
     for (size_t c = 0; c < m->pool.n; c++)
-        if (m->pool.n < KEEP_ALL || m->pool.column[c].idle < IDLE_SOLVES || m->pool.column[c].kind < 0)
+        if (m->pool.n < PRICING_MASTER_COLUMNS_KEEP_ALL ||
+            m->pool.column[c].idle < PRICING_MASTER_COLUMNS_IDLE_SOLVES || m->pool.column[c].kind < 0)
             m->pool.column[n++] = m->pool.column[c];
         else
             pricing_column_free(&m->pool.column[c]);

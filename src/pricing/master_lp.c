@@ -14,10 +14,8 @@
 #include <string.h>
 
 #include "pricing/master_state.h"
+#include "pricing/pricing_tuning.h"
 #include "util/util.h"
-
-#define OVERTIME 4.0 /* priced form: what more of all resources costs, in T */
-#define ELASTIC 64.0 /* what missing a number by one costs in the master: many times theta */
 
 /* ---- two solvers ---- */
 
@@ -227,13 +225,14 @@ static int lp_lengths(pricing_master *m)
     }
     for (int32_t i = 0; i < cells; i++)
         part[i] = pricing_bucket_ns(&m->grid, i % buckets) > 0;
-    return rc ? rc : lp_give(m, OVERTIME * (double)m->grid.length_ns, part, false);
+    return rc ? rc : lp_give(m, PRICING_MASTER_LP_OVERTIME * (double)m->grid.length_ns, part, false);
 }
 
 /* Counts may be missed, at a price that no good LP solution pays. */
 static int lp_elastic(pricing_master *m)
 {
-    double price = m->job->form == PRICING_PRICED_FORM ? ELASTIC * (double)m->grid.length_ns : ELASTIC;
+    double price = m->job->form == PRICING_PRICED_FORM ? PRICING_MASTER_LP_ELASTIC * (double)m->grid.length_ns
+                                                       : PRICING_MASTER_LP_ELASTIC;
     int rc = 0;
     for (int32_t i = 0; !rc && i < 2 * m->job->n_branches; i++) {
         m->lp.row[0] = pricing_master_branch_row(m, i / 2) - m->cell.n + lp_cells(m);

@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "pricing/pricer_state.h"
+#include "pricing/pricing_tuning.h"
 #include "problem/equal_devices.h"
 #include "util/util.h"
-
-#define MOST_STEPS 4e8        /* of one pricing, or of a spanning tree: about half a second */
-#define MOST_CELLS 16777216.0 /* of a table: 128 MB */
 
 /* ---- the spanning trees ---- */
 
@@ -164,7 +162,8 @@ static int assign_lines(pricing_pricer *w)
             w->lines.tensor[w->lines.n_of_tensors++] = t;
         w->lines.of_tensor[t] = line;
     }
-    if ((double)w->lines.n_of_ops * (double)(K * N) + (double)w->lines.n_of_tensors * (double)(K * K * N) > MOST_CELLS)
+    if ((double)w->lines.n_of_ops * (double)(K * N) + (double)w->lines.n_of_tensors * (double)(K * K * N) >
+        PRICING_PRICER_MOST_CELLS)
         return too_large(q);
     w->lines.op_cost = util_alloc((size_t)w->lines.n_of_ops * K * N, sizeof(int64_t));
     w->lines.transfer_cost = util_alloc((size_t)w->lines.n_of_tensors * K * K * N, sizeof(int64_t));
@@ -193,7 +192,8 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
         priced += n;
     }
     double steps = (double)priced * (double)(K * K * N);
-    if (steps > MOST_STEPS || (double)(largest * K * N) > MOST_CELLS || (double)largest * q->n_edges > MOST_STEPS) {
+    if (steps > PRICING_PRICER_MOST_STEPS || (double)(largest * K * N) > PRICING_PRICER_MOST_CELLS ||
+        (double)largest * q->n_edges > PRICING_PRICER_MOST_STEPS) {
         free(w);
         return too_large(q);
     }

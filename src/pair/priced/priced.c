@@ -19,10 +19,9 @@
 #include "pair/cases.h"
 #include "pair/priced/priced_case.h"
 #include "pair/priced/priced_climb.h"
+#include "pair/priced/priced_tuning.h"
 #include "util/util.h"
 
-#define STEPS 256
-#define FIRST_VISITS 2
 #define END_OF_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
 
 static void free_cases(pair_priced *v)
@@ -47,8 +46,8 @@ int pair_priced_open_solver(pair_priced *v, int32_t i)
     const decompose_block *b = &v->pair->block;
     if (by->master)
         return 0;
-    int rc = by->pricer ? 0 : pricing_pricer_new(&by->pricer, b, STEPS + 2);
-    return rc ? rc : pricing_master_new(&by->master, b, v->entry_device, v->exit_device, STEPS);
+    int rc = by->pricer ? 0 : pricing_pricer_new(&by->pricer, b, PRICED_PRICED_STEPS + 2);
+    return rc ? rc : pricing_master_new(&by->master, b, v->entry_device, v->exit_device, PRICED_PRICED_STEPS);
 }
 
 static int open_priced(pair_priced *v)
@@ -344,7 +343,7 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
     int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
     /* Arrivals are what targets are for; and first solves go where they raise most. */
-    bool climbs = v->visits >= FIRST_VISITS && job->ceiling && v->pair->sending.how[0].fixed &&
+    bool climbs = v->visits >= PRICED_PRICED_FIRST_VISITS && job->ceiling && v->pair->sending.how[0].fixed &&
                   !util_off(&job->stop, UTIL_METHOD_PRICED_TARGETS);
     int rc = begin(v, job);
     if (!rc)

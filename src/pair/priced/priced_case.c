@@ -9,15 +9,8 @@
 #include <string.h>
 
 #include "pair/cases.h"
+#include "pair/priced/priced_tuning.h"
 #include "util/util.h"
-
-#define ROUNDS 40
-#define NARROW 0.02 /* ranges are not divided below this */
-#define SENT_BUCKETS 8
-#define MOST_BUCKETS 28 /* of cases that nothing divides */
-#define NARROWEST 64    /* parts of the length: an arrival's range below that is not halved again */
-#define MOST_NUMBERS 10 /* asked of one case: each raises its bound a little, and there are twice as many cases */
-#define OPEN 0.05       /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
 
 void pair_priced_case_free(pair_priced_case *c)
 {
@@ -53,7 +46,7 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
                                  .n_branches = c->n_branches,
                                  .branch = c->branch,
                                  .memory_price = byte_price,
-                                 .max_rounds = ROUNDS,
+                                 .max_rounds = PRICED_CASE_ROUNDS,
                                  .start_grid = &c->found.prices.grid,
                                  .start_price = c->found.prices.price,
                                  .n_start_branches = c->found.prices.n_branches};
@@ -223,7 +216,7 @@ static int64_t divide_range(const pricing_master *m, int64_t least, int64_t most
     int64_t range = most - least, middle = UTIL_MIN(UTIL_MAX((int64_t)mean, least), most), near = least / 16;
     if (range > least / 4)
         return middle + near < most - near / 2 ? middle + near : UTIL_MAX(UTIL_MIN(middle, most - 1) - near, least);
-    if (spread <= NARROW / 2 * (double)least || (double)range <= NARROW * (double)least)
+    if (spread <= PRICED_CASE_NARROW / 2 * (double)least || (double)range <= PRICED_CASE_NARROW * (double)least)
         return 0;
     return UTIL_MIN(UTIL_MAX(middle, least + range / 4), most - UTIL_MAX(range / 4, 1));
 }
@@ -237,10 +230,10 @@ static pricing_branch choose(const pair_priced *v, const pricing_master *m, cons
     int64_t at = divide_range(m, UTIL_MAX(c->least_ns, v->pair->lower_ns), c->most_ns);
     if (at > 0 && at < c->most_ns)
         return (pricing_branch){.on = PRICING_LENGTH, .least = at, .most = at + 1};
-    pricing_branch arrival = pair_cases_halve_arrival(&v->pair->sending.how[c->sending], m, NARROWEST);
+    pricing_branch arrival = pair_cases_halve_arrival(&v->pair->sending.how[c->sending], m, PRICED_CASE_NARROWEST);
     if (arrival.on != PRICING_NO_BRANCH)
         return arrival;
-    bool enough = pair_cases_numbers(c->n_branches, c->branch) >= MOST_NUMBERS;
+    bool enough = pair_cases_numbers(c->n_branches, c->branch) >= PRICED_CASE_MOST_NUMBERS;
     return enough ? nowhere : pair_cases_branch_on(v->pair, c->sending, m, found->price);
 }
 
@@ -270,10 +263,10 @@ static pricing_master_task question_task(const pair_priced *v, const pair_priced
                                          const pair_priced_task *job, question q)
 {
     pricing_master_task task = task_of(v, by, c, job->byte_price);
-    task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, SENT_BUCKETS) : job->buckets;
+    task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, PRICED_CASE_SENT_BUCKETS) : job->buckets;
     task.ceiling = q.ceiling;
     task.ask = q.ask;
-    task.open = OPEN;
+    task.open = PRICED_CASE_OPEN;
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
     task.start_price = q.go_on ? NULL : task.start_price;
@@ -309,7 +302,7 @@ static int solve(pair_priced *v, int32_t solver, pair_priced_case *c, const pair
     if (!rc && !end && !worth && split.on == PRICING_NO_BRANCH && !util_stopped(&job->stop)) { /* to its end, then */
         task.ceiling = 0;
         task.ask = false;
-        task.buckets = UTIL_MIN(2 * task.buckets, MOST_BUCKETS);
+        task.buckets = UTIL_MIN(2 * task.buckets, PRICED_CASE_MOST_BUCKETS);
         task.start_price = NULL;
         rc = pricing_master_solve(&found, by->master, &task);
         split = rc || !found.rounds ? nowhere : choose(v, by->master, c, &found);

@@ -12,14 +12,8 @@
 
 #include "branch/branch.h"
 #include "pair/priced/priced_case.h"
+#include "pair/priced/priced_tuning.h"
 #include "util/util.h"
-
-#define TARGETS 24
-#define QUESTIONS 2      /* in the time of a solve to its end */
-#define FIRST_STEP 0.125 /* of what is open */
-#define LEAST_STEP 0.008 /* the same */
-#define LEAST_RISE 2000  /* parts of the value */
-#define LEAST_QUOTA 16   /* questions to one target, or half of what is left */
 
 _Static_assert(PAIR_PRICED_SOLVERS <= BRANCH_SOLVERS, "each solver has a share");
 
@@ -80,7 +74,7 @@ static int attempt(branch_target_result *out, pair_priced *v, const pair_priced_
 {
     climbing k = {.v = v, .job = job, .target = target};
     branch_list list = {v->cases, v->n_cases, v->case_capacity};
-    int32_t questions = (UTIL_MAX(left / 2, UTIL_MIN(left, LEAST_QUOTA)) + 1) / PAIR_PRICED_SOLVERS;
+    int32_t questions = (UTIL_MAX(left / 2, UTIL_MIN(left, PRICED_CLIMB_LEAST_QUOTA)) + 1) / PAIR_PRICED_SOLVERS;
     int rc = branch_attempt(out, &list,
                             &(branch_target_task){.data = &k,
                                                   .case_size = sizeof(pair_priced_case),
@@ -102,14 +96,16 @@ static int attempt(branch_target_result *out, pair_priced *v, const pair_priced_
 
 int pair_priced_climb(pair_priced *v, const pair_priced_task *job, bool *stuck)
 {
-    int32_t left = QUESTIONS * job->solves;
+    int32_t left = PRICED_CLIMB_QUESTIONS * job->solves;
     int64_t most = job->ceiling;
-    double step = FIRST_STEP;
+    double step = PRICED_CLIMB_FIRST_STEP;
     int rc = 0;
     *stuck = false;
-    for (int32_t i = 0; i < TARGETS && left > 1 && step >= LEAST_STEP && !rc && !util_stopped(&job->stop); i++) {
+    for (int32_t i = 0;
+         i < PRICED_CLIMB_TARGETS && left > 1 && step >= PRICED_CLIMB_LEAST_STEP && !rc && !util_stopped(&job->stop);
+         i++) {
         int64_t low = v->cases[pair_priced_weakest(v)].value;
-        int64_t rise = UTIL_MAX((int64_t)((double)(job->ceiling - low) * step), low / LEAST_RISE + 1);
+        int64_t rise = UTIL_MAX((int64_t)((double)(job->ceiling - low) * step), low / PRICED_CLIMB_LEAST_RISE + 1);
         *stuck = low >= most && most < job->ceiling;
         if (low >= most)
             break;

@@ -15,12 +15,8 @@
 #include <math.h>
 
 #include "pair/static/static_state.h"
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
-
-#define FRACTION 1e-4   /* of a number that counts as whole */
-#define SEND_WORTH 0.02 /* of the bound: shorter transfers are not worth telling apart who gets them first */
-#define PRIOR 0.1       /* of an operator's time: the rise that a number is believed to give */
-#define LEAST_PART 0.05 /* of a number that a side forbids: rises are not divided by less */
 
 pair_receivers pair_static_listed(const pair_static_tree *s, int32_t at, pair_static_division how)
 {
@@ -54,7 +50,7 @@ void pair_static_learn(pair_static *p, int32_t at)
     double number = p->search.number[(size_t)c->parent * pair_static_solution_size(x) + (size_t)i],
            part = number - (double)parent->most, forbidden = c->which == 0 ? part : 1 - part;
     pair_static_rise *rise = &p->search.rise[2 * i + c->which];
-    rise->sum_ns += fmax(0, (double)(c->own_ns - parent->own_ns)) / fmax(forbidden, LEAST_PART);
+    rise->sum_ns += fmax(0, (double)(c->own_ns - parent->own_ns)) / fmax(forbidden, STATIC_BRANCH_LEAST_PART);
     rise->times++;
 }
 
@@ -63,7 +59,8 @@ static double likely_rise(const pair_static *p, int32_t i, int32_t side)
 {
     const pair_programme *x = &p->x;
     const pair_static_rise *rise = &p->search.rise[2 * i + side];
-    double prior = PRIOR * (double)moirai_op_least_ns(x->q, x->number.group_op[x->number.group_off[i / x->K]]);
+    double prior =
+        STATIC_BRANCH_PRIOR * (double)moirai_op_least_ns(x->q, x->number.group_op[x->number.group_off[i / x->K]]);
     return (rise->sum_ns + prior) / (1 + rise->times);
 }
 
@@ -76,7 +73,7 @@ static bool choose_number(const pair_static *p, int32_t at, pair_static_case *c)
     for (int32_t i = 0; i < x->number.n_groups * x->K; i++) {
         double part = number[i] - floor(number[i]);
         double worth = fmax(1, likely_rise(p, i, 0) * part) * fmax(1, likely_rise(p, i, 1) * (1 - part));
-        if (fmin(part, 1 - part) > FRACTION && worth > most) {
+        if (fmin(part, 1 - part) > STATIC_BRANCH_FRACTION && worth > most) {
             most = worth;
             c->division = PAIR_BY_NUMBER;
             c->group = i / x->K;
@@ -95,7 +92,7 @@ static bool choose_device(const pair_static *p, int32_t at, pair_static_case *c)
     double most = 0;
     for (int32_t i = 0; i < x->n * x->K; i++) {
         double far = fmin(on[i], 1 - on[i]), worth = far * (double)moirai_op_least_ns(x->q, i / x->K);
-        if (far > FRACTION && worth > most) {
+        if (far > STATIC_BRANCH_FRACTION && worth > most) {
             most = worth;
             c->division = PAIR_BY_DEVICE;
             c->group = i / x->K;
@@ -141,7 +138,7 @@ static bool worth_returning(const pair_programme *x, uint64_t devices)
     int64_t ns = 0;
     for (; devices; devices &= devices - 1)
         ns = UTIL_MAX(ns, x->result.ns[__builtin_ctzll(devices)]);
-    return (double)ns > SEND_WORTH * (double)x->proven_ns;
+    return (double)ns > STATIC_BRANCH_SEND_WORTH * (double)x->proven_ns;
 }
 
 static bool worth_sending(const pair_programme *x, uint64_t devices)
@@ -149,7 +146,7 @@ static bool worth_sending(const pair_programme *x, uint64_t devices)
     int64_t ns = 0;
     for (; devices; devices &= devices - 1)
         ns = UTIL_MAX(ns, moirai_transfer_ns(x->q, x->number.sent, x->number.sender, __builtin_ctzll(devices)));
-    return (double)ns > SEND_WORTH * (double)x->proven_ns;
+    return (double)ns > STATIC_BRANCH_SEND_WORTH * (double)x->proven_ns;
 }
 
 uint64_t pair_static_choose(const pair_static *p, int32_t at, pair_static_case *c, bool *any)

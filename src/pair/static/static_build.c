@@ -4,9 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
-
-#define LIGHT 0.004 /* of what is proven: transfers that are no longer have no columns */
 
 static bool may_be(const moirai_problem *q, int32_t i, int32_t k)
 {
@@ -25,10 +24,10 @@ static void choose_ways(pair_programme *x)
         for (int32_t ab = 0; ab < K * K; ab++)
             if (may_be(q, i, ab / K) && may_be(q, j, ab % K))
                 most = UTIL_MAX(most, moirai_transfer_ns(q, q->edge_tensor[e], ab / K, ab % K));
-        x->edges.way[e] = (double)most <= LIGHT * (double)x->proven_ns ? PAIR_WAY_LIGHT
-                          : pair_programme_is_pinned(q, i)             ? PAIR_WAY_OF_READER
-                          : pair_programme_is_pinned(q, j)             ? PAIR_WAY_OF_PRODUCER
-                                                                       : PAIR_WAY_OWN;
+        x->edges.way[e] = (double)most <= STATIC_BUILD_LIGHT * (double)x->proven_ns ? PAIR_WAY_LIGHT
+                          : pair_programme_is_pinned(q, i)                          ? PAIR_WAY_OF_READER
+                          : pair_programme_is_pinned(q, j)                          ? PAIR_WAY_OF_PRODUCER
+                                                                                    : PAIR_WAY_OWN;
     }
 }
 

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "pair/static/static_state.h"
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
-
-#define GROUPS 8 /* at most, those with most work */
 
 /* ---- groups ---- */
 
@@ -38,8 +37,8 @@ static void find_alike(pair_programme *x)
 /* The groups with most work, numbered; the others are none. */
 static void number_groups(pair_programme *x)
 {
-    int32_t first[GROUPS], n = 0;
-    for (; n < GROUPS; n++) {
+    int32_t first[STATIC_CASE_GROUPS], n = 0;
+    for (; n < STATIC_CASE_GROUPS; n++) {
         double most = 0;
         int32_t best = MOIRAI_NONE;
         for (int32_t i = 0; i < x->n; i++) {
@@ -87,9 +86,9 @@ static void free_ranges(pair_programme *x)
 
 int pair_static_find_groups(pair_programme *x)
 {
-    size_t n = (size_t)x->n, cells = (size_t)(GROUPS + 1) * (size_t)x->K;
+    size_t n = (size_t)x->n, cells = (size_t)(STATIC_CASE_GROUPS + 1) * (size_t)x->K;
     x->number.group_of = util_alloc(n, sizeof *x->number.group_of);
-    x->number.group_off = util_alloc(GROUPS + 1, sizeof *x->number.group_off);
+    x->number.group_off = util_alloc(STATIC_CASE_GROUPS + 1, sizeof *x->number.group_off);
     x->number.group_op = util_alloc(n, sizeof *x->number.group_op);
     x->at.least = util_alloc(cells, sizeof *x->at.least);
     x->at.most = util_alloc(cells, sizeof *x->at.most);

@@ -32,14 +32,8 @@
 #include <string.h>
 
 #include "pair/static/static_state.h"
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
-
-#define TRIAL_CASES 40 /* that must have raised the bound */
-#define WORTH 1.002    /* to this, for more of them */
-#define ENOUGH 0.015   /* of the weakest case's bound: what is so much stronger need not be settled now */
-#define AHEAD 0.02     /* of what is proven: how much longer plans are spoken of */
-#define LEAST_AHEAD 0.01
-#define VIOLATED 3e-3 /* of a case's length: what load rows may leave open */
 
 /* ---- multipliers to keep ---- */
 
@@ -238,7 +232,7 @@ static int divide(pair_static *p, int32_t at, uint64_t devices, const pair_stati
         add_case(s, at, MOIRAI_NONE);
     for (int32_t i = 0; i < 2 && !devices; i++)
         add_case(s, at, i);
-    int64_t enough = s->cases[at].bound_ns + (int64_t)(ENOUGH * (double)s->cases[at].bound_ns);
+    int64_t enough = s->cases[at].bound_ns + (int64_t)(STATIC_CASES_ENOUGH * (double)s->cases[at].bound_ns);
     for (int32_t i = before; i < s->n_cases && !rc; i++)
         rc = judge(p, i, UTIL_MIN(enough, p->x.upper_ns), stop);
     if (rc) {
@@ -279,8 +273,8 @@ static int begin(pair_static *p, const util_stop *stop)
 /* How far plans are spoken of: little beyond what is proven, since windows are the narrower. */
 static void climb(pair_static *p, int64_t bound_ns)
 {
-    if ((double)p->x.upper_ns < (1 + LEAST_AHEAD) * (double)bound_ns || p->search.tree.n_cases == 0)
-        p->x.upper_ns = UTIL_MIN(p->most_ns, bound_ns + 1 + (int64_t)(AHEAD * (double)bound_ns));
+    if ((double)p->x.upper_ns < (1 + STATIC_CASES_LEAST_AHEAD) * (double)bound_ns || p->search.tree.n_cases == 0)
+        p->x.upper_ns = UTIL_MIN(p->most_ns, bound_ns + 1 + (int64_t)(STATIC_CASES_AHEAD * (double)bound_ns));
 }
 
 /* The weakest case is judged for longer plans, if it was for short ones, or divided. */
@@ -290,7 +284,8 @@ static int step(pair_static *p, int32_t at, const util_stop *stop)
     pair_static_case *c = &s->tree.cases[at], how = {0};
     if (c->bound_ns >= c->upper_ns && c->upper_ns < p->x.upper_ns)
         return judge(p, at, p->x.upper_ns, stop);
-    bool any = false, helps = s->tree.n_cases < TRIAL_CASES || (double)c->bound_ns > WORTH * (double)p->x.proven_ns;
+    bool any = false, helps = s->tree.n_cases < STATIC_CASES_TRIAL_CASES ||
+                              (double)c->bound_ns > STATIC_CASES_WORTH * (double)p->x.proven_ns;
     uint64_t devices = helps && !c->settled ? pair_static_choose(p, at, &how, &any) : 0;
     s->idle = !any;
     return s->idle ? 0 : divide(p, at, devices, &how, stop);
@@ -303,7 +298,7 @@ int pair_static_divide(int64_t *lower_ns, pair_static *p, int32_t cases, int64_t
     *lower_ns = UTIL_MAX(p->x.proven_ns, s->tree.bound_ns);
     if (s->idle || !p->x.number.n)
         return 0;
-    p->x.found.violated = VIOLATED;
+    p->x.found.violated = STATIC_CASES_VIOLATED;
     climb(p, *lower_ns);
     if (!s->tree.n_cases)
         rc = begin(p, stop);

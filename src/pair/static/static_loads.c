@@ -13,10 +13,8 @@
 #include <string.h>
 
 #include "pair/static/static_state.h"
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
-
-#define ROWS_AT_ONCE 2 /* of a resource */
-#define MOST_ROWS 600
 
 typedef struct load_task {
     int64_t head_ns, tail_ns;
@@ -205,9 +203,9 @@ static int by_tail(const void *a, const void *b)
 static void keep(violated_row *best, int32_t *n, const violated_row *row)
 {
     int32_t at = *n;
-    if (at == ROWS_AT_ONCE && best[at - 1].by >= row->by)
+    if (at == STATIC_LOADS_ROWS_AT_ONCE && best[at - 1].by >= row->by)
         return;
-    if (at < ROWS_AT_ONCE)
+    if (at < STATIC_LOADS_ROWS_AT_ONCE)
         ++*n;
     else
         at--;
@@ -243,13 +241,13 @@ static int32_t most_violated(const pair_programme *x, const load_task *task, int
 static int separate(pair_programme *x, pair_load_kind kind, int32_t which, load_task *task, int32_t *added)
 {
     pair_load row = {kind, which, 0, 0};
-    violated_row best[ROWS_AT_ONCE];
+    violated_row best[STATIC_LOADS_ROWS_AT_ONCE];
     int32_t n = kind == PAIR_LOAD_DEVICE ? list_ops(x, which, task) : list_transfers(x, &row, task);
     int rc = 0;
     if (n)
         qsort(task, (size_t)n, sizeof *task, by_tail);
     int32_t m = most_violated(x, task, n, best);
-    for (int32_t i = 0; i < m && !rc && x->loads.n < MOST_ROWS; i++) {
+    for (int32_t i = 0; i < m && !rc && x->loads.n < STATIC_LOADS_MOST_ROWS; i++) {
         row.head_ns = best[i].head_ns;
         row.tail_ns = best[i].tail_ns;
         rc = add_row(x, &row, task, n);

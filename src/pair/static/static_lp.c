@@ -28,9 +28,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
-
-#define VIOLATED 1e-3
 
 /* The entry's tensor whose way matters most: several read it, and its transfers hold the sender's port. */
 static void choose_sent(pair_programme *x, int32_t entry)
@@ -212,7 +211,7 @@ int pair_static_rounds(int64_t *lower_ns, pair_static *s, const util_stop *stop,
 {
     pair_programme *x = &s->x;
     int rc = 0;
-    x->found.violated = VIOLATED;
+    x->found.violated = STATIC_LP_VIOLATED;
     for (; s->rounds > 0 && !rc && !pair_windows_empty(x) && !util_stopped(stop); s->rounds--) {
         rc = pair_programme_solve(x, x->upper_ns, stop);
         int64_t bound = rc ? 0 : pair_programme_evaluate(x);

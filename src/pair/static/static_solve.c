@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/static/static_tuning.h"
 #include "util/util.h"
 
 #define UNIT PAIR_STATIC_UNIT
 #define MOST_DUAL INT64_C(1000000000000000)
-#define MOST_CUTS 14 /* rounds of load rows for one case */
-#define REFUTING 1e5 /* programme's units: multipliers of a case without plans */
 
 static int make_room(pair_programme *x)
 {
@@ -81,14 +80,14 @@ static void round_refutation(pair_programme *x)
     for (int32_t r = 0; r < x->row.n; r++)
         most = fmax(most, fabs(x->found.real_dual[r]));
     for (int32_t r = 0; r < x->row.n; r++)
-        x->found.real_dual[r] *= REFUTING / most;
+        x->found.real_dual[r] *= STATIC_SOLVE_REFUTING / most;
     round_duals(x);
 }
 
 int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *stop)
 {
     int rc = 0;
-    for (int32_t cut = 0, added = 1; cut < MOST_CUTS && added && !rc; cut++) {
+    for (int32_t cut = 0, added = 1; cut < STATIC_SOLVE_MOST_CUTS && added && !rc; cut++) {
         rc = make_room(x);
         if (!rc && !x->found.any)
             rc = pricing_lp_solve_once(x->lp, stop, x->found.real_dual, x->found.column_value);
@@ -103,7 +102,7 @@ int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *
             round_duals(x);
             bool enough = x->found.column_value[x->column.time] * x->unit_ns > (double)enough_ns;
             added = 0;
-            rc = cut + 1 < MOST_CUTS && !enough ? pair_loads_separate(x, &added) : 0;
+            rc = cut + 1 < STATIC_SOLVE_MOST_CUTS && !enough ? pair_loads_separate(x, &added) : 0;
         }
     }
     return rc;

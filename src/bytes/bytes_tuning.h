@@ -1,0 +1,59 @@
+/* The tuned numbers of prices on bytes, by the file that uses them. The whole is worth what `bench_ablate` loses
+ * without its switch `memory`; a part, what it loses without the switch that is named. */
+#ifndef MOIRAI_BYTES_TUNING_H
+#define MOIRAI_BYTES_TUNING_H
+
+/* alike.c: switch `alike` */
+#define BYTES_ALIKE_ALIKE 0.15 /* work of classes of equal shape differs by less */
+
+/* block_plans.c: the runs of a search for block plans */
+#define BYTES_BLOCK_PLANS_TRIALS 5
+#define BYTES_BLOCK_PLANS_SMALL_SHARE 0.02
+#define BYTES_BLOCK_PLANS_FINALISTS 2
+
+/* bytes_bound.c: rounds and steps of the search for prices */
+#define BYTES_BOUND_SETTLE_ROUNDS 12
+#define BYTES_BOUND_MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
+#define BYTES_BOUND_MANY_CLASSES 4         /* with several components each: their first rounds are long */
+#define BYTES_BOUND_FAR_BELOW 0.955        /* of the best plan: the bound's prices are not to be trusted yet */
+#define BYTES_BOUND_LEAST_MOVE 0.002       /* of the same: prices of whole memories that differ by less are the same */
+#define BYTES_BOUND_BACK 0.997             /* of the best bound: less, and the step was too far */
+#define BYTES_BOUND_LEAST_STEP 0.03125     /* of the way to the LP solution's prices */
+#define BYTES_BOUND_MEASURES 8             /* of the LP solution over paths, until it is made of what is known by now */
+#define BYTES_BOUND_PATH_REFINEMENTS 20    /* how often the bound's path may move to unpriced pairs within one round */
+
+/* bytes_plan.c: which rounds deepen, and how hot polishing begins */
+/* of the searches for block plans, the last ones: they go on from the plans at hand */
+#define BYTES_PLAN_DEEP_SEARCHES 1
+#define BYTES_PLAN_FIRST_DEEP 2 /* the same, where there is no bound yet */
+#define BYTES_PLAN_HOT 0.002    /* temperatures of polishing, of the path's time */
+#define BYTES_PLAN_WARM 0.0005  /* where it goes on from the best path */
+
+/* bytes_polish.c: annealing of a path */
+#define BYTES_POLISH_STEPS 20000     /* at most; fewer where there are few blocks to change */
+#define BYTES_POLISH_STEPS_BLOCK 500 /* for each of them */
+#define BYTES_POLISH_STRIDE 64       /* of them at the same prices */
+#define BYTES_POLISH_COLD 0.00001    /* last temperature, of the path's time */
+#define BYTES_POLISH_WINDOW 24       /* blocks, at most */
+
+/* bytes_refine.c: how solves are shared among the pairs of a round */
+#define BYTES_REFINE_FIRST_BUCKETS 2  /* of pairs of which nothing is known */
+#define BYTES_REFINE_FEW_BUCKETS 8    /* where there is little to gain */
+#define BYTES_REFINE_MOST_PART 4      /* of the solves for each pair: to those on which most of the gap hangs */
+#define BYTES_REFINE_MOST_PART_MANY 2 /* the same, where classes are many */
+
+/* deepen.c: switch `bytes-deepen` */
+#define BYTES_DEEPEN_RUNS 6
+#define BYTES_DEEPEN_DEPTH 3          /* times the evaluations of a search */
+#define BYTES_DEEPEN_LEAST_OPEN 0.005 /* of the cost: bounds at other prices may claim that nothing is open */
+#define BYTES_DEEPEN_MOST_OPEN 0.1    /* where hardly anything is proven */
+#define BYTES_DEEPEN_WORTH 0.001      /* of the makespan: what a deepening should gain */
+#define BYTES_DEEPEN_LEAST_DEPTH 0.0625
+#define BYTES_DEEPEN_KEPT 2 /* plans of a pair, the cheapest */
+
+/* share_plans.c: switch `bytes-share` */
+#define BYTES_SHARE_PLANS_FEW_PAIRS 64 /* of a class: all of them try, else those that some path has met */
+#define BYTES_SHARE_PLANS_ROOM 12      /* for block plans that a pair finds itself */
+#define BYTES_SHARE_PLANS_CHEAPER 2000 /* parts of the cost that a plan must save: each is looked at again and again */
+
+#endif

@@ -1,0 +1,81 @@
+/* The tuned numbers of pairs, by the file that uses them; those of a level are in the table of pair_refine.c. What a
+ * mechanism is worth is what `bench_ablate` loses without its switch, where one is named, and what docs/results.md says
+ * of it. */
+#ifndef MOIRAI_PAIR_TUNING_H
+#define MOIRAI_PAIR_TUNING_H
+
+/* anneal.c: temperatures and draws of the annealing of a pair's plan */
+#define PAIR_ANNEAL_DRAWS 50
+#define PAIR_ANNEAL_GUIDE 2.0 /* how much priced work counts in the energy, against the length */
+#define PAIR_ANNEAL_HOT 0.006 /* temperatures, as parts of the length */
+#define PAIR_ANNEAL_COLD 0.00003
+
+/* anneal_moves.c */
+#define PAIR_ANNEAL_MOVES_DRAWS 5 /* of moves until one changes something */
+
+/* cases.c: attempts to bring the weakest cases to the least estimate, best first */
+#define PAIR_CASES_ATTEMPTS 6
+
+/* chain.c: limits of memory and time */
+#define PAIR_CHAIN_MOST_PAIRS 2e6 /* of a small problem: 16 MB of pointers */
+#define PAIR_CHAIN_MOST_LISTED 4  /* 65 orders of arrival */
+#define PAIR_CHAIN_MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
+
+/* climb.c: switch `targets`: a layer of gpt3-1.3B, both ends on D: 12.34 after 4.4 s best first, 12.92 after 5.2 s by
+ * targets */
+#define PAIR_CLIMB_NARROWEST 256 /* parts of the length: an arrival's range below that is not halved again */
+#define PAIR_CLIMB_ATTEMPTS 24
+#define PAIR_CLIMB_QUESTIONS 4    /* in the time of a solve to its end */
+#define PAIR_CLIMB_LEAST_QUOTA 40 /* questions of each solver at a target; three times its cases are added */
+#define PAIR_CLIMB_NEAR 1000      /* parts of the length: what is left below that is not climbed for */
+/* parts of the length: beyond estimates; doubled where it is easy, halved where it fails */
+#define PAIR_CLIMB_FIRST_STEP 160
+#define PAIR_CLIMB_LONGEST_STEP 40 /* parts of the length */
+
+/* floors.c: switch `floors`: 36 layers that differ: 6.58 in 11 s by programmes of all pairs, in 2.5 s by these first */
+#define PAIR_FLOORS_MOST_OPS 48 /* larger ones take long */
+/* of a programme: some 90 edges on four devices; on more, ends that are free say little */
+#define PAIR_FLOORS_FLOOR_CELLS 1500
+#define PAIR_FLOORS_BATCH 4 /* classes from one look at the gain to the next, whatever the number of threads */
+
+/* improve.c: switch `lp-plans`, and the runs of the annealing */
+#define PAIR_IMPROVE_RESTARTS 6
+/* of the runs that go on from the pair's plan: these do without the LP solution's columns */
+#define PAIR_IMPROVE_PLAIN 2
+#define PAIR_IMPROVE_AFRESH 3 /* from this one on runs forget the plan at hand */
+#define PAIR_IMPROVE_FINALISTS 2
+#define PAIR_IMPROVE_NEAR 1.03 /* times the shortest trial: longer ones are no finalists */
+#define PAIR_IMPROVE_MOST_TRIALS 12
+
+/* pair_open.c: limits of what is listed */
+#define PAIR_OPEN_MOST_SETS 6         /* of devices whose sets are listed, where no port makes an order */
+#define PAIR_OPEN_MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
+
+/* pair_raise.c */
+/* of what lies between the certified and the proven bound, where the latter takes too long */
+#define PAIR_RAISE_BISECTIONS 4
+
+/* pair_refine.c: switches `pair-exact`, `pair-prices` */
+#define PAIR_REFINE_OPEN 0.3 /* where cases are split on arrivals again and again: twice the solves in the same time */
+#define PAIR_REFINE_EXACT_OPS 40    /* blocks up to this size are given to the exhaustive search as well */
+#define PAIR_REFINE_SEARCH_NEAR 0.9 /* of what prices prove: a search that was cut off there may end with more nodes */
+#define PAIR_REFINE_SEARCH_FAR 0.75 /* and one that was cut off here will not */
+
+/* pool.c: switch `pool`: hrnet_w18, intra-server: 9.07 by paths, 9.46 by the pool in 100 cuts */
+#define PAIR_POOL_MOST_LABELS 2000 /* of an operator */
+
+/* pool_input.c: the search for weights */
+#define PAIR_POOL_INPUT_WEIGHTS 1024       /* their sum, about */
+#define PAIR_POOL_INPUT_WEIGHT_ROUNDS 3000 /* of the search for them */
+
+/* pool_prices.c: how prices follow their use */
+#define PAIR_POOL_PRICES_RATE 0.8        /* of the first change of prices */
+#define PAIR_POOL_PRICES_RATE_ROUNDS 5.0 /* until it falls */
+#define PAIR_POOL_PRICES_LATEST 0.15     /* of the mean use is the latest */
+#define PAIR_POOL_PRICES_LEAST_SHAPE 1e-6
+
+/* pool_trial.c: when a length is given up */
+#define PAIR_POOL_TRIAL_PATIENCE 5 /* rounds before a length is given up */
+#define PAIR_POOL_TRIAL_HOPE 2.2
+
+#endif
