@@ -22,8 +22,8 @@ typedef enum moirai_shard_sum {
 /* A strip: operators that are cut the same way, so that no tensor crosses between the pieces inside. */
 typedef struct moirai_shard_strip {
     const char *name; /* what --cut names; texts belong to the moirai_shards */
-    const char *kind; /* "attention", "mlp", "linear", "conv", "embedding", "batch", "rows" */
-    const char *unit; /* what sizes count: "heads", "columns", "channels", "groups", "samples", "rows" */
+    const char *kind; /* "attention", "mlp", "linear", "conv", "embedding", "batch" */
+    const char *unit; /* what sizes count: "heads", "columns", "channels", "groups", "samples" */
     int64_t units;
     int32_t n_ops;        /* operators in it */
     int32_t class_number; /* strips of one class are alike: a cut of one is a cut of all */
@@ -100,9 +100,12 @@ typedef struct moirai_shard_judgement {
 } moirai_shard_judgement;
 
 typedef struct moirai_shard_choice {
-    char *cut;         /* for moirai_shards_graph and _write; "" where no cut pays */
-    int64_t whole_ns;  /* the network placed quickly as it is; MOIRAI_UNKNOWN: it fits on no devices */
-    int64_t cut_ns;    /* and as cut; whole_ns where no cut pays */
+    char *cut;        /* for moirai_shards_graph and _write; "" where no cut pays */
+    int64_t whole_ns; /* the network placed quickly as it is; MOIRAI_UNKNOWN: it fits on no devices */
+    int64_t cut_ns;   /* and as cut; whole_ns where no cut pays */
+    int64_t
+        least_ns; /* the all-cuts bound: no plan of any cut of the family (docs/shard.md) is shorter, if work could be
+                          shared out at will. 0: not known, since the time was over or there are too many sizes */
     int32_t n_judged;  /* networks that were placed whole for that */
     int32_t n_classes; /* in `judgement` */
     moirai_shard_judgement *judgement;

@@ -46,13 +46,15 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Choice:
-    """What to cut: `cut` is "" where no cut pays. Times are those of quick plans, before the search for the plan."""
+    """What to cut: `cut` is "" where no cut pays. Times are those of quick plans, before the search for the plan.
+    `all_cuts_bound_ns` is what no cut of the family can beat (docs/shard.md), None where it is not known."""
 
     cut: str
     whole_ns: int | None
     cut_ns: int | None
     judged: int
     classes: tuple[Judgement, ...]
+    all_cuts_bound_ns: int | None = None
 
 
 class Shards:
@@ -140,6 +142,7 @@ class Shards:
                 _known(out.cut_ns),
                 int(out.n_judged),
                 tuple(_judgement(out.judgement[i]) for i in range(out.n_classes)),
+                int(out.least_ns) or None,
             )
         finally:
             lib.moirai_shard_choice_free(out)

@@ -29,7 +29,6 @@ typedef struct shard_port {
     shard_layout at;
 } shard_port;
 
-/* Rows of an image: what a window operator needs beside its own rows; see shard_rows.c. */
 typedef struct shard_member {
     int32_t node;
     shard_port *port; /* inputs, then outputs */
@@ -50,7 +49,7 @@ typedef struct shard_strip {
     int64_t flops, weight_bytes;
     int32_t n_ops, n_sums, n_joins;
     int32_t class_number;
-    bool alternative, rows;
+    bool alternative;
     uint64_t signature;
 } shard_strip;
 
@@ -163,6 +162,8 @@ typedef struct shard_cuts {
     int32_t n;
     int32_t *of_node; /* [node] its cut + 1 */
 } shard_cuts;
+/* Sizes that shares are rounded to are multiples of this, however many pieces `plan` makes. */
+int64_t shard_tile(int64_t units);
 int shard_cuts_read(shard_cuts *out, const moirai_shards *s, const char *text, onnx_arena *arena);
 
 /* ---- shard_build.h has the rest ---- */

@@ -15,8 +15,9 @@
 #define MAX_CLASSES 64
 #define MAX_DROPS 6 /* classes that are tried without */
 #define WHOLE_EFFORT 0.001
-#define STRIP_TIME 0.6 /* of the time, at most, for strips */
-#define WORTH 0.995    /* a cut that gains less only makes a network larger */
+#define STRIP_TIME 0.6  /* of the time, at most, for strips */
+#define BOUND_TIME 0.25 /* for the all-cuts bound, beside it */
+#define WORTH 0.995     /* a cut that gains less only makes a network larger */
 
 typedef struct chooser {
     shard_judge judge;
@@ -231,6 +232,9 @@ static int choose(chooser *c)
     out->cut_ns = out->whole_ns;
     rc = rc ? rc : try_classes(c);
     rc = rc ? rc : try_batch(c);
+    if (end_s > 0) /* the bound's own share */
+        c->judge.end_s = util_seconds() + BOUND_TIME * c->judge.o->budget.time_limit_s;
+    rc = rc ? rc : shard_bound(&c->judge, &out->least_ns);
     for (int32_t i = 0; i < out->n_classes && !rc && !*out->cut; i++)
         out->judgement[i].cut = false;
     return rc;

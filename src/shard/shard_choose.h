@@ -35,4 +35,8 @@ bool *shard_ops_of(const shard_judge *j, const moirai_problem *p, const shard_st
 /* ---- shard_sizes.c ---- sizes worth a look, as --cut takes them. */
 int shard_sizes(shard_judge *j, const shard_strip *x, char text[SHARD_TRIED][SHARD_CUT_TEXT]);
 
+/* ---- shard_bound.c ---- */
+/* No plan of any cut of the family (docs/shard.md) is shorter; 0 where the time was over, or sizes are too many. */
+int shard_bound(shard_judge *j, int64_t *out);
+
 #endif

@@ -18,6 +18,7 @@
 #include "onnx/onnx_message.h"
 
 #define MAX_PIECES 64
+#define MOST_CHOSEN 8 /* pieces of a strip that are chosen, not given */
 #define MAX_TEXT (1 << 20)
 
 typedef struct sizes {
@@ -90,6 +91,11 @@ static int64_t tile_of(int64_t units, int pieces)
     while (tile > 1 && (units % tile || units / tile < 4 * (int64_t)pieces))
         tile /= 2;
     return tile;
+}
+
+int64_t shard_tile(int64_t units)
+{
+    return tile_of(units, MOST_CHOSEN);
 }
 
 /* Shares become whole tiles, at least one each: the largest remainders get what rounding leaves. */

@@ -195,7 +195,7 @@ static void make_typeable(char *text)
 static int name_strip(moirai_shards *s, shard_strip *x, util_names *taken)
 {
     char common[256], text[320];
-    if (strcmp(x->kind, "batch") && strcmp(x->kind, "rows"))
+    if (strcmp(x->kind, "batch"))
         common_name(s, x, common, sizeof common);
     else
         common[0] = 0;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PIECES 8
+#define MOST_PIECES 8 /* as MOST_CHOSEN in shard_cut.c */
 
 typedef struct seat {
     int32_t device;

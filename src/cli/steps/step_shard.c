@@ -123,6 +123,7 @@ void cli_show_cut(const cli_cut *cut, cli_context *cli)
         yyjson_mut_obj_add_sint(cli->doc, cli->result, "uncut_ns", x->whole_ns);
         yyjson_mut_obj_add_sint(cli->doc, cli->result, "quick_cut_ns", x->cut_ns);
         yyjson_mut_obj_add_int(cli->doc, cli->result, "networks_judged", x->n_judged);
+        yyjson_mut_obj_add_sint(cli->doc, cli->result, "all_cuts_bound_ns", x->least_ns);
     }
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(cli->doc, cli->result, "cut_classes");
     if (!*cut->text)
@@ -133,6 +134,11 @@ void cli_show_cut(const cli_cut *cut, cli_context *cli)
                   x->whole_ns < 0 ? "fits on no devices" : cli_human_ns(x->whole_ns).s);
     else
         cli_print(cli, "cut          as the file says\n");
+    if (x->least_ns > 0)
+        cli_print(
+            cli,
+            "             all-cuts bound: no cut of these strips takes less than %s, were work shared out at will\n",
+            cli_human_ns(x->least_ns).s);
     for (int32_t i = 0; i < x->n_classes; i++)
         show_class(cli, list, &x->judgement[i]);
     if (*cut->text)
