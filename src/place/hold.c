@@ -9,62 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/fit.h"
+#include "place/moves.h"
 #include "schedule/plan.h"
 #include "util/stop.h"
 #include "util/util.h"
 
-#define TRIES 4000       /* moves, times the effort, and */
-#define TRIES_PER_OP 20  /* more for every operator */
-#define PLAN_SHARE 0.6   /* of the time limit, for the plan with ports */
-#define MOST_TOGETHER 32 /* units that move at once */
+#define TRIES 4000      /* moves, times the effort, and */
+#define TRIES_PER_OP 20 /* more for every operator */
+#define PLAN_SHARE 0.6  /* of the time limit, for the plan with ports */
 #define STOP_EVERY 16
 
 typedef struct climb {
     const moirai_problem *p;
     moirai_sim *sim;
     place_units *units;
-    util_rng rng;
+    place_moves moves;
     int32_t *device, *tried;
     int64_t best_ns; /* of `device`, dispatched; MOIRAI_UNKNOWN where that does not fit */
 } climb;
-
-/* ---- moves ---- */
-
-/* A random operator next to this one, or MOIRAI_NONE. */
-static int32_t neighbour(climb *x, int32_t op)
-{
-    const moirai_problem *p = x->p;
-    int32_t n_in = p->op_in_off[op + 1] - p->op_in_off[op], n_out = p->op_out_off[op + 1] - p->op_out_off[op];
-    int32_t which = n_in + n_out > 0 ? (int32_t)util_rng_below(&x->rng, (uint32_t)(n_in + n_out)) : MOIRAI_NONE;
-    if (which < n_in)
-        return which == MOIRAI_NONE ? MOIRAI_NONE : p->tensor_producer[p->op_in[p->op_in_off[op] + which]];
-    int32_t t = p->op_out[p->op_out_off[op] + which - n_in], n = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
-    return n == 0 ? MOIRAI_NONE : p->edge_reader[p->tensor_edge_off[t] + (int32_t)util_rng_below(&x->rng, (uint32_t)n)];
-}
-
-static void put(climb *x, int32_t unit, int32_t k)
-{
-    const place_units *u = x->units;
-    for (int32_t i = u->off[unit]; i < u->off[unit + 1] && u->devices[unit] >> k & 1; i++)
-        x->tried[u->op[i]] = k;
-}
-
-/* An operator and some of those around it that share its device, to a device of a neighbour, or any. */
-static void move(climb *x)
-{
-    int32_t op = (int32_t)util_rng_below(&x->rng, (uint32_t)x->p->n_ops), own = x->tried[op];
-    int32_t next = util_rng_below(&x->rng, 2) ? neighbour(x, op) : MOIRAI_NONE;
-    int32_t k = next == MOIRAI_NONE || x->tried[next] == own
-                    ? (int32_t)util_rng_below(&x->rng, (uint32_t)x->p->n_devices)
-                    : x->tried[next];
-    uint32_t together = UINT32_C(1) << util_rng_below(&x->rng, 6);
-    for (uint32_t i = 0; i < UTIL_MIN(together, MOST_TOGETHER) && op != MOIRAI_NONE; i++) {
-        if (x->tried[op] == own)
-            put(x, x->units->of_op[op], k);
-        op = neighbour(x, op);
-    }
-}
 
 static int64_t judge(climb *x, const int32_t *device)
 {
@@ -82,7 +44,7 @@ static void improve(climb *x, const moirai_budget *budget, const util_stop *stop
         if (i % STOP_EVERY == 0 && util_stopped(stop))
             return;
         memcpy(x->tried, x->device, bytes);
-        move(x);
+        place_move(&x->moves, x->tried);
         int64_t ns = judge(x, x->tried);
         if (ns == MOIRAI_UNKNOWN || (x->best_ns != MOIRAI_UNKNOWN && ns > x->best_ns))
             continue; /* equal ones are taken: the search drifts over plateaus */
@@ -138,7 +100,8 @@ int place_holding_devices(moirai_plan **out, const moirai_problem *p, const moir
     if (!rc) {
         if (n > 0)
             memcpy(x.device, plan->op_device, n * sizeof *x.device);
-        util_rng_seed(&x.rng, o->budget.seed);
+        x.moves = (place_moves){.p = p, .units = x.units};
+        util_rng_seed(&x.moves.rng, o->budget.seed);
         rc = carry_out(out, &x, plan, &o->budget, &stop);
     }
     if (!rc) {

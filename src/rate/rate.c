@@ -20,7 +20,8 @@ void moirai_rate_options_init(moirai_rate_options *o)
 
 const char *moirai_rate_letters(void)
 {
-    return "l latency plan, s stages, r relaxation or replicas, a annealing, g groups, m mixture";
+    return "l latency plan, s stages, r relaxation or replicas, a annealing, p moves that the simulator judges, g "
+           "groups, m mixture";
 }
 
 static int check_options(const moirai_rate_options *o)

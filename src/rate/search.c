@@ -23,7 +23,7 @@
 
 #define JUDGE_BATCH 8     /* simulated side by side, against the same best */
 #define FIRST_STEPS 30000 /* of annealing, and */
-#define STEPS_PER_OP 30   /* more for every operator */
+#define STEPS_PER_OP 100  /* more for every operator */
 #define LEAST_PART 0.02   /* of these */
 
 int rate_search_add(rate_search *x, rate_candidate *c)
@@ -252,8 +252,10 @@ void rate_search_close(rate_search *x)
 
 /* ---- rounds ---- */
 
-#define ROUNDS 3        /* without a time limit */
-#define ROUND_SHARE 0.4 /* of the time left, for the annealing of the first round */
+#define ROUNDS 3 /* without a time limit */
+#define ROUND_SHARE \
+    0.15 /* of the time left, for the annealing of the first round: each has twice the steps of the one before */
+#define MOST_PART 64.0
 #define TRIAL_STEPS 2000
 #define RUNS 30 /* of a round, at most */
 
@@ -276,8 +278,7 @@ static int first_part(rate_search *x, double *part)
     double begun = util_seconds();
     int rc = rate_anneal(device, &load, &job);
     double seconds = (util_seconds() - begun) / TRIAL_STEPS * (double)rate_search_steps(x, 1) * RUNS / threads;
-    if (seconds > ROUND_SHARE * left)
-        *part = fmax(ROUND_SHARE * left / seconds, LEAST_PART);
+    *part = fmin(fmax(ROUND_SHARE * left / fmax(seconds, 1e-9), LEAST_PART), MOST_PART);
     free(device);
     return rc;
 }
@@ -296,6 +297,8 @@ int rate_search_run(rate_search *x)
         rc = x->o->copies == 1 ? 0 : rate_add_groups(x, part / 2);
         rc = rc ? rc : rate_search_judge(x);
         rc = rc ? rc : rate_add_annealed(x, part, round);
+        rc = rc ? rc : rate_search_judge(x);
+        rc = rc ? rc : rate_add_polished(x, UTIL_MIN(part, (double)(1 << UTIL_MIN(round, 20))));
         rc = rc ? rc : rate_search_judge(x);
         rc = rc || x->o->copies == 1 ? rc : rate_add_mixtures(x, part);
         rc = rc ? rc : rate_search_judge(x);

@@ -56,5 +56,7 @@ int rate_add_mixtures(rate_search *x, double part);
 /* Plans of one copy: annealed from several starts at several prices of sending (one_copy.c). */
 int rate_add_stages(rate_search *x);
 int rate_add_annealed(rate_search *x, double part, int32_t round);
+/* The best plan of one copy, changed by moves that the simulator judges (polish.c). */
+int rate_add_polished(rate_search *x, double part);
 
 #endif

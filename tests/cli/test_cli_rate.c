@@ -23,6 +23,7 @@ static void test_rate_options_that_do_not_go_together(void **state)
     make_problem();
     assert_fails(2, "--in-flight is for --objective rate", "$M place p.json --in-flight 4");
     assert_fails(2, "--latency-limit is for --objective rate", "$M place p.json --latency-limit 4");
+    assert_fails(2, "--copies is for --objective rate", "$M place p.json --copies 1");
     assert_fails(2, "--curve is for --objective rate", "$M place p.json --curve");
     assert_fails(2, "not --placer 'heft'", "$M place p.json --objective rate --placer heft");
     assert_fails(2, "--set", "$M place p.json --objective rate --set a=b");
@@ -58,6 +59,13 @@ static void test_rate_lines_numbers_and_file(void **state)
     assert_fails(3, "objective is \"joy\"", "$M check p.json wrong.json");
     assert_runs("sed 's/\"in_flight\": *[0-9]*/\"in_flight\": 0/' plan.json > wrong.json");
     assert_fails(3, "in_flight", "$M check p.json wrong.json");
+    assert_runs("$M explain plan.json --problem p.json --what-if 0 -q");
+    assert_contains(shell_out, "is limited by");
+    assert_runs("$M explain plan.json --problem p.json --what-if 0.2 --effort 0.02 --json -q");
+    assert_int_equal(number("period_ns"), period);
+    yyjson_val *more = yyjson_arr_get_first(yyjson_obj_get(shell_json(), "one_more"));
+    assert_true(yyjson_get_sint(yyjson_obj_get(more, "period_bound_ns")) > 0);
+    assert_true(yyjson_get_sint(yyjson_obj_get(more, "period_bound_ns")) <= period); /* the device may stay idle */
 }
 
 /* The file is proven by the verifier, of this problem and no other, and says no more than the bound. */

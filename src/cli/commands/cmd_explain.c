@@ -1,5 +1,6 @@
 /* moirai explain: why a plan takes as long as it does, and what would help. */
 #include "cli/commands/commands.h"
+#include "cli/commands/explain_rate.h"
 #include "cli/steps/steps.h"
 
 #include <stdlib.h>
@@ -233,7 +234,9 @@ static int run(cli_context *cli)
     for (int i = 0; i < cli_uses(cli, "op") && !rc; i++)
         rc = explain_ops(cli, read.analysis, cli_use(cli, "op", i));
     bool wanted = cli_has(cli, "what-if") || !asks_op;
-    if (!rc && wanted && cli_real(cli, "what-if") > 0 && !p->partial)
+    if (!rc && wanted && read.plan->rate)
+        rc = cli_explain_rate(cli, p, read.plan);
+    else if (!rc && wanted && cli_real(cli, "what-if") > 0 && !p->partial)
         rc = what_if(cli, read.analysis);
     cli_read_free(&read);
     moirai_problem_free(p);
@@ -297,7 +300,9 @@ const cli_command cli_command_explain = {
             "each kind. A search starts from the plan where the change leaves it possible. No plan is that fast today "
             "where that is proven; otherwise a longer search might find as good a plan without the change. Where the "
             "time is too short for a useful search of all changes, the most promising are searched and the others "
-            "named; a row whose search was cut short says so. Ctrl-C ends the searches and shows what was found.",
+            "named; a row whose search was cut short says so. Ctrl-C ends the searches and shows what was found. Of a "
+            "plan for many requests it says what limits the rate, and the what-ifs are the rates with one more device "
+            "of each kind.",
     .arguments = arguments,
     .options = options,
     .examples = examples,
