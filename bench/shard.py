@@ -29,7 +29,7 @@ from moirai.torch.tune import Tuned, one_device
 # layers, width, heads, batch, tokens: pre-norm transformers
 FULL = {"gpt-12x768": (12, 768, 12, 1, 1024), "gpt-12x1024-batch": (12, 1024, 16, 4, 512),
         "gpt-12x1024-short": (12, 1024, 16, 1, 128), "gpt-8x2048": (8, 2048, 32, 1, 512)}  # fmt: skip
-SMALL = {"gpt-2x512": (2, 512, 8, 1, 256), "gpt-2x768-short": (2, 768, 12, 1, 64)}
+SMALL = {"gpt-tiny": (1, 64, 4, 1, 16), "gpt-2x512": (2, 512, 8, 1, 256), "gpt-2x768-short": (2, 768, 12, 1, 64)}
 
 
 class Layer(nn.Module):
