@@ -91,8 +91,8 @@ def test_what_is_read_outside_is_not_cut():
     assert [(s.name, s.kind) for s in strips] == [("up/linear", "linear"), ("down/linear", "linear")]
 
 
-def two(second: float = 0.5):
-    """Two processors, one slower, with a link that hardly costs."""
+def two():
+    """Two processors with a link that hardly costs."""
     links = [{"from": "A", "to": "B", "bandwidth": "900GB/s", "both": True}]
     return moirai.Cluster.open(
         {"name": "two", "devices": [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"], "links": links}

@@ -36,7 +36,7 @@ typedef struct rate {
 /* Strips that are alike. */
 typedef struct kind {
     const shard_strip *strip; /* the first one */
-    util_names *member;       /* names of the operators of all -> position in their strip */
+    util_names *member;       /* names of the operators of all -> position among those of their strip */
     rate *rate;               /* [position] */
     int32_t n_rates, n_alike;
     int n_pieces; /* that were made of one */
@@ -330,9 +330,9 @@ static int add_strip(bounder *b, kind *x, const shard_strip *strip, const int32_
             list[n++] = op;
     x->list_off[++x->n_alike] = n;
     free(in);
-    for (int32_t i = 0; i < UTIL_MIN(strip->n_members, x->n_rates); i++) {
-        const char *name = s->op_name[strip->member[i].node];
-        if (name && util_names_put(x->member, name, i) < 0)
+    for (int32_t i = 0, position = 0; i < strip->n_members && position < x->n_rates; i++) {
+        const char *name = s->op_name[strip->member[i].node]; /* NULL: folded, in some layers and not in others */
+        if (name && util_names_put(x->member, name, position++) < 0)
             return MOIRAI_EFAIL;
     }
     return list ? 0 : MOIRAI_EFAIL;

@@ -42,9 +42,9 @@ Rule = Callable[[Node, Layout, int, Mapping[str, Node]], Needs]
 
 # Element by element: every argument that is not broadcast along the axis is cut as the result is.
 _ELEMENTWISE = set(
-    "add sub mul div pow neg exp rsqrt sqrt reciprocal sigmoid tanh relu relu_ gelu silu hardswish hardsigmoid leaky_relu "
-    "elu mish softplus erf cos sin abs clamp maximum minimum where masked_fill square to _to_copy clone contiguous dropout "
-    "alias detach lift_fresh_copy add_ mul_ rsub logical_not bitwise_not".split()
+    "add sub mul div pow neg exp rsqrt sqrt reciprocal sigmoid tanh relu gelu silu hardswish hardsigmoid leaky_relu elu "
+    "mish softplus erf cos sin abs clamp maximum minimum where masked_fill square to _to_copy clone contiguous dropout "
+    "alias detach lift_fresh_copy rsub logical_not bitwise_not".split()
 )
 _RESHAPES = set("view _unsafe_view reshape flatten unflatten".split())
 
@@ -267,7 +267,9 @@ def needs_of(node: Node, at: Layout, units: int, nodes: Mapping[str, Node]) -> N
     return rule(node, at, units, nodes)
 
 
-def piece_call(node: Node, at: Layout, piece: Piece, nodes: Mapping[str, Node]) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+def piece_call(
+    node: Node, at: Layout, piece: Piece, nodes: Mapping[str, Node]
+) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
     """Target and arguments of the operator for a piece; references are still those of the whole."""
     name = base_name(node.target)
     length = at.length(piece.size)

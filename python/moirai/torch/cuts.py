@@ -3,7 +3,7 @@
 A strip ends in a product whose rows are cut, and a sum. From there rules (cut_rules.py) lead back to products whose
 columns are cut: queries, keys and values, the first product of a feed-forward block and its gate. Inside no tensor
 crosses between pieces. The units are the largest number that carries through: columns, else heads, else groups of heads
-that share keys and values. What is read from outside the strip stays outside: pieces read slices of it, which are views.
+that share keys and values. What others read, too, stays outside of the strip: pieces read slices of it, which are views.
 Products in no strip are strips of their own, whose columns are put together.
 """
 
@@ -151,7 +151,8 @@ class _Finder:
         paths = [self.nodes[n].path for n in [*grown.sources, end.name]]
         metas = tuple((self.nodes[n].target, repr(self.nodes[n].meta)) for n in [*order, end.name])
         cut = {n: grown.cut[n] for n in order}
-        return Strip(self.name(kind, paths), kind, unit, units, end.name, cut, grown.sources, grown.sliced, (units, metas))
+        name = self.name(kind, paths)
+        return Strip(name, kind, unit, units, end.name, cut, grown.sources, grown.sliced, (units, metas))
 
 
 class _Growth:
@@ -220,7 +221,9 @@ def match(strips: list[Strip], items: Iterable[Cut]) -> dict[str, Cut]:
     return found
 
 
-def apply_cuts(nodes: dict[str, Node], results: list[Any], items: Iterable[Cut], names: Mapping[str, str]) -> dict[str, Node]:
+def apply_cuts(
+    nodes: dict[str, Node], results: list[Any], items: Iterable[Cut], names: Mapping[str, str]
+) -> dict[str, Node]:
     """New nodes of the same results; `names` are those of the operators whole, by node."""
     strips = find_strips(nodes, results)
     chosen = match(strips, items)
@@ -248,8 +251,11 @@ class _Writer:
         if name not in self.out:
             plain = self.names.get(like.name) or f"{like.path}/{base_name(target)}"
             node = Node(name, "op", target, args, kwargs, path=like.path, named=f"{plain} ({label})" if label else "")
-            metas = {r: self.out[r].meta for r in node.refs()}
-            env = {r: tuple(m.empty("meta") for m in x) if isinstance(x, tuple) else x.empty("meta") for r, x in metas.items()}
+            env: dict[str, Any] = {}
+            for r in node.refs():
+                meta = self.out[r].meta
+                several = isinstance(meta, tuple)
+                env[r] = tuple(m.empty("meta") for m in meta) if several else meta.empty("meta")
             made = call(node, env, torch.device("meta"))
             node.meta = Meta.of(made) if isinstance(made, torch.Tensor) else tuple(Meta.of(t) for t in made)
             self.out[name] = node
@@ -278,9 +284,9 @@ class _Writer:
         end, results = self.nodes[s.end], []
         for k, (first, size) in enumerate(zip(firsts, sizes)):
             p = Piece(s.units, first, size)
-            label = f"{k + 1} of {len(sizes)}, {size} of {s.units} {s.unit}"
-            made = self.piece(s, p, f"_{k + 1}of{len(sizes)}", label)
-            results.append(made[s.end] if s.kind == "linear" else self.rows(s, p, made, f"_{k + 1}of{len(sizes)}", label, k))
+            label, suffix = f"{k + 1} of {len(sizes)}, {size} of {s.units} {s.unit}", f"_{k + 1}of{len(sizes)}"
+            made = self.piece(s, p, suffix, label)
+            results.append(made[s.end] if s.kind == "linear" else self.rows(s, p, made, suffix, label, k))
         whole = self.names.get(s.end, "")
         if s.kind == "linear":
             self.add(s.end, "aten.cat.default", end, f"{len(sizes)} joined", results, -1)
@@ -338,8 +344,9 @@ class _Writer:
         name, target = f"{node.name}{suffix}", node.target
         if target == "aten.addmm.default" and bias is None:
             return self.add(name, "aten.mm.default", node, label, x, weight)
-        args = (bias, x, weight) if target == "aten.addmm.default" else (x, weight) if bias is None else (x, weight, bias)
-        return self.add(name, target, node, label, *args)
+        if target == "aten.addmm.default":
+            return self.add(name, target, node, label, bias, x, weight)
+        return self.add(name, target, node, label, x, weight, *([] if bias is None else [bias]))
 
 
 def work(strip: Strip, nodes: Mapping[str, Node]) -> float:

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Operators in pieces against whole ones: measured, on processors or on parts of a GPU.
+
+    python3 bench/shard.py --out FOLDER                              # two processor ranks of this machine
+    python3 bench/shard.py --out FOLDER --shares 0.1,0.2,0.3,0.4     # one GPU, cut by MPS
+
+Per network, `moirai.torch.tune` of several captures in one call: whole operators, cuts by hand (attention and
+feed-forward blocks in pieces by the devices' shares, and in fewer and larger ones), and the cut that is chosen. What is
+kept is verified against the module. A row has the fastest device alone, the fastest split by whole operators, the best
+cut by hand, the chosen one, and how far its first prediction was off.
+Writes results.json and table.md to FOLDER after every network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import moirai
+import moirai.torch as mt
+from moirai.torch.tune import Tuned, one_device
+
+# layers, width, heads, batch, tokens: pre-norm transformers
+FULL = {"gpt-12x768": (12, 768, 12, 1, 1024), "gpt-12x1024-batch": (12, 1024, 16, 4, 512),
+        "gpt-12x1024-short": (12, 1024, 16, 1, 128), "gpt-8x2048": (8, 2048, 32, 1, 512)}  # fmt: skip
+SMALL = {"gpt-tiny": (1, 64, 4, 1, 16), "gpt-2x512": (2, 512, 8, 1, 256), "gpt-2x768-short": (2, 768, 12, 1, 64)}
+
+
+class Layer(nn.Module):
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.first, self.second = heads, nn.LayerNorm(d), nn.LayerNorm(d)
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x)
+        q, k, v = (p(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in (self.q, self.k, self.v))
+        x = x + self.o(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.second(x))))
+
+
+def by_hand(shares: list[float]) -> list[str]:
+    """Pieces by the shares of all devices, and without the smallest one."""
+    found = []
+    for some in (sorted(shares, reverse=True), sorted(shares, reverse=True)[:-1]):
+        if len(some) > 1:
+            sizes = ":".join(str(round(1000 * s)) for s in some)
+            found.append(f"*attention: {sizes}; *mlp: {sizes}")
+    return found
+
+
+def row(name: str, found: Tuned, chosen: list[str], hand: list[str]) -> dict[str, Any]:
+    def best(trials: list[Any]) -> Any:
+        return min(trials, key=lambda t: t.measured_ns, default=None)
+
+    splits = [t for t in found.trials if not one_device(t.plan)]
+    kinds = {
+        "alone": best([t for t in found.trials if one_device(t.plan) and not t.captured.cuts]),
+        "whole": best([t for t in splits if not t.captured.cuts]),
+        "hand": best([t for t in splits if t.captured.cuts in hand]),
+        "auto": best([t for t in splits if t.captured.cuts and t.captured.cuts not in hand]),
+    }
+    made: dict[str, Any] = {"network": name, "verdict": found.verdict, "cut": chosen[-1] if chosen else ""}
+    for kind, t in kinds.items():
+        made[kind] = t and {"measured_ms": t.measured_ns / 1e6, "predicted_ms": t.predicted_ns / 1e6, "cut": t.captured.cuts}
+    return made
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| network | best device alone | whole operators | cut by hand | chosen cut | times as fast as alone | predicted |",
+             "|---|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for r in rows:
+        ms = [f"{r[k]['measured_ms']:.2f} ms" if r[k] else "-" for k in ("alone", "whole", "hand", "auto")]
+        auto = r["auto"]
+        gain = f"{r['alone']['measured_ms'] / auto['measured_ms']:.2f}" if auto and r["alone"] else "no cut pays"
+        off = f"{100 * (auto['predicted_ms'] / auto['measured_ms'] - 1):+.1f} %" if auto else "-"
+        lines.append(f"| {r['network']} | {' | '.join(ms)} | {gain} | {off} |")
+    return "\n".join(lines) + "\n"
+
+
+def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
+    if o.shares:
+        shares = [float(s) for s in o.shares.split(",")]
+        devices = [{"name": f"p{round(100 * s)}", "type": o.type, "memory": "30GB", "share": s} for s in shares]
+    else:
+        shares = [1.0] * o.ranks
+        devices = [{"name": f"c{k}", "type": "cpu", "memory": "4GB", "threads": 1} for k in range(o.ranks)]
+    names = [d["name"] for d in devices]
+    links = [{"from": a, "to": b, "bandwidth": "10GB/s", "latency": "10us"} for a in names for b in names if a != b]
+    return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--out", type=Path, required=True, help="folder for results.json and table.md")
+    p.add_argument("--shares", help="parts of a GPU; without it ranks of this machine's processor")
+    p.add_argument("--type", default="h200", help="the GPU's type")
+    p.add_argument("--ranks", type=int, default=2, help="processor ranks, of a thread each")
+    p.add_argument("--runs", type=int, default=20)
+    p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--time-limit", type=float, default=5, help="of a plan, in seconds")
+    p.add_argument("names", nargs="*", help="networks (default: all of this size)")
+    o = p.parse_args()
+    o.out.mkdir(parents=True, exist_ok=True)
+    cluster, shares = cluster_of(o)
+    sizes = FULL if o.shares else SMALL
+    rows = []
+    torch.set_num_threads(1 if not o.shares else torch.get_num_threads())
+    with mt.Workers(cluster, keep_weights=True) as workers:
+        probed = mt.probe(workers)
+        for name in o.names or sizes:
+            layers, d, heads, batch, tokens = (FULL | SMALL)[name]
+            torch.manual_seed(0)
+            module, x = nn.Sequential(*(Layer(d, heads) for _ in range(layers))).eval(), torch.randn(batch, tokens, d)
+            hand, said = by_hand(shares), []
+            found = mt.tune(module, (x,), workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=("none",), runs=o.runs,
+                            rounds=o.rounds, time_limit=o.time_limit, placers=("heft", "moirai"), name=name,
+                            say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+            with found.distribute(workers=workers, verify=module) as run:
+                run(x)
+            rows.append(row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand))
+            (o.out / "results.json").write_text(json.dumps(rows, indent=1))
+            (o.out / "table.md").write_text(table(rows))
+            print(table(rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
