@@ -49,20 +49,20 @@ else()
   message(STATUS "moirai: libmicrohttpd not found: serve is switched off (libmicrohttpd-dev)")
 endif()
 
-# moirai run, probe and profile: a program of its own (moirai-rank) links MPI, ONNX Runtime and hwloc; the library needs none.
-# -DMPI_C_COMPILER=mpicc.mpich chooses another MPI.
+# moirai run, probe and profile: a program of its own (moirai-rank) links MPI and ONNX Runtime; the library needs neither.
+# -DMPI_C_COMPILER=mpicc.mpich chooses another MPI. -DMOIRAI_RANK_MPI="openmpi=PREFIX;mpich=PREFIX" builds one for each, for
+# other machines: which MPI is there, and where ONNX Runtime is, they find out when they run (scripts/wheel).
 find_package(MPI QUIET COMPONENTS C)
 find_path(ONNXRUNTIME_INCLUDE_DIR onnxruntime_c_api.h PATH_SUFFIXES onnxruntime onnxruntime/core/session)
 find_library(ONNXRUNTIME_LIBRARY onnxruntime)
-find_path(HWLOC_INCLUDE_DIR hwloc.h)
-find_library(HWLOC_LIBRARY hwloc)
 set(MOIRAI_HAVE_RUN FALSE)
-if(NOT MPI_C_FOUND)
+if(MOIRAI_RANK_MPI AND ONNXRUNTIME_INCLUDE_DIR AND MOIRAI_HAVE_ONNX)
+  set(MOIRAI_HAVE_RUN TRUE)
+  message(STATUS "moirai: run with any of ${MOIRAI_RANK_MPI}, and ONNX Runtime, found at run time")
+elseif(NOT MPI_C_FOUND)
   message(STATUS "moirai: MPI not found: run, probe and profile are switched off (libopenmpi-dev or libmpich-dev)")
 elseif(NOT ONNXRUNTIME_INCLUDE_DIR OR NOT ONNXRUNTIME_LIBRARY)
   message(STATUS "moirai: ONNX Runtime not found: run, probe and profile are switched off (libonnxruntime-dev)")
-elseif(NOT HWLOC_INCLUDE_DIR OR NOT HWLOC_LIBRARY)
-  message(STATUS "moirai: hwloc not found: run, probe and profile are switched off (libhwloc-dev)")
 elseif(NOT MOIRAI_HAVE_ONNX)
   message(STATUS "moirai: without ONNX import, run, probe and profile are switched off")
 else()

@@ -24,6 +24,7 @@ except ImportError:  # setuptools before 70
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 HEADERS = ROOT / "include"
+RANKS = ("moirai-rank", "moirai-rank-openmpi", "moirai-rank-mpich")  # linked with the machine's MPI, or with any
 
 
 def own_text(preprocessed):
@@ -102,7 +103,7 @@ def take_programs(folder, where):
     """The library and the command, side by side, with what they look for beside themselves where it was built."""
     for name in ("libmoirai.so", "moirai"):
         shutil.copy2(folder / "src" / name, where / name)
-    for name in ("libmoirai-learn.so", "moirai-rank"):
+    for name in ("libmoirai-learn.so", *RANKS):
         if (folder / "src" / name).exists():
             shutil.copy2(folder / "src" / name, where / name)
 
@@ -116,7 +117,7 @@ def needed(file):
 def take_dependencies(where):
     """Copies of the libraries that others may bring, too (highspy has a libhighs.so.1 of its own version), under names
     that nobody else has: the loader takes two files of one name for the same."""
-    ours = [f for f in where.iterdir() if f.name in ("libmoirai.so", "libmoirai-learn.so", "moirai", "moirai-rank")]
+    ours = [f for f in where.iterdir() if f.name in ("libmoirai.so", "libmoirai-learn.so", "moirai", *RANKS)]
     for file in ours:
         for name, path in needed(file).items():
             if not re.match(r"lib(highs|yyjson|protobuf-c)\.so", name):
@@ -127,7 +128,7 @@ def take_dependencies(where):
                 subprocess.run(["patchelf", "--set-soname", copy.name, str(copy)], check=True)
             direct = subprocess.run(["patchelf", "--print-needed", str(file)], check=True, capture_output=True, text=True)
             if name in direct.stdout.split():
-                change = ["--replace-needed", name, copy.name, "--set-rpath", "$ORIGIN"]
+                change = ["--replace-needed", name, copy.name, "--set-rpath", "$ORIGIN:$ORIGIN/../../.."]
                 subprocess.run(["patchelf", *change, str(file)], check=True)
 
 

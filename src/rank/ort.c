@@ -207,15 +207,12 @@ int rank_ort_open(rank_ort **out, const rank_ort_device *device)
     rank_ort *ort = util_alloc(1, sizeof *ort);
     if (!ort)
         return MOIRAI_EFAIL;
-    ort->api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
+    ort->api = rank_ort_api();
     ort->threads = device->threads > 0 ? UTIL_MIN(device->threads, util_cores()) : util_own_cores();
     char threads[16];
     snprintf(threads, sizeof threads, "%d", ort->threads);
     setenv("OMP_NUM_THREADS", threads, 0); /* oneDNN's own threads */
-    if (!ort->api)
-        rc = moirai_error(MOIRAI_EFAIL, "ONNX Runtime %s is older than the version %d that moirai was built for",
-                          OrtGetApiBase()->GetVersionString(), ORT_API_VERSION);
-    rc = rc ? rc : open_env(ort);
+    rc = ort->api ? open_env(ort) : MOIRAI_EFAIL;
     rc = rc ? rc : share_arena(ort);
     rc = rc ? rc : make_options(ort, device->ep);
     if (rc) {
@@ -317,14 +314,14 @@ int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes
 
 int rank_ort_providers(char *out, size_t size)
 {
-    rank_ort ort = {.api = OrtGetApiBase()->GetApi(ORT_API_VERSION)};
+    rank_ort ort = {.api = rank_ort_api()};
     char **name = NULL;
     int n = 0;
     size_t used = 0;
     if (size)
         *out = '\0';
     if (!ort.api)
-        return moirai_error(MOIRAI_EFAIL, "ONNX Runtime %s is too old", OrtGetApiBase()->GetVersionString());
+        return MOIRAI_EFAIL;
     int rc = rank_ort_check(&ort, ort.api->GetAvailableProviders(&name, &n), "execution providers");
     for (int i = 0; !rc && i < n; i++) {
         const char *tail = strstr(name[i], "ExecutionProvider");

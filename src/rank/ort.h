@@ -46,6 +46,11 @@ int rank_ort_session_of(OrtSession **out, const rank_ort *ort, const void *bytes
 /* 0, or MOIRAI_EFAIL with "what: ONNX Runtime's words"; frees the status. */
 int rank_ort_check(const rank_ort *ort, OrtStatus *status, const char *what);
 
+/* ---- ort_library.c ---- */
+/* ONNX Runtime's functions, of the version that moirai was built for; NULL with a message where it is not here or older. */
+const OrtApi *rank_ort_api(void);
+const char *rank_ort_version(void); /* "" where it is not here */
+
 /* Names of the execution providers in this ONNX Runtime ("cpu", "dnnl", ...), separated by commas. */
 int rank_ort_providers(char *out, size_t size);
 

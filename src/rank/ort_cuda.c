@@ -30,7 +30,7 @@ static int has_provider(void)
     return moirai_error(MOIRAI_EFAIL,
                         WHAT ": ONNX Runtime %s here was built without it, it has %s (the package "
                              "onnxruntime-gpu has it)",
-                        OrtGetApiBase()->GetVersionString(), names);
+                        rank_ort_version(), names);
 }
 
 static int append(const rank_ort *ort, OrtSessionOptions *options, bool graphs)

@@ -2,7 +2,6 @@
 #ifndef MOIRAI_RANK_RANK_H
 #define MOIRAI_RANK_RANK_H
 
-int rank_about(int argc, char **argv);   /* what it is linked with, as JSON on stdout */
 int rank_probe(int argc, char **argv);   /* what the ranks and the links between them are */
 int rank_profile(int argc, char **argv); /* times of a network's operators on the ranks' devices */
 int rank_run(int argc, char **argv);     /* a device of a distributed inference */

@@ -205,6 +205,46 @@ static void test_cli_inside_mpi_by_the_environment(void **state)
     unsetenv("PMI_SIZE");
 }
 
+/* Which MPI a launcher is of: what it is called in the end says so, or the library beside it; else it is passed over. */
+static void test_cli_mpi_is_told_by_its_launcher(void **state)
+{
+    (void)state;
+    char *path = strdup(getenv("PATH")), *given = getenv("MOIRAI_MPIEXEC") ? strdup(getenv("MOIRAI_MPIEXEC")) : NULL;
+    cli_mpi mpi = {0};
+    assert_int_equal(system("mkdir -p none/bin open/bin open/lib mpich/bin mpich/lib debian && "
+                            "touch none/bin/mpiexec open/bin/mpiexec open/lib/libmpi.so.40 mpich/bin/mpirun "
+                            "mpich/lib/libmpi.so.12 debian/orterun && chmod +x */bin/* debian/orterun && "
+                            "ln -s orterun debian/mpiexec.openmpi && ln -s mpiexec.openmpi debian/mpiexec"),
+                     0);
+    unsetenv("MOIRAI_MPIEXEC");
+    static const struct {
+        const char *path, *launcher;
+        bool open_mpi;
+    } list[] = {{"none/bin:open/bin:mpich/bin", "open/bin/mpiexec", true},
+                {"mpich/bin:open/bin", "mpich/bin/mpirun", false},
+                {"none/bin::debian", "debian/mpiexec", true},
+                {"none/bin:nowhere", NULL, false}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        setenv("PATH", list[i].path, 1);
+        assert_int_equal(cli_mpi_search(&mpi), list[i].launcher != NULL);
+        if (list[i].launcher) {
+            assert_string_equal(mpi.launcher, list[i].launcher);
+            assert_int_equal(mpi.open_mpi, list[i].open_mpi);
+        }
+    }
+    setenv("MOIRAI_MPIEXEC", "mpich/bin/mpirun", 1);
+    assert_true(cli_mpi_search(&mpi) && !mpi.open_mpi);
+    setenv("MOIRAI_MPIEXEC", "nowhere/mpiexec", 1); /* and no other in its place */
+    setenv("PATH", "open/bin", 1);
+    assert_false(cli_mpi_search(&mpi));
+    setenv("PATH", path, 1);
+    unsetenv("MOIRAI_MPIEXEC");
+    if (given)
+        setenv("MOIRAI_MPIEXEC", given, 1);
+    free(path);
+    free(given);
+}
+
 #define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
 
 int main(void)
@@ -212,7 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(test_cli_ranks_arguments_and_folder),       IN_FOLDER(test_cli_ranks_hosts_in_turn),
         IN_FOLDER(test_cli_run_shows_latency_and_comparison), IN_FOLDER(test_cli_run_shows_the_verdict),
-        IN_FOLDER(test_cli_inside_mpi_by_the_environment),
+        IN_FOLDER(test_cli_inside_mpi_by_the_environment),    IN_FOLDER(test_cli_mpi_is_told_by_its_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,12 +175,12 @@ static void tell_others(int rc)
 
 static int follow(void)
 {
-    char program[4200];
-    int rc = cli_rank_program(program, sizeof program);
+    cli_mpi mpi;
+    int rc = cli_mpi_find(&mpi);
     if (rc)
         return rc;
-    execl(program, program, "run", "-", (char *)NULL);
-    return moirai_error(MOIRAI_EFAIL, "%s: %s", program, strerror(errno));
+    execl(mpi.rank, mpi.rank, "run", "-", (char *)NULL);
+    return moirai_error(MOIRAI_EFAIL, "%s: %s", mpi.rank, strerror(errno));
 }
 
 static int check_against(const cli_context *cli)

@@ -27,8 +27,8 @@ static bool has_gpu(const moirai_cluster *c)
 int cli_run_lay_out(cli_run *w, const char *plan, moirai_split_report *report)
 {
     const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
-    char program[4200];
-    int rc = cli_rank_program(program, sizeof program);
+    cli_mpi mpi;
+    int rc = cli_mpi_find(&mpi); /* before the work, what it would end with */
     rc = rc ? rc : cluster ? cli_cluster_of(&w->cluster, w->cli, cluster) : 0;
     rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);

@@ -1,4 +1,4 @@
-/* Starting moirai-rank, one process per device: where the program is, and mpiexec's command line. */
+/* Starting moirai-rank, one process per device: mpiexec's command line. */
 #include "cli/run/run_steps.h"
 
 #include <errno.h>
@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "util/util.h"
-
-/* ---- where ---- */
 
 bool cli_inside_mpi(int *rank, int *size)
 {
@@ -24,35 +22,6 @@ bool cli_inside_mpi(int *rank, int *size)
         }
     }
     return false;
-}
-
-int cli_rank_program(char *out, size_t size)
-{
-    char self[4096];
-    const char *given = getenv("MOIRAI_RANK");
-    if (given) {
-        snprintf(out, size, "%s", given);
-        return access(out, X_OK) ? moirai_error(MOIRAI_EFAIL, "MOIRAI_RANK=%s: %s", given, strerror(errno)) : 0;
-    }
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = '\0';
-        *strrchr(self, '/') = '\0';
-        for (int i = 0; i < 2; i++) {
-            snprintf(out, size, i ? "%s/../libexec/moirai/moirai-rank" : "%s/moirai-rank", self);
-            if (!access(out, X_OK))
-                return 0;
-        }
-    }
-#if MOIRAI_HAVE_RUN
-    return moirai_error(MOIRAI_EFAIL,
-                        "%s/moirai-rank: not there, nor in ../libexec/moirai: build the target "
-                        "moirai-rank, or set MOIRAI_RANK to its path",
-                        n > 0 ? self : "");
-#else
-    return moirai_error(MOIRAI_EFAIL, "this build runs nothing: it was made without MPI, ONNX Runtime or hwloc "
-                                      "(libopenmpi-dev or libmpich-dev, libonnxruntime-dev, libhwloc-dev)");
-#endif
 }
 
 /* ---- the command line ---- */
@@ -80,16 +49,10 @@ static void add_program(words *w, const char *program, const cli_launch_job *l)
         add(w, l->argv[i]);
 }
 
-#if MOIRAI_HAVE_RUN
-static bool is_open_mpi(void)
+static void add_launcher(words *w, const cli_mpi *mpi)
 {
-    return !strcmp(MOIRAI_MPI_FLAVOUR, "OPEN_MPI");
-}
-
-static void add_launcher(words *w)
-{
-    add(w, MOIRAI_MPIEXEC);
-    if (is_open_mpi()) {
+    add(w, mpi->launcher);
+    if (mpi->open_mpi) {
         add(w, "--oversubscribe");
         add(w, "--bind-to");
         add(w, "none");
@@ -106,9 +69,9 @@ static void add_launcher(words *w)
 
 /* Open MPI wants ssh or rsh to be there, even for ranks of this machine alone, which it starts without: "isolated" has it
  * do so where neither is installed. What the user has set goes before. */
-static void need_no_shell(const cli_launch_job *l)
+static void need_no_shell(const cli_launch_job *l, const cli_mpi *mpi)
 {
-    bool local = is_open_mpi();
+    bool local = mpi->open_mpi;
     for (int i = 0; l->host && i < l->n; i++)
         local &= !l->host[i] || !strcmp(l->host[i], "localhost");
     if (local)
@@ -116,11 +79,11 @@ static void need_no_shell(const cli_launch_job *l)
 }
 
 /* Rank i on the host of device i. Open MPI: one application context each. MPICH: one list, dealt out one by one. */
-static void add_ranks(words *w, const char *program, const cli_launch_job *l, char *count, char *hosts, size_t size)
+static void add_ranks(words *w, const cli_mpi *mpi, const cli_launch_job *l, char *count, char *hosts, size_t size)
 {
     size_t used = 0;
     snprintf(count, 16, "%d", l->n);
-    for (int i = 0; l->host && !is_open_mpi() && i < l->n && used < size; i++)
+    for (int i = 0; l->host && !mpi->open_mpi && i < l->n && used < size; i++)
         used +=
             (size_t)snprintf(hosts + used, size - used, "%s%s", i ? "," : "", l->host[i] ? l->host[i] : "localhost");
     if (used) {
@@ -132,7 +95,7 @@ static void add_ranks(words *w, const char *program, const cli_launch_job *l, ch
     if (used || !l->host) {
         add(w, "-n");
         add(w, count);
-        add_program(w, program, l);
+        add_program(w, mpi->rank, l);
         return;
     }
     for (int i = 0; i < l->n; i++) {
@@ -142,42 +105,23 @@ static void add_ranks(words *w, const char *program, const cli_launch_job *l, ch
         add(w, "1");
         add(w, "--host");
         add(w, l->host[i] ? l->host[i] : "localhost");
-        add_program(w, program, l);
+        add_program(w, mpi->rank, l);
     }
 }
-#else
-static void need_no_shell(const cli_launch_job *l)
-{
-    (void)l;
-}
-
-static void add_launcher(words *w)
-{
-    (void)w;
-}
-
-static void add_ranks(words *w, const char *program, const cli_launch_job *l, char *count, char *hosts, size_t size)
-{
-    (void)count;
-    (void)hosts;
-    (void)size;
-    add_program(w, program, l);
-}
-#endif
-
 int cli_launch(const cli_launch_job *l)
 {
-    char program[4200], count[16], hosts[8192];
+    char count[16], hosts[8192];
+    cli_mpi mpi;
     words v = {0};
-    int rc = cli_rank_program(program, sizeof program);
+    int rc = cli_mpi_find(&mpi);
     if (rc)
         return rc;
     if (l->inside) {
-        add_program(&v, program, l);
+        add_program(&v, mpi.rank, l);
     } else {
-        need_no_shell(l);
-        add_launcher(&v);
-        add_ranks(&v, program, l, count, hosts, sizeof hosts);
+        need_no_shell(l, &mpi);
+        add_launcher(&v, &mpi);
+        add_ranks(&v, &mpi, l, count, hosts, sizeof hosts);
     }
     rc = v.failed ? MOIRAI_EFAIL : cli_watch(l, v.word);
     free(v.word);

@@ -49,8 +49,18 @@ typedef struct cli_launch_job {
     void *data;
 } cli_launch_job;
 
-/* Path of moirai-rank: beside the command, in its libexec folder, or $MOIRAI_RANK. */
-int cli_rank_program(char *out, size_t size);
+/* What starts ranks, and the program that is one. */
+typedef struct cli_mpi {
+    bool open_mpi; /* else MPICH, or what is like it */
+    char launcher[4200];
+    char rank[4200]; /* beside the command, in its libexec folder, or $MOIRAI_RANK */
+} cli_mpi;
+
+/* The MPI that this build was made with; or, where it was made for other machines, the one that is here. MOIRAI_EFAIL,
+ * with what to install, where there is none. run_mpi.c. */
+int cli_mpi_find(cli_mpi *out);
+/* The mpiexec that is here, and of which MPI it is: $MOIRAI_MPIEXEC alone where that is set; false where there is none. */
+bool cli_mpi_search(cli_mpi *out);
 /* Under mpirun? Then *rank is this process's. */
 bool cli_inside_mpi(int *rank, int *size);
 /* Starts the ranks, waits, and ends them all when one fails, dies, or does not come up. The message is the first rank's

@@ -1,7 +1,7 @@
-/* What this rank is: its machine by hwloc, its GPUs by NVML, its execution providers by ONNX Runtime. */
+/* What this rank is: its machine by the kernel, its GPUs by NVML, its execution providers by ONNX Runtime. */
 #include "rank/probe/rank_probe.h"
 
-#include <hwloc.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,64 +11,75 @@
 #include "rank/ort.h"
 #include "util/util.h"
 
-static const char *info(hwloc_obj_t at, const char *name)
+/* x86 says its model; ARM gives the numbers of maker and part. */
+static void describe_cpu(probe_rank *r)
 {
-    const char *text = at ? hwloc_obj_get_info_by_name(at, name) : NULL;
-    return text && *text ? text : NULL;
-}
-
-/* x86 says its model; ARM gives the numbers of maker and part, which older hwloc passes over. */
-static void describe_cpu(probe_rank *r, hwloc_topology_t t)
-{
-    hwloc_obj_t from[] = {hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0), hwloc_get_root_obj(t)};
-    for (int i = 0; i < 2 && !*r->cpu; i++) {
-        const char *model = info(from[i], "CPUModel"), *maker = info(from[i], "CPUImplementer"),
-                   *part = info(from[i], "CPUPart");
-        if (model)
-            snprintf(r->cpu, sizeof r->cpu, "%s", model);
-        else if (maker && part)
-            snprintf(r->cpu, sizeof r->cpu, "cpu %s/%s", maker, part);
-    }
     char maker[32], part[32];
-    if (!*r->cpu && util_cpuinfo(maker, sizeof maker, "CPU implementer") && util_cpuinfo(part, sizeof part, "CPU part"))
+    if (util_cpuinfo(r->cpu, sizeof r->cpu, "model name"))
+        return;
+    bool known = util_cpuinfo(maker, sizeof maker, "CPU implementer") && util_cpuinfo(part, sizeof part, "CPU part");
+    if (known)
         snprintf(r->cpu, sizeof r->cpu, "cpu %s/%s", maker, part);
-    if (!*r->cpu && !util_cpuinfo(r->cpu, sizeof r->cpu, "model name"))
+    else
         snprintf(r->cpu, sizeof r->cpu, "cpu");
 }
 
-static void describe_cores(probe_rank *r, hwloc_topology_t t)
+/* Threads that are the first of their core; those that are switched off have no such file. */
+static int32_t count_cores(void)
 {
-    hwloc_bitmap_t own = hwloc_bitmap_alloc();
-    r->n_cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
-    r->n_threads = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU);
-    r->n_own = r->n_threads;
-    if (own && !hwloc_get_cpubind(t, own, HWLOC_CPUBIND_THREAD)) {
-        r->n_own = hwloc_bitmap_weight(own);
-        if (!hwloc_bitmap_isincluded(hwloc_topology_get_topology_cpuset(t), own))
-            hwloc_bitmap_list_snprintf(r->cores, sizeof r->cores, own);
+    int32_t n = 0;
+    for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+        char path[96];
+        long first = -1;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        n += fscanf(file, "%ld", &first) == 1 && first == cpu;
+        fclose(file);
     }
-    hwloc_bitmap_free(own);
+    return n;
+}
+
+/* "0-3,6" */
+static void list_cores(char *out, size_t size, const cpu_set_t *own)
+{
+    size_t used = 0;
+    for (int first = 0, end; first < CPU_SETSIZE && used < size; first = end) {
+        end = first + 1;
+        if (!CPU_ISSET(first, own))
+            continue;
+        while (end < CPU_SETSIZE && CPU_ISSET(end, own))
+            end++;
+        used += (size_t)snprintf(out + used, size - used, "%s%d", used ? "," : "", first);
+        if (end > first + 1 && used < size)
+            used += (size_t)snprintf(out + used, size - used, "-%d", end - 1);
+    }
+}
+
+static void describe_cores(probe_rank *r)
+{
+    cpu_set_t own;
+    r->n_threads = util_cores();
+    r->n_cores = count_cores();
+    if (!r->n_cores)
+        r->n_cores = r->n_threads;
+    r->n_own = util_own_cores();
+    if (r->n_own < r->n_threads && !sched_getaffinity(0, sizeof own, &own))
+        list_cores(r->cores, sizeof r->cores, &own);
 }
 
 int rank_probe_describe(probe_rank *r)
 {
-    hwloc_topology_t t;
     memset(r, 0, sizeof *r);
     if (gethostname(r->host, sizeof r->host - 1))
         return moirai_error(MOIRAI_EFAIL, "this machine has no name");
-    if (hwloc_topology_init(&t))
-        return moirai_error(MOIRAI_EFAIL, "hwloc can't start");
-    if (hwloc_topology_load(t)) {
-        hwloc_topology_destroy(t);
-        return moirai_error(MOIRAI_EFAIL, "hwloc can't read this machine");
-    }
     if (getloadavg(&r->load, 1) < 1)
         r->load = -1;
-    describe_cpu(r, t);
-    describe_cores(r, t);
-    r->memory_bytes = (int64_t)hwloc_get_root_obj(t)->total_memory;
-    hwloc_topology_destroy(t);
+    describe_cpu(r);
+    describe_cores(r);
+    r->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     r->n_gpus = rank_probe_gpus(r->gpu, PROBE_MAX_GPUS);
-    snprintf(r->onnxruntime, sizeof r->onnxruntime, "%s", OrtGetApiBase()->GetVersionString());
+    snprintf(r->onnxruntime, sizeof r->onnxruntime, "%s", rank_ort_version());
     return rank_ort_providers(r->providers, sizeof r->providers);
 }
