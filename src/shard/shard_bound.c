@@ -13,7 +13,8 @@
  * the family is tried, as the first and as the second piece, since rules of fusion see them differently, with three pieces
  * and every kind of sum, too. An operator counts only if every network that was made for this has it: what fusion made
  * other operators of counts nothing. So do sums, joins and messages. Any y proves a bound; a few hundred steps towards the
- * best y follow the loads.
+ * best y follow the loads. What is assumed, and only hunted for: no other mixture of cut and whole strips fuses operators in
+ * ways that these networks do not show.
  *
  * O(sizes x network) to make the networks, O(operators x devices) a step. */
 #include "shard/shard_choose.h"

@@ -137,7 +137,7 @@ void cli_show_cut(const cli_cut *cut, cli_context *cli)
     if (x->least_ns > 0)
         cli_print(
             cli,
-            "             all-cuts bound: no cut of these strips takes less than %s, were work shared out at will\n",
+            "             all-cuts bound: no cut of these strips, fused as those that were tried, takes less than %s\n",
             cli_human_ns(x->least_ns).s);
     for (int32_t i = 0; i < x->n_classes; i++)
         show_class(cli, list, &x->judgement[i]);
