@@ -209,7 +209,7 @@ void moirai_plan_weak_text(const moirai_plan *plan, char *out, size_t size)
     static const char *const words[] = {"", "likely the bound", "likely the plan", "not known"};
     const moirai_plan_origin *o = &plan->origin;
     side weak = find_side(plan);
-    char starts[80] = "", rival[80] = "no annealing was done";
+    char starts[80] = "", rival[80] = "no annealing was long enough to tell";
     if (size)
         *out = '\0';
     if (weak == NOTHING)

@@ -120,7 +120,7 @@ static void test_plan_tells_the_weak_side(void **state)
         {800, 1110, 50, 0, "plan", "the last 0 of 50 plans were no shorter"},
         {800, 1070, 50, 9, "open", "not known"},
         {800, 1004, 50, 0, "open", "not known"}, /* it was still getting shorter */
-        {800, 0, 50, 9, "open", "no annealing was done"},
+        {800, 0, 50, 9, "open", "no annealing was long enough to tell"},
         {800, 1004, 0, 0, NULL, ""},  /* nobody has searched */
         {950, 1004, 50, 9, NULL, ""}, /* the gap is small */
         {MOIRAI_UNKNOWN, 1004, 50, 9, NULL, ""},

@@ -18,6 +18,7 @@
 #define EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
 #define LONG_OP 1700.0      /* of a long round, per operator */
 #define STEPS 8e8           /* a round puts down at most about so many operators */
+#define RIVAL_OP 150.0 /* evaluations per operator: from here on where a run ends is evidence (moirai_plan_origin) */
 #define SHORT_ROUNDS 2
 #define WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
 #define LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
@@ -100,7 +101,8 @@ static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
     w->rounds++;
     rc = windows ? place_whole_windows(&plan, x->p, &job) : place_whole_anneal(&plan, x->p, &job);
     x->work += job.evaluations;
-    if (second_ns && !util_stopped(&stop)) /* what was cut off while it was hot says nothing */
+    /* What was cut off while it was hot says nothing, and quick cooling ends near to where it began. */
+    if (second_ns && !util_stopped(&stop) && (double)job.evaluations >= RIVAL_OP * x->p->n_ops)
         x->rival_ns = second_ns;
     if (windows && !rc && gain(plan, x->best) < WORTH_A_ROUND)
         w->patience = UTIL_MIN(2 * UTIL_MAX(w->patience, 1), MOST_PATIENCE);
