@@ -1,6 +1,5 @@
 /* moirai explain: why a plan takes as long as it does, and what would help. */
 #include "cli/commands/commands.h"
-#include "cli/commands/explain_rate.h"
 #include "cli/steps/steps.h"
 
 #include <stdlib.h>
@@ -235,7 +234,7 @@ static int run(cli_context *cli)
         rc = explain_ops(cli, read.analysis, cli_use(cli, "op", i));
     bool wanted = cli_has(cli, "what-if") || !asks_op;
     if (!rc && wanted && read.plan->rate)
-        rc = cli_explain_rate(cli, p, read.plan);
+        rc = cli_show_more(cli, p, read.plan);
     else if (!rc && wanted && cli_real(cli, "what-if") > 0 && !p->partial)
         rc = what_if(cli, read.analysis);
     cli_read_free(&read);

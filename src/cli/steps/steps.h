@@ -177,6 +177,8 @@ int cli_many_search(cli_many *out, cli_context *cli, const moirai_problem *p, co
 void cli_many_free(cli_many *r);
 /* The last plan, the curve where there are several, and the page where --report asks for it. */
 int cli_show_many(cli_context *cli, const moirai_problem *p, const cli_many *all);
+/* What limits the plan's rate; and, in the time of --what-if, the rate with one more device of each kind (show_more.c). */
+int cli_show_more(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 
 /* ---- a split ---- */
 /* clang-format off */

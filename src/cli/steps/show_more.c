@@ -1,6 +1,4 @@
 /* What `moirai explain` says of a plan for many requests: what limits the rate, and what one more device of each kind would give. */
-#include "cli/commands/explain_rate.h"
-
 #include "cli/steps/steps.h"
 
 #define NEARLY 0.995 /* of the time: always busy, but for rounding */
@@ -67,7 +65,7 @@ static void show_more(cli_context *cli, yyjson_mut_val *list, const moirai_probl
     moirai_problem_free(q);
 }
 
-int cli_explain_rate(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
+int cli_show_more(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
 {
     double seconds = cli_real(cli, "what-if");
     int32_t kinds = 0;
