@@ -75,6 +75,8 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
 /* ---- the certificate ---- */
 
 #define VERIFY_SHARE 0.06 /* of the time limit, kept for the verifier */
+#define VERIFY_READS 5    /* times what writing the problem takes, kept as well: the verifier reads it */
+#define SEARCH_LEAST 0.25 /* of the time limit is the search's all the same */
 
 /* What certificates have no proof for, of this problem. */
 static uint32_t uncertified(const moirai_problem *p)
@@ -91,20 +93,33 @@ static uint32_t uncertified(const moirai_problem *p)
     return bits | (p->memory == MOIRAI_MEMORY_PEAK ? MOIRAI_UNCERTIFIED_PEAK : 0);
 }
 
-/* The number that goes into the plan is the verifier's, from the file as it was written. */
-static int verify(moirai_plan *plan, const moirai_problem *p, const moirai_place_options *o, double left_s)
+/* The verifier's problem, written before the search: how long that takes tells how much to leave for reading it. */
+static int write_problem(moirai_prove_file *out, double *search_s, const moirai_problem *p,
+                         const moirai_place_options *o)
 {
-    char *problem = NULL, *certificate = NULL;
+    double begun = util_seconds(), limit_s = o->budget.time_limit_s;
+    char *text = NULL;
+    int rc = moirai_problem_text(&text, &out->length, p);
+    out->label = p->name;
+    out->text = text;
+    *search_s =
+        UTIL_MAX(SEARCH_LEAST * limit_s, (1 - VERIFY_SHARE) * limit_s - VERIFY_READS * (util_seconds() - begun));
+    return rc;
+}
+
+/* The number that goes into the plan is the verifier's, from the file as it was written. */
+static int verify(moirai_plan *plan, const moirai_problem *p, const moirai_prove_file *problem,
+                  const moirai_place_options *o, double left_s)
+{
+    char *certificate = NULL;
     moirai_proof proof = {0};
-    moirai_prove_file files[] = {{.label = p->name}, {.label = o->certificate_path}};
+    moirai_prove_file file = {.label = o->certificate_path};
     moirai_budget budget = o->budget;
     budget.time_limit_s = o->budget.time_limit_s > 0 ? UTIL_MAX(left_s, VERIFY_SHARE * o->budget.time_limit_s) : 0;
-    int rc = moirai_problem_text(&problem, &files[0].length, p);
-    rc = rc ? rc : util_file_read(&certificate, &files[1].length, o->certificate_path);
+    int rc = util_file_read(&certificate, &file.length, o->certificate_path);
     if (!rc) {
-        files[0].text = problem;
-        files[1].text = certificate;
-        int verdict = moirai_prove_text(&proof, &files[0], &files[1], &budget);
+        file.text = certificate;
+        int verdict = moirai_prove_text(&proof, problem, &file, &budget);
         plan->certified_bound_ns = verdict ? 0 : UTIL_MIN(proof.proven_ns, plan->makespan_ns);
         if (!verdict && proof.proven_ns > plan->makespan_ns)
             rc = moirai_error(MOIRAI_EFAIL, "%s proves %lld ns, but there is a plan of %lld", o->certificate_path,
@@ -115,7 +130,6 @@ static int verify(moirai_plan *plan, const moirai_problem *p, const moirai_place
                             : plan->certified_bound_ns < plan->lower_bound_ns ? uncertified(p)
                                                                               : 0;
     }
-    free(problem);
     free(certificate);
     return rc;
 }
@@ -135,12 +149,16 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     moirai_plan *plan = NULL;
     double begun = util_seconds();
     moirai_place_options some = *o;
-    if (o->certificate_path)
-        some.budget.time_limit_s *= 1 - VERIFY_SHARE;
-    rc = p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
-                                                   : placer->place(&plan, p, &some);
-    if (!rc && o->certificate_path && strcmp(o->certificate_path, "-"))
-        rc = verify(plan, p, o, o->budget.time_limit_s - (util_seconds() - begun));
+    moirai_prove_file problem = {0};
+    bool verified = o->certificate_path && strcmp(o->certificate_path, "-");
+    if (verified)
+        rc = write_problem(&problem, &some.budget.time_limit_s, p, o);
+    if (!rc)
+        rc = p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
+                                                       : placer->place(&plan, p, &some);
+    if (!rc && verified)
+        rc = verify(plan, p, &problem, o, o->budget.time_limit_s - (util_seconds() - begun));
+    free((char *)problem.text);
     double seconds = util_seconds() - begun;
     if (rc) {
         moirai_plan_free(plan);

@@ -238,7 +238,7 @@ static void test_run_interrupted_by_timeout_leaves_nothing(void **state)
     many_outputs();
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 5; k++) {
-            int code = shell("mkdir -p tmp; TMPDIR=$PWD/tmp timeout --preserve-status -k 20 -s %s %s "
+            int code = shell("mkdir -p tmp; TMPDIR=$PWD/tmp timeout --preserve-status -k 200 -s %s %s "
                              "$M run plan.json m.onnx --quiet --runs 1000000",
                              name[i], after[k]);
             if (code != 1 && code != 128 + 2 && code != 128 + 15) /* a signal before main has its way */
