@@ -153,9 +153,9 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     bool verified = o->certificate_path && strcmp(o->certificate_path, "-");
     if (verified)
         rc = write_problem(&problem, &some.budget.time_limit_s, p, o);
-    if (!rc)
-        rc = p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
-                                                       : placer->place(&plan, p, &some);
+    rc = rc                                          ? rc
+         : p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
+                                                     : placer->place(&plan, p, &some);
     if (!rc && verified)
         rc = verify(plan, p, &problem, o, o->budget.time_limit_s - (util_seconds() - begun));
     free((char *)problem.text);
