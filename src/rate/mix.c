@@ -154,7 +154,7 @@ static int improve(mixture *x, double part)
     const rate_search *s = x->s;
     int rc = solve(x);
     for (int32_t i = 0; i < ROUNDS && !rc && x->n < MOST_COLUMNS && !util_stopped(&s->stop); i++) {
-        bool found;
+        bool found = false;
         rc = price_column(x, part, &found);
         rc = rc ? rc : solve(x);
         if (!found || x->value * x->unit_ns <= (double)s->bound_ns * (1 + CHEAPER))
