@@ -37,6 +37,7 @@
 
 #include "pair/anneal.h"
 #include "pair/pair_refine.h"
+#include "processor.h"
 #include "support/shapes.h"
 #include "util/util.h"
 
@@ -76,41 +77,7 @@ static bool shared_file(char *path, size_t size, const char *folder, const char 
     return false;
 }
 
-static double processor_s(void)
-{
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
-}
-
-static double peak_mb(void)
-{
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    return (double)use.ru_maxrss / 1024.0;
-}
-
 /* ---- rows ---- */
-
-static moirai_interrupt enough;
-
-static void had_enough(int signal_number)
-{
-    (void)signal_number;
-    moirai_interrupt_raise(&enough);
-}
-
-/* `enough` is set after that much processor time; 0: never. */
-static void allow_processor_s(double seconds)
-{
-    struct sigaction act = {.sa_handler = had_enough, .sa_flags = SA_RESTART};
-    struct itimerval timer = {.it_value.tv_sec = (time_t)seconds,
-                              .it_value.tv_usec = (suseconds_t)(1e6 * (seconds - floor(seconds)))};
-    enough = (moirai_interrupt){0};
-    sigaction(SIGPROF, &act, NULL);
-    setitimer(ITIMER_PROF, &timer, NULL);
-}
 
 static void print_other(const moirai_problem *p, const char *placer)
 {

@@ -11,12 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static double peak_mb(void)
-{
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    return (double)use.ru_maxrss / 1024.0;
-}
+#include "processor.h"
 
 static double target_s(const char *network, const char *placer)
 {

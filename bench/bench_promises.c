@@ -11,6 +11,7 @@
  * what it had before (the problem itself), and "per" that in bytes per operator and device: the law is that this does
  * not grow with the number of devices or of distinct blocks. "work" beside "over" and "answer" is the processor time
  * used in them, over all threads: on a machine that others use too it says more than the clock. */
+#include "processor.h"
 #include "support/shapes.h"
 
 #include <moirai/moirai.h>
@@ -58,13 +59,6 @@ static void *mark_later(void *data)
     if (raises)
         moirai_interrupt_raise(&interrupt);
     return NULL;
-}
-
-static double peak_mb(void)
-{
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    return (double)use.ru_maxrss / 1024.0;
 }
 
 static void place(outcome *out, const moirai_problem *p, const char *placer, double limit_s, bool interrupted)

@@ -10,36 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "processor.h"
 #include "util/util.h"
 #include "wide/wide.h"
 
 /* ---- in the process of a job ---- */
-
-static moirai_interrupt enough;
-
-static void had_enough(int signal_number)
-{
-    (void)signal_number;
-    moirai_interrupt_raise(&enough);
-}
-
-/* `enough` is raised after that much processor time; 0: never. */
-static void allow_processor_s(double seconds)
-{
-    struct sigaction act = {.sa_handler = had_enough, .sa_flags = SA_RESTART};
-    struct itimerval timer = {.it_value.tv_sec = (time_t)seconds,
-                              .it_value.tv_usec = (suseconds_t)(1e6 * (seconds - floor(seconds)))};
-    sigaction(SIGPROF, &act, NULL);
-    setitimer(ITIMER_PROF, &timer, NULL);
-}
-
-static double processor_s(void)
-{
-    struct rusage use;
-    getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
-}
 
 static int place(moirai_plan **plan, const moirai_problem *p, const wide_setup *s)
 {

@@ -89,7 +89,6 @@ static void draw(void *data, const char *text)
 static int launch(const cli_run *w, bool inside)
 {
     const char *argv[] = {"run", w->job, NULL};
-    double limit = cli_real(w->cli, "start-limit");
     cli_launch_job l = {.n = w->n_ranks,
                         .name = w->name,
                         .host = w->has_hosts && !inside ? w->host : NULL,
@@ -97,9 +96,7 @@ static int launch(const cli_run *w, bool inside)
                         .inside = inside,
                         .progress = draw,
                         .data = (void *)w,
-                        .start_limit_s = limit > 0      ? limit
-                                         : w->has_hosts ? 30
-                                                        : 60};
+                        .start_limit_s = cli_start_limit_s(w->cli, w->has_hosts)};
     cli_status_set("loading the sub-models on %d devices", w->n_ranks);
     int rc = cli_launch(&l);
     cli_status_set("%s", "");
@@ -219,8 +216,7 @@ static int run(cli_context *cli)
 }
 
 static const cli_argument arguments[] = {
-    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"},
-    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "the ONNX file that the plan was made for"},
+    CLI_ARGUMENTS_PLAN_MODEL,
     {0},
 };
 static const cli_option options[] = {
@@ -313,12 +309,7 @@ static const cli_option options[] = {
      .kind = CLI_VALUE_FOLDER,
      .help = "folder for the sub-models, kept; with several machines all must see it (default: a temporary one)"},
     {.name = "keep", .kind = CLI_VALUE_FLAG, .help = "keep the temporary folder"},
-    {.name = "start-limit",
-     .argument = "SECONDS",
-     .kind = CLI_VALUE_REAL,
-     .least = 0.1,
-     .most = 1e6,
-     .help = "time for all ranks to come up (default 60, with several machines 30)"},
+    CLI_OPTION_START_LIMIT,
     {.name = "stall",
      .argument = "SECONDS",
      .kind = CLI_VALUE_REAL,

@@ -54,8 +54,7 @@ static int run(cli_context *cli)
 }
 
 static const cli_argument arguments[] = {
-    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"},
-    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "the ONNX file that the plan was made for"},
+    CLI_ARGUMENTS_PLAN_MODEL,
     {0},
 };
 static const cli_option options[] = {

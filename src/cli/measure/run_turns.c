@@ -86,7 +86,6 @@ static int launch(const start *s)
 {
     char path[4200];
     const char *argv[] = {"turns", path, NULL};
-    double limit = cli_real(s->run[0]->cli, "start-limit");
     int most = 0, n = 0;
     bool has_hosts = false;
     for (int i = 0; i < s->n; i++)
@@ -104,9 +103,7 @@ static int launch(const start *s)
                         .host = has_hosts ? host : NULL,
                         .argv = argv,
                         .progress = draw,
-                        .start_limit_s = limit > 0   ? limit
-                                         : has_hosts ? 30
-                                                     : 60};
+                        .start_limit_s = cli_start_limit_s(s->run[0]->cli, has_hosts)};
     int rc = name && host ? write_turns(s, path) : MOIRAI_EFAIL;
     rc = rc ? rc : cli_launch(&l);
     free(name);

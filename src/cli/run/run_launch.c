@@ -108,6 +108,12 @@ static void add_ranks(words *w, const cli_mpi *mpi, const cli_launch_job *l, cha
         add_program(w, mpi->rank, l);
     }
 }
+double cli_start_limit_s(const cli_context *cli, bool has_hosts)
+{
+    double limit = cli_real(cli, "start-limit");
+    return limit > 0 ? limit : has_hosts ? 30 : 60;
+}
+
 int cli_launch(const cli_launch_job *l)
 {
     char count[16], hosts[8192];

@@ -49,6 +49,9 @@ typedef struct cli_launch_job {
     void *data;
 } cli_launch_job;
 
+/* --start-limit, or what is usual: hosts that do not answer are to be named soon. */
+double cli_start_limit_s(const cli_context *cli, bool has_hosts);
+
 /* What starts ranks, and the program that is one. */
 typedef struct cli_mpi {
     bool open_mpi; /* else MPICH, or what is like it */

@@ -50,8 +50,7 @@ static int run(cli_context *cli)
 }
 
 static const cli_argument arguments[] = {
-    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"},
-    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "the ONNX file that the plan was made for"},
+    CLI_ARGUMENTS_PLAN_MODEL,
     {0},
 };
 static const cli_option options[] = {
@@ -145,12 +144,7 @@ static const cli_option options[] = {
      .argument = "FOLDER",
      .kind = CLI_VALUE_FOLDER,
      .help = "folder for the sub-models, kept; with several machines all must see it (default: temporary ones)"},
-    {.name = "start-limit",
-     .argument = "SECONDS",
-     .kind = CLI_VALUE_REAL,
-     .least = 0.1,
-     .most = 1e6,
-     .help = "time for all ranks to come up (default 60, with several machines 30)"},
+    CLI_OPTION_START_LIMIT,
     {.name = "stall",
      .argument = "SECONDS",
      .kind = CLI_VALUE_REAL,

@@ -136,14 +136,11 @@ static void *watch_over(void *data)
     serve_group *g = data;
     const cli_run *w = &g->run;
     const char *argv[] = {"serve", w->job, g->link_path, NULL};
-    double limit = cli_real(w->cli, "start-limit");
     cli_launch_job l = {.n = w->n_ranks,
                         .name = w->name,
                         .host = w->has_hosts ? w->host : NULL,
                         .argv = argv,
-                        .start_limit_s = limit > 0      ? limit
-                                         : w->has_hosts ? 30
-                                                        : 60,
+                        .start_limit_s = cli_start_limit_s(w->cli, w->has_hosts),
                         .interrupt = &g->stop,
                         .beside = true,
                         .dead_rank = &g->dead_rank};

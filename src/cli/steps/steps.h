@@ -192,6 +192,13 @@ int cli_show_more(cli_context *cli, const moirai_problem *p, const moirai_plan *
     {.name = "segment-us", .argument = "US", .kind = CLI_VALUE_REAL, .least = 0, .most = 1e6, \
      .help = "what a sub-model of its own takes; neighbours are merged where that saves time (0: never; default 8, " \
              "where 'run' has a GPU 17)"}
+/* Of commands that start ranks (cli_start_limit_s). */
+#define CLI_OPTION_START_LIMIT \
+    {.name = "start-limit", .argument = "SECONDS", .kind = CLI_VALUE_REAL, .least = 0.1, .most = 1e6, \
+     .help = "time for all ranks to come up (default 60, with several machines 30)"}
+#define CLI_ARGUMENTS_PLAN_MODEL \
+    {.name = "PLAN", .kind = CLI_VALUE_FILE, .help = "the plan file"}, \
+    {.name = "MODEL", .kind = CLI_VALUE_FILE, .help = "the ONNX file that the plan was made for"}
 /* clang-format on */
 
 /* `gpu`: a device is one, where a sub-model costs more than on a CPU. */
