@@ -133,7 +133,7 @@ class Case:
     def capture(self) -> mt.Captured:
         start = time.monotonic()
         kind = "cpu" if self.o.small else "cuda"
-        options = {"fuse": "inductor", "fuse_for": kind, "cache": self.o.out / "cache"}
+        options = {"fuse": "inductor", "fuse_for": kind, "cache": self.o.out / "cache", "cuts": self.o.cuts or None}
         found = mt.capture(self.module, self.args, name=self.name, **options)
         calls = sum(len(g) for g in found.ops.values())
         self.say("captured", s=time.monotonic() - start, calls=calls, groups=len(found.graph), by=found.grouped_by)
@@ -194,9 +194,9 @@ class Case:
             baseline = pool.submit(self.torch_alone, "compiled", last)
             self.captured = self.capture()
             self.best = baseline.result()
-        steps: list[Callable[[], Any]] = [self.single, self.groups]
+        steps: list[Callable[[], Any]] = [self.groups] if self.o.cuts else [self.single, self.groups]
         steps += [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
-        steps += [partial(self.torch_alone, "plain", last)]
+        steps += [] if self.o.cuts else [partial(self.torch_alone, "plain", last)]
         for step in steps:
             if self.lines.late():
                 self.say("no time left")
@@ -208,6 +208,7 @@ def options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=Path, default=Path("out/gpu_compiled"), help="folder for results and code")
     p.add_argument("--networks", default="layers,hrnet", help="layers, hrnet, and those of networks.py")
+    p.add_argument("--cuts", default="", help="operators in pieces, as in capture(cuts=...); torch runs the whole module")
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
     p.add_argument("--shares", default="0.1,0.2,0.3,0.4", help="parts of the GPU")
