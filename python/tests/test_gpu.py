@@ -76,6 +76,18 @@ def test_plans_give_the_module_s_results(name, graphs, transport, workers):
             assert bool(run.why_eager) is not graphs
 
 
+def test_view_of_what_arrived_is_sent_on(workers):
+    """A reshape that copies on processors may be a view on a GPU: of attention's result, which another part owns."""
+    module, args = networks.make("gpt2", small=True)
+    network = mt.capture(module, args, cuts="*attention: 1:1; *mlp: 1:1")
+    assert any(n.kind == "op" and "reshape" in str(n.target) for n in network.nodes.values())
+    with mt.distribute(network, spread_out(network, workers), workers=workers, transport="ipc", stall_s=20) as run:
+        got = run(*args)
+    with torch.no_grad():
+        expected = module(*args)
+    assert float((got - expected).norm() / expected.norm()) < 1e-2
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["nasnet", "t5"])
 def test_half_precision_gives_the_module_s_results(name, dtype, workers):

@@ -228,10 +228,18 @@ class CudaRank(Rank):
         known = self.kept.get(s.value)
         if known is None:
             there = env[s.value]
-            known = self.kept[s.value] = s.meta.lay_out(there) if s.index in self.host_at else there
+            if s.index in self.host_at:
+                there = s.meta.lay_out(there)
+            elif self._is_foreign(there):
+                there = there.clone()  # a view of what arrived: only its owner can hand out that memory
+            known = self.kept[s.value] = there
         if s.index not in self.host_at:
             self._announce(s, known)
         return known
+
+    def _is_foreign(self, tensor: torch.Tensor) -> bool:
+        where = tensor.untyped_storage().data_ptr()
+        return any(where == t.untyped_storage().data_ptr() for i, t in self.foreign.items() if i not in self.host_at)
 
     def _announce(self, s: Send, tensor: torch.Tensor) -> None:
         place = (self.driver.export(tensor.data_ptr()) if tensor.numel() else None, span_of(tensor), Meta.of(tensor))
