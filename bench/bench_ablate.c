@@ -22,7 +22,7 @@ enum { MOST_STEPS = 64 };
 typedef struct ablation {
     wide_options o;
     wide_rows rows;
-    char step[MOST_STEPS + 1][128], off[MOST_STEPS + 1][256]; /* 0: everything */
+    char step[MOST_STEPS + 1][256], off[MOST_STEPS + 1][384]; /* 0: everything */
     wide_setup setup[MOST_STEPS + 1];
     size_t n_setups;
     wide_job *job; /* of row i: n_setups of them, from n_setups * i on */

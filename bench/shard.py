@@ -103,6 +103,8 @@ def main() -> None:
     p.add_argument("--shares", help="parts of a GPU; without it ranks of this machine's processor")
     p.add_argument("--type", default="h200", help="the GPU's type")
     p.add_argument("--ranks", type=int, default=2, help="processor ranks, of a thread each")
+    p.add_argument("--fuse", default="none", help="none,inductor: compiled kernels, too")
+    p.add_argument("--no-hand", action="store_true", help="no cuts by hand")
     p.add_argument("--runs", type=int, default=20)
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--time-limit", type=float, default=5, help="of a plan, in seconds")
@@ -119,8 +121,8 @@ def main() -> None:
             layers, d, heads, batch, tokens = (FULL | SMALL)[name]
             torch.manual_seed(0)
             module, x = nn.Sequential(*(Layer(d, heads) for _ in range(layers))).eval(), torch.randn(batch, tokens, d)
-            hand, said = by_hand(shares), []
-            found = mt.tune(module, (x,), workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=("none",), runs=o.runs,
+            hand, said = [] if o.no_hand else by_hand(shares), []
+            found = mt.tune(module, (x,), workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
                             rounds=o.rounds, time_limit=o.time_limit, placers=("heft", "moirai"), name=name,
                             say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
             with found.distribute(workers=workers, verify=module) as run:

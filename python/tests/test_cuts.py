@@ -11,6 +11,7 @@ import cut_networks as networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch.choose import balanced, samples  # noqa: E402
 
 UNITS = {"gpt2": (4, "heads"), "vit": (6, "heads"), "llama": (2, "head groups"), "llama-native": (3, "head groups"),
          "biased": (4, "heads"), "encoder": (4, "heads")}  # fmt: skip
@@ -125,3 +126,19 @@ def test_a_plan_of_pieces_runs_on_ranks_as_the_module_does(cpu_workers, cpu_clus
     assert any("(1 of 2, 24 of 72 columns)" in name for name in plan.placement)
     with mt.distribute(plan.captured, plan, workers=cpu_workers, verify=module) as run:
         assert torch.allclose(run(*args), module(*args), atol=2e-5)
+
+
+def test_sizes_balance_by_the_times_of_all_sizes():
+    """Ten steps: B is half as fast in large pieces and far slower in small ones; tiles of two."""
+    a, b = [0, 20, 20, 40, 40, 60, 60, 80, 80, 100, 100], [0, 90, 90, 90, 100, 100, 110, 110, 120, 120, 130]
+    found = balanced([a, b], [0, 0], 10)
+    assert sum(found) == 10 and max(a[found[0]], b[found[1]]) == min(max(a[10 - n], b[n]) for n in range(1, 10))
+    assert balanced([a, b], [0, 50], 10) == [10, 0]  # a message makes the second one too late
+    assert balanced([a[:3], b[:3]], [0, 0], 10) == []  # all of them together can't
+
+
+def test_samples_are_cuts_of_many_sizes():
+    whole = mt.capture(*networks.make("gpt2"))
+    made = [whole.recut(cut) for cut in samples(s for s in whole.strips if s.kind != "heads")]
+    sizes = {op.name.split(", ")[-1] for c in made for op in c.graph.ops if " of " in op.name and "columns" in op.name}
+    assert len(made) >= 2 and len(sizes) >= 4

@@ -1,9 +1,11 @@
 """Which operators of a captured module to cut, and how: chosen by placing what cuts make.
 
-Strips that are alike get one cut. Sizes are shares by the devices' speeds on the strip's operators, for 2, 3, ...
-devices; all classes are cut alike first, then each is tried with other sizes and whole. Times of pieces come from the
-profile, if there is one (in proportion, until pieces are profiled), else from the cost model. Whole is always among the
-candidates, and a gain below 0.5 % is none.
+Strips that are alike get one cut. Sizes are those with which 2, 3, ... devices end at the same time, with and without
+what a message costs those that the rest of the network does not run on; small products are slow and times grow by whole
+tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
+of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
+(in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Whole is always
+among the candidates, and a gain below 0.5 % is none.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place
 from .capture import Captured
-from .cut_text import rounded
+from .cut_text import tile_of
 from .cuts import Strip, work
 
 _WORTH = 0.995
 _EFFORT = 0.001
 _SMALL = 0.01  # a class with less of the products' work is not looked at
+_SIZES = 24  # of a piece, that are looked at
 
 
 @dataclass(frozen=True)
@@ -80,35 +83,101 @@ class _Chooser:
             self.judged[cut] = plan.makespan_ns
         return self.judged[cut]
 
-    def speeds(self) -> list[float]:
-        """Of the devices on all that can be cut, the fastest first."""
-        problem = Problem(self.whole.graph, self.cluster, **self.options)
-        took = dict.fromkeys(problem.devices, 0)
-        for name in problem.op_names:
-            for device, ns in problem.time_ns(name).items():
-                took[device] += ns or 0
-        return sorted((1 / t for t in took.values() if t > 0), reverse=True)
+    def piece_ns(self, key: Any) -> dict[str, list[int]]:
+        """Per device the times of a piece of 0, 1, ... steps of a class."""
+        strip, step = self.classes[key][0], step_of(self.classes[key][0])
+        found: dict[str, list[int]] = {}
+        for units in range(step, strip.units, step):
+            graph = self.whole.recut(f"{strip.name}: {units},{strip.units - units}").graph
+            if self.measured:
+                piece_times(graph, self.measured)
+            problem = Problem(graph, self.cluster, **self.options)
+            took = dict.fromkeys(problem.devices, 0)
+            for name in problem.op_names:
+                for device, ns in problem.time_ns(name).items() if " (1 of 2, " in name else ():
+                    took[device] += ns or 0
+            for device, ns in took.items():
+                last = found.setdefault(device, [0])
+                last.append(max(ns, last[-1]))
+        return found
+
+    def message_ns(self, key: Any) -> int:
+        """There and back, of what a strip ends in: what being elsewhere costs a piece."""
+        meta = self.whole.nodes[self.classes[key][0].end].meta
+        links = [x.latency_ns + 1e9 * meta.bytes / x.bytes_per_second for x in self.cluster.links]
+        return int(2 * min(links, default=0))
 
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
-        speeds = self.speeds()
-        shares = [[int(1000 * s / speeds[0]) or 1 for s in speeds[:n]] for n in range(2, min(len(speeds), 8) + 1)]
-        tries = [{k: self.sizes(k, share) for k in self.order} for share in shares]
-        tries += [{**best, k: sizes} for k in self.order for sizes in ([], *(self.sizes(k, s) for s in shares))]
+        sizes = {k: self.sizes(k) for k in self.order}
+        most = max((len(v) for v in sizes.values()), default=0)
+        together = [{k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most)]
+        tries = together + [{k: each} for k in self.order for each in ([], *sizes[k])]
         for number, candidate in enumerate(tries):
             if self.over():
                 break
-            if number >= len(shares):  # one class at a time, from the best so far
+            if number >= len(together):  # one class at a time, from the best so far
                 candidate = {**best, **candidate}
             ns = self.judge(candidate)
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
         return CutChoice(self.text(best), whole, least, len(self.judged))
 
-    def sizes(self, key: Any, share: list[int]) -> list[int]:
-        units = self.classes[key][0].units
-        return rounded(share, units) if units >= len(share) else []
+    def sizes(self, key: Any) -> list[list[int]]:
+        """That a class is tried with."""
+        times, strip, step = self.piece_ns(key), self.classes[key][0], step_of(self.classes[key][0])
+        devices = sorted((d for d, t in times.items() if len(t) > 1 and t[-1] > 0), key=lambda d: times[d][-1])
+        found: list[list[int]] = []
+        for n in range(2, min(len(devices), 8) + 1):
+            for message in (0, self.message_ns(key)):
+                steps = balanced([times[d] for d in devices[:n]], [message * (i > 0) for i in range(n)], -(-strip.units // step))
+                sizes = [k * step for k in steps if k]
+                if sizes:
+                    sizes[0] -= sum(sizes) - strip.units  # the last step may be a smaller one
+                if len(sizes) > 1 and min(sizes) > 0 and sizes not in found:
+                    found.append(sizes)
+        return found
+
+
+def step_of(strip: Strip) -> int:
+    """Units by which pieces of a strip are tried to be larger: tiles."""
+    tile = tile_of(strip.units, 1)
+    return tile * -(-strip.units // (tile * _SIZES))
+
+
+def balanced(times: list[list[int]], extra: list[int], steps: int) -> list[int]:
+    """Steps of each device, `steps` in all, with which the last to end ends first. A device takes times[k][n] for n of
+    them, and `extra` beside that for any."""
+
+    def most(k: int, limit: int) -> int:
+        return max((n for n in range(len(times[k])) if not n or times[k][n] + extra[k] <= limit), default=0)
+
+    limits = sorted({t + extra[k] for k in range(len(times)) for t in times[k]})
+    for limit in limits:
+        found = [most(k, limit) for k in range(len(times))]
+        if sum(found) < steps:
+            continue
+        while sum(found) > steps:  # those that end last have less
+            latest = max((k for k in range(len(times)) if found[k]), key=lambda k: times[k][found[k]] + extra[k])
+            found[latest] -= 1
+        return found
+    return []
+
+
+def samples(strips: Iterable[Strip]) -> list[str]:
+    """Cuts whose profiles say what pieces of many sizes take: those by 1:2:3:6, 4:8 and 5:7, and their like in finer steps."""
+    every, found = list(strips), []
+    for parts in ((1, 2, 3, 6), (4, 8), (5, 7), (1, 1, 4, 6)):
+        items = []
+        for s in every:
+            tile = tile_of(s.units, sum(parts))
+            tiles = [p * (s.units // tile) // sum(parts) for p in parts]
+            tiles[-1] += s.units // tile - sum(tiles)
+            if min(tiles) > 0:
+                items.append(f"{s.name}: {','.join(str(t * tile) for t in tiles)}")
+        found += ["; ".join(items)] if items else []
+    return found
 
 
 def choose(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), time_limit: float = 0, seed: int = 1,

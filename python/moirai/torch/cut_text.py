@@ -34,11 +34,17 @@ class Cut:
         return rounded(shares, units)
 
 
+def tile_of(units: int, tiles: int) -> int:
+    """Units that a size is to be a multiple of, so that there are at least so many tiles."""
+    tile = 64
+    while tile > 1 and (units % tile or units // tile < tiles):
+        tile //= 2
+    return tile
+
+
 def rounded(shares: list[int], units: int) -> list[int]:
     """Shares as whole tiles, at least one each: the largest remainders get what rounding leaves."""
-    tile = 64
-    while tile > 1 and (units % tile or units // tile < 4 * len(shares)):
-        tile //= 2
+    tile = tile_of(units, 4 * len(shares))
     tiles, total = units // tile, sum(shares)
     exact = [s / total * tiles for s in shares]
     found = [max(int(x), 1) for x in exact]

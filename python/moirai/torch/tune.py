@@ -23,7 +23,7 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place, refine
 from .capture import Captured, capture
-from .choose import choose
+from .choose import choose, samples
 from .distribute import Distributed, distribute
 from .profile import probe, profile
 from .timeline import Measured
@@ -32,7 +32,6 @@ from .workers import Workers
 _HOPELESS = 1.25  # a plan that is predicted to take this much longer than what was measured is not tried
 _WORTH = 0.99  # several devices have to be faster than one by this, as with `moirai tune`
 _FINALISTS = 3
-_CHOICES = 2  # of cuts: by the whole operators' times, then by those of pieces
 _HOW = {"none": "eager", "aten": "eager with ATen's fused calls", "inductor": "compiled"}
 Way = tuple[bool | int, str]  # how a network is captured: heads, fuse
 
@@ -206,6 +205,7 @@ class _Tuner:
         self.workers, self.cluster, self.o, self.folder = workers, cluster, o, folder
         self.trials: list[Trial] = []
         self.seen: set[Any] = set()
+        self.chosen: dict[bool | int, str] = {}  # cuts, by heads
         self.search = {k: o[k] for k in ("time_limit", "threads", "seed")}
 
     def measure(self, trial: Trial) -> Measured:
@@ -249,23 +249,37 @@ class _Tuner:
         for op, why in list(report.not_compiled.items())[:1]:
             self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
 
-    def cut(self, whole: Captured, options: Mapping[str, Any]) -> Iterable[Captured]:
-        """The network cut in every way asked for, profiled. What is chosen is chosen again when its pieces were
-        profiled; where they say that no cut pays, the last one is run all the same: runs decide."""
+    def choose(self, heads: bool | int, captures: Mapping[Way, Captured], options: Mapping[str, Any]) -> str:
+        """The cut of a network, by profiles of pieces of several sizes. It is chosen for eager kernels, and compiled ones
+        take the same: grouping anew for every size would take longer than everything else."""
+        if heads not in self.chosen:
+            whole, measured = self.plain(heads, captures), []
+            for cut in samples(s for s in whole.strips if s.kind != "heads"):
+                measured.append(whole.recut(cut))
+                self.profile(measured[-1])
+            search = {**self.search, "time_limit": 3 * self.search["time_limit"]}
+            graphs = [whole.graph, *(c.graph for c in measured)]
+            self.chosen[heads] = choose(whole, self.cluster, measured=graphs, **search, **options).cut
+            self.o["say"](f"cut: {self.chosen[heads] or 'no cut pays':.200}")
+        return self.chosen[heads]
+
+    def plain(self, heads: bool | int, captures: Mapping[Way, Captured]) -> Captured:
+        """The eager capture, profiled."""
+        found = captures.get((heads, "none"))
+        if found is None:
+            found = capture(self.o["module"], self.o["args"], self.o["kwargs"], heads=heads, name=self.o["name"])
+            self.profile(found)
+        return found
+
+    def cut(self, way: Way, whole: Captured, captures: Mapping[Way, Captured], options: Mapping[str, Any]
+            ) -> Iterable[Captured]:  # fmt: skip
+        """The network cut in every way asked for, profiled."""
         for asked in self.o["cuts"]:
-            made = [whole.recut(asked)] if asked != "auto" else []
-            for _ in range(_CHOICES if asked == "auto" else 0):
-                measured = [whole.graph, *(c.graph for c in made)]
-                found = choose(whole, self.cluster, measured=measured, time_limit=self.search["time_limit"],
-                               seed=self.search["seed"], threads=self.search["threads"], **options).cut  # fmt: skip
-                if not found or any(c.cuts == found for c in made):
-                    break
-                self.o["say"](f"cut: {found:.200}")
-                made.append(whole.recut(found))
-                self.profile(made[-1])
-            if asked != "auto":
-                self.profile(made[-1])
-            yield from made[-1:]
+            text = self.choose(way[0], captures, options) if asked == "auto" else asked
+            if text:
+                made = whole.recut(text)
+                self.profile(made)
+                yield made
 
     def tune(self, captures: Mapping[Way, Captured]) -> Tuned:
         options = {"congestion": "none" if self.o["transport"] == "ipc" else "port", **self.o["problem"]}
@@ -273,7 +287,7 @@ class _Tuner:
         for way, captured in captures.items():
             self.profile(captured)
             known[(*way, "")] = Times(captured, self.cluster, options, self.folder)
-            for cut in self.cut(captured, options):
+            for cut in self.cut(way, captured, captures, options):
                 known[(*way, cut.cuts)] = Times(cut, self.cluster, options, self.folder)
         for (*way, cut), times in known.items():  # what a split must beat
             if not cut:
@@ -355,7 +369,7 @@ def tune(
     kind = "cpu" if workers.kind == "cpu" else "cuda"
     fuses = tuple(fuse) if fuse is not None else ("none", "inductor") if workers.kind == "cuda" else ("none",)
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
-    o = {"args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
+    o = {"module": module, "args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
          "problem": dict(problem or {}), "cuts": tuple(cuts), "name": name, "say": say or (lambda line: None)}  # fmt: skip
     captures = _captures(module, given, kwargs, tuple(heads), fuses, kind, o)
