@@ -142,7 +142,7 @@ class _Chooser:
 
 def step_of(strip: Strip) -> int:
     """Units by which pieces of a strip are tried to be larger: tiles."""
-    tile = tile_of(strip.units, 1)
+    tile = tile_of(strip.units, _SIZES // 2)
     return tile * -(-strip.units // (tile * _SIZES))
 
 
