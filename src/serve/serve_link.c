@@ -1,5 +1,5 @@
 /* The link to a group of ranks: a thread that sends requests to rank 0, as many as may be under way, and one that receives
- * answers, which come in the same order. When the socket ends before the link does, the group is dead, and what it had goes
+ * answers, each with the number of its request. When the socket ends before the link does, the group is dead, and what it had goes
  * back to the queue. */
 #include <errno.h>
 #include <poll.h>

@@ -95,7 +95,7 @@ int serve_keep_open(serve_keep *k, cli_context *cli)
     cli_note_threads(cli, k->first.run.device, k->first.run.n_ranks);
     rc = serve_group_model(&m, &k->first, cli_text(cli, "name") ? cli_text(cli, "name") : name);
     rc = rc ? rc : open_first(k, m);
-    return rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first);
+    return rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first, planned.in_flight > 1);
 }
 
 /* ---- losing and finding ---- */
