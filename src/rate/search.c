@@ -29,7 +29,8 @@
 int rate_search_add(rate_search *x, rate_candidate *c)
 {
     size_t bytes = sizeof **c->device * (size_t)x->p->n_ops;
-    if (x->o->copies > 0 && c->n_copies > x->o->copies) {
+    bool wanted = !x->o->kind || (!strcmp(x->o->kind, c->origin) && !c->alone);
+    if (!wanted || (x->o->copies > 0 && c->n_copies > x->o->copies)) {
         rate_candidate_free(c);
         return 0;
     }
@@ -287,7 +288,11 @@ int rate_search_run(rate_search *x)
 {
     double part = 1;
     bool limited = x->o->budget.time_limit_s > 0;
-    if (x->in_flight == 1 || x->p->n_ops == 0)
+    if (x->o->kind && !strcmp(x->o->kind, "replicas")) {
+        int rc = rate_add_groups(x, LEAST_PART);
+        return rc ? rc : rate_search_judge(x);
+    }
+    if (x->in_flight == 1 || x->p->n_ops == 0 || x->o->kind)
         return rate_search_judge(x);
     int rc = first_part(x, &part);
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
