@@ -30,6 +30,7 @@ typedef struct serve_ask {
 typedef struct serve_reply {
     int64_t magic, id, failed; /* failed: a moirai_result */
     int64_t bytes;             /* of outputs or text */
+    int64_t copy;              /* of the plan, that computed it */
 } serve_reply;
 
 #endif

@@ -77,14 +77,15 @@ def join_copies(paths, slots):
 
 
 class Server:
-    def __init__(self, moirai, folder, *options, copies=(), slots=()):
-        """`copies`: devices on which one more copy of the network is, each; `slots`: requests in flight of all copies."""
+    def __init__(self, moirai, folder, *options, copies=(), slots=(), write=write_model, pins=PINS, slow="0"):
+        """`copies`: devices on which one more copy of the network is, each; `slots`: requests in flight of all copies. `write`, `pins`: of
+        another model. `slow`: when a device is planned around; never, where that is not what is tested."""
         self.moirai, self.folder = moirai, str(folder)
         self.at = lambda name: os.path.join(self.folder, name)
-        write_model(self.at("small.onnx"))
+        write(self.at("small.onnx"))
         with open(self.at("c.json"), "w") as f:
             json.dump(CLUSTER, f)
-        subprocess.run([moirai, "plan", self.at("small.onnx"), "--cluster", self.at("c.json"), "--placer", "heft", "--rules", "none", *PINS,
+        subprocess.run([moirai, "plan", self.at("small.onnx"), "--cluster", self.at("c.json"), "--placer", "heft", "--rules", "none", *pins,
                         "-o", self.at("plan.json"), "--force", "-q"], check=True, stdout=subprocess.DEVNULL)
         if copies:
             paths = [self.at("plan.json")]
@@ -98,7 +99,7 @@ class Server:
         self.err = open(self.at("err.txt"), "w+")
         self.out = open(self.at("out.txt"), "w+")
         self.process = subprocess.Popen([moirai, "serve", self.at("plan.json"), self.at("small.onnx"), "--cluster", self.at("c.json"), "--rules", "none",
-                                         "--port", "0", "--work", self.at("w"), *options], stdout=self.out, stderr=self.err)
+                                         "--port", "0", "--work", self.at("w"), "--slow", slow, *options], stdout=self.out, stderr=self.err)
         found = self.wait_for(r"http://127\.0\.0\.1:(\d+)/", "out.txt", 60)
         self.port = int(found.group(1))
 

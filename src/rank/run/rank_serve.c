@@ -187,7 +187,7 @@ static void finished(void *data, const stream_done *done, void *const *output, c
     server *v = data;
     parcel *asked = token;
     size_t bytes = done->failed ? strlen(done->text) : v->out_bytes, busy_bytes = v->n_ranks * sizeof *busy_ns;
-    serve_reply head = {SERVE_MAGIC, asked->id, done->failed, (int64_t)bytes};
+    serve_reply head = {SERVE_MAGIC, asked->id, done->failed, (int64_t)bytes, done->copy};
     parcel *p = parcel_new(asked->id, sizeof head + busy_bytes + bytes);
     if (!p)
         rank_world_abort(&v->s->world, moirai_error(MOIRAI_EFAIL, "out of memory for an answer of %zu bytes", bytes));
