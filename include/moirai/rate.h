@@ -21,6 +21,9 @@ typedef struct moirai_rate_options {
     const moirai_plan *start;     /* a plan of one request to begin with, or NULL; not owned */
     const char *certificate_path; /* the proof of the bound by prices on loads goes there, and is verified; or NULL */
     int32_t copies;               /* of the network, at most; 0: any number. The bound is of any number */
+    const char *
+        kind; /* of plan: "latency", the plan of one request; "stages"; "replicas", a copy on each device; NULL: any. The bound
+                                   * is of any kind */
 } moirai_rate_options;
 
 /* No limits, no start, a gap of 1 %, and the budget of moirai_budget_init. */

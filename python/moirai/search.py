@@ -59,6 +59,7 @@ def place(
     in_flight: int = 0,
     latency_limit_ms: float = 0,
     copies: int = 0,
+    kind: str | None = None,
 ) -> Plan:
     """A checked plan of the problem.
 
@@ -69,14 +70,15 @@ def place(
 
     `objective` "rate" asks for as many inferences per second as can be, with at most `in_flight` requests at once (0:
     twice the devices), none of which takes longer than `latency_limit_ms` (0: no limit): the plan's `rate` has what is
-    reached, and its `copies` of the network, at most so many (0: any number; docs/rate.md).
+    reached, and its `copies` of the network, at most so many (0: any number; docs/rate.md). `kind` "latency", "stages"
+    or "replicas" asks for a plan of that kind.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"place: {problem!r:.80} is no moirai.Problem: moirai.plan takes a network and a cluster")
     if objective not in ("latency", "rate"):
         raise ValueError(f"place: objective {objective!r:.40}: expected 'latency' or 'rate'")
-    if objective == "latency" and (in_flight or latency_limit_ms or copies):
-        raise ValueError("place: in_flight, latency_limit_ms and copies are for objective='rate'")
+    if objective == "latency" and (in_flight or latency_limit_ms or copies or kind):
+        raise ValueError("place: in_flight, latency_limit_ms, copies and kind are for objective='rate'")
     if objective == "rate" and (placer != "moirai" or settings):
         raise ValueError("place: objective='rate' has a search of its own: no placer or settings")
     keep: list[Any] = []
@@ -109,6 +111,9 @@ def place(
     many.budget, many.gap, many.start = o.budget, o.gap, o.start
     many.certificate_path = o.certificate_path
     many.in_flight, many.latency_limit_ns, many.copies = in_flight, int(latency_limit_ms * 1e6), copies
+    if kind is not None:
+        keep.append(ffi.new("char[]", kind.encode()))
+        many.kind = keep[-1]
     try:
         if objective == "rate":
             call.run(lambda: int(lib.moirai_rate_place(out, problem._c, many)))

@@ -167,7 +167,9 @@ def test_many_requests_in_flight(tiny, tmp_path):
     plan.save(tmp_path / "rate.json")
     assert moirai.Plan.read(tiny, tmp_path / "rate.json").rate == rate
     assert moirai.place(tiny, "heft").rate is None
-    for wrong in ({"in_flight": 4}, {"objective": "speed"}, {"objective": "rate", "placer": "heft"}):
+    each = moirai.place(tiny, objective="rate", in_flight=8, effort=0.05, threads=1, kind="replicas").rate
+    assert len(each.copies) > 1 and all(len(set(c.placement.values())) == 1 for c in each.copies)
+    for wrong in ({"in_flight": 4}, {"kind": "stages"}, {"objective": "speed"}, {"objective": "rate", "placer": "heft"}):
         with pytest.raises(ValueError):
             moirai.place(tiny, **wrong)
     with pytest.raises(moirai.InfeasibleError, match="one request alone takes"):

@@ -19,6 +19,7 @@ void rank_job_free(rank_job *job)
         free(job->device[k].segment);
     }
     free(job->device);
+    free(job->copy);
     free(job->transfer);
     free(job->input);
     free(job->output);
@@ -54,6 +55,30 @@ static int read_settings(rank_job *job, const char *path, yyjson_val *root)
     rc = rc ? rc : util_json_int64(&job->seed, &at, root, "seed", true, 0);
     rc = rc ? rc : util_json_bool(&job->progress, &at, root, "progress", false);
     return rc ? rc : util_json_real(&job->stall_s, &at, root, "stall_s", true);
+}
+
+static int read_copy(job_copy *c, const char *path, yyjson_val *value, size_t index)
+{
+    util_json_at at = {path, "copy", NULL, index};
+    int rc = util_json_string(&c->job, NULL, &at, value, "job", index > 0);
+    rc = rc ? rc : util_json_int64(&c->slots, &at, value, "slots", true, 0);
+    return rc ? rc : util_json_int64(&c->share_ppm, &at, value, "share_ppm", true, 0);
+}
+
+static int read_copies(rank_job *job, const char *path, yyjson_val *root)
+{
+    util_json_at at = {path, NULL, NULL, 0};
+    yyjson_val *list = NULL, *value;
+    size_t i, n;
+    int rc = util_json_array(&list, &at, root, "copies", false);
+    rc = rc ? rc : util_json_array(&job->rank_name, &at, root, "ranks", false);
+    job->n_copies = list ? (int)UTIL_MIN(yyjson_arr_size(list), (size_t)INT32_MAX) : 1;
+    job->copy = util_alloc((size_t)job->n_copies, sizeof *job->copy);
+    rc = rc ? rc : job->copy && job->n_copies ? 0 : moirai_error(MOIRAI_EFAIL, "%s: no copies", path);
+    yyjson_arr_foreach(list, i, n, value) {
+        rc = rc ? rc : read_copy(&job->copy[i], path, value, i);
+    }
+    return rc;
 }
 
 static int read_choice(rank_job *job, const char *path, yyjson_val *value, size_t index)
@@ -93,6 +118,7 @@ static int read_root(rank_job *job, const char *path)
     util_json_at at = {path, NULL, NULL, 0};
     size_t i, n;
     int rc = read_settings(job, path, root);
+    rc = rc ? rc : read_copies(job, path, root);
     rc = rc ? rc : rank_manifest_read(job);
     rc = rc ? rc : util_json_array(&devices, &at, root, "devices", true);
     rc = rc ? rc : util_json_array(&inputs, &at, root, "inputs", true);

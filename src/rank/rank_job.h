@@ -38,6 +38,12 @@ typedef struct job_value {
     const char *file; /* of an input: .npy or .pb that gives it, or NULL */
 } job_value;
 
+/* One of several copies of the network that work at the same time. */
+typedef struct job_copy {
+    const char *job;          /* its file; NULL: the job that lists it */
+    int64_t slots, share_ppm; /* of requests in flight; slots 0, in all copies: they take turns by their shares */
+} job_copy;
+
 typedef struct rank_job {
     const char *folder;           /* of the sub-models */
     const char *model;            /* the whole one */
@@ -50,7 +56,10 @@ typedef struct rank_job {
     double at_least_s; /* to measure their rate */
     bool progress;     /* rank 0 tells how many runs are done */
     double stall_s;
-    int n_devices, n_ranks; /* ranks: devices that run something */
+    int n_copies; /* of the network; 1: this job alone */
+    job_copy *copy;
+    yyjson_val *rank_name; /* devices of all copies in the order of ranks; NULL: those of this job that run something */
+    int n_devices, n_ranks; /* ranks: devices that run something, in any copy */
     job_device *device;
     int n_transfers;
     job_transfer *transfer;

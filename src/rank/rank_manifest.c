@@ -47,6 +47,20 @@ static int read_segment(job_segment *s, const char *label, yyjson_val *value, si
     return rc ? rc : util_json_int64(&s->work_ns, &at, value, "work_ns", true, 0);
 }
 
+/* The place of a device in the order of ranks: that of the manifest, or, where there are several copies, the job's. */
+static int rank_of(rank_job *job, const job_device *d)
+{
+    yyjson_val *value;
+    size_t i, n;
+    if (!job->rank_name)
+        return d->n_segments ? job->n_ranks++ : -1;
+    yyjson_arr_foreach(job->rank_name, i, n, value) {
+        if (yyjson_is_str(value) && !strcmp(yyjson_get_str(value), d->name))
+            return (int)i;
+    }
+    return -1;
+}
+
 static int read_device(rank_job *job, const char *label, yyjson_val *value, size_t index)
 {
     util_json_at at = {label, "device", NULL, index};
@@ -62,8 +76,8 @@ static int read_device(rank_job *job, const char *label, yyjson_val *value, size
         if (rc)
             break;
     }
-    d->rank = d->n_segments ? job->n_ranks++ : -1;
-    return rc;
+    d->rank = rc ? -1 : rank_of(job, d);
+    return rc || d->rank >= 0 || !d->n_segments ? rc : util_json_fail(&at, "'%s' is no rank of the job", d->name);
 }
 
 int rank_job_find_device(int *out, const rank_job *job, const util_json_at *at, yyjson_val *object, const char *key)
@@ -119,6 +133,7 @@ static int read_lists(rank_job *job, const char *label, yyjson_val *list[4])
     size_t i, n;
     yyjson_val *value;
     int rc = 0;
+    job->n_ranks = job->rank_name ? (int)yyjson_arr_size(job->rank_name) : 0;
     yyjson_arr_foreach(list[0], i, n, value) {
         job->n_devices++;
         if ((rc = read_device(job, label, value, i)))

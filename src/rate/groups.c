@@ -209,7 +209,7 @@ int rate_add_groups(rate_search *s, double part)
         x.now[k].devices = UINT64_C(1) << k;
     int rc = util_pool_run(make_single, &x, x.n, s->o->budget.threads);
     rc = rc ? rc : add_candidate(&x);
-    while (!rc && x.n > 2 && s->v.K <= MOST_DEVICES && !util_stopped(&s->stop)) {
+    while (!rc && !s->o->kind && x.n > 2 && s->v.K <= MOST_DEVICES && !util_stopped(&s->stop)) {
         rc = join(&x);
         rc = rc ? rc : add_candidate(&x);
         x.round++;

@@ -10,6 +10,7 @@
 #include "util/util.h"
 
 #define MOST_STARTS 6
+#define ANNEAL_SHARE 0.6 /* of the time left, at most, for a round of it */
 
 static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define N_PRICES ((int32_t)(sizeof send_price / sizeof *send_price))
@@ -62,6 +63,7 @@ typedef struct batch {
     const rate_candidate *start[MOST_STARTS];
     int32_t n_starts;
     double part;
+    util_stop stop; /* earlier than the search's: what comes of it must still be judged */
     run run[MOST_STARTS * N_PRICES];
 } batch;
 
@@ -70,7 +72,7 @@ static int anneal_one(void *data, int32_t which)
     batch *b = data;
     const rate_search *s = b->s;
     run *r = &b->run[which];
-    if (util_stopped(&s->stop))
+    if (util_stopped(&b->stop))
         return 0;
     r->device = util_alloc((size_t)s->p->n_ops, sizeof *r->device);
     if (!r->device)
@@ -82,7 +84,7 @@ static int anneal_one(void *data, int32_t which)
                             .send_price = send_price[which % N_PRICES],
                             .steps = rate_search_steps(s, b->part),
                             .seed = s->seed + (uint64_t)which,
-                            .stop = s->stop};
+                            .stop = b->stop};
     return rate_anneal(r->device, &r->load_ns, &job);
 }
 
@@ -112,7 +114,9 @@ static void choose_starts(batch *b, int32_t round)
 
 int rate_add_annealed(rate_search *x, double part, int32_t round)
 {
-    batch b = {.s = x, .part = part};
+    batch b = {.s = x, .part = part, .stop = x->stop};
+    if (x->o->budget.time_limit_s > 0)
+        b.stop = util_stop_within(&x->stop, ANNEAL_SHARE * util_stop_left_s(&x->stop));
     choose_starts(&b, round);
     int32_t n = b.n_starts * N_PRICES;
     int rc = util_pool_run(anneal_one, &b, n, x->o->budget.threads);

@@ -34,6 +34,8 @@ static int check_options(const moirai_rate_options *o)
                             (long long)o->latency_limit_ns);
     if (o->copies < 0)
         return moirai_error(MOIRAI_EUSAGE, "%d copies, expected 1 or more, or 0 for any number", o->copies);
+    if (o->kind && strcmp(o->kind, "latency") && strcmp(o->kind, "stages") && strcmp(o->kind, "replicas"))
+        return moirai_error(MOIRAI_EUSAGE, "plans of kind '%s': expected latency, stages or replicas", o->kind);
     if (!(o->gap >= 0 && o->gap <= 1))
         return moirai_error(MOIRAI_EUSAGE, "gap %g, expected 0 .. 1", o->gap);
     return moirai_budget_check(&o->budget);
@@ -41,6 +43,9 @@ static int check_options(const moirai_rate_options *o)
 
 static int nothing_found(const rate_search *x)
 {
+    if (x->o->kind)
+        return moirai_error(MOIRAI_EINFEASIBLE, "no plan of '%s' of kind '%s' was found that fits%s", x->p->name,
+                            x->o->kind, x->o->latency_limit_ns > 0 ? " and keeps the limit of latency" : "");
     return moirai_error(
         MOIRAI_EINFEASIBLE,
         "no plan of '%s' was found that keeps a latency of %.6g ms: one request alone takes %.6g ms, and "

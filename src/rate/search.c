@@ -25,11 +25,13 @@
 #define FIRST_STEPS 30000 /* of annealing, and */
 #define STEPS_PER_OP 100  /* more for every operator */
 #define LEAST_PART 0.02   /* of these */
+#define WORTH_A_LOOK 0.9  /* of the best period: a load that small is simulated even if the time is over */
 
 int rate_search_add(rate_search *x, rate_candidate *c)
 {
     size_t bytes = sizeof **c->device * (size_t)x->p->n_ops;
-    if (x->o->copies > 0 && c->n_copies > x->o->copies) {
+    bool wanted = !x->o->kind || (!strcmp(x->o->kind, c->origin) && !c->alone);
+    if (!wanted || (x->o->copies > 0 && c->n_copies > x->o->copies)) {
         rate_candidate_free(c);
         return 0;
     }
@@ -104,6 +106,27 @@ static bool promising(const rate_search *x, const rate_candidate *c)
     return !c->judged && !(c->n_copies == 1 && !c->alone && x->best && c->load_ns >= x->best->outcome.period_ns);
 }
 
+static int by_load(const void *a, const void *b)
+{
+    const rate_candidate *x = *(rate_candidate *const *)a, *y = *(rate_candidate *const *)b;
+    return x->load_ns != y->load_ns ? (x->load_ns < y->load_ns ? -1 : 1) : 0;
+}
+
+/* Those that may still be better; under a time limit, which may end in between, the least loads first. */
+static int list_promising(rate_candidate ***out, int32_t *n, const rate_search *x)
+{
+    *n = 0;
+    *out = util_alloc((size_t)x->n_candidates, sizeof **out);
+    if (!*out)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < x->n_candidates; i++)
+        if (promising(x, x->candidate[i]))
+            (*out)[(*n)++] = x->candidate[i];
+    if (x->o->budget.time_limit_s > 0)
+        qsort(*out, (size_t)*n, sizeof **out, by_load);
+    return 0;
+}
+
 int rate_search_judge(rate_search *x)
 {
     jury j = {.task = {.v = &x->v,
@@ -111,12 +134,14 @@ int rate_search_judge(rate_search *x)
                        .latency_limit_ns = x->o->latency_limit_ns > 0 ? x->o->latency_limit_ns : INT64_MAX,
                        .most_tasks = RATE_STREAM_TASKS,
                        .stop = x->stop}};
-    int rc = 0;
-    for (int32_t at = 0; at < x->n_candidates && !rc;) {
+    rate_candidate **list;
+    int32_t n_list;
+    int rc = list_promising(&list, &n_list, x);
+    for (int32_t at = 0; at < n_list && !rc;) {
         int32_t n = 0;
-        for (; at < x->n_candidates && n < JUDGE_BATCH; at++)
-            if (promising(x, x->candidate[at]))
-                j.c[n++] = x->candidate[at];
+        for (; at < n_list && n < JUDGE_BATCH; at++)
+            if (promising(x, list[at]))
+                j.c[n++] = list[at];
         rc = util_pool_run(judge_one, &j, n, x->o->budget.threads);
         for (int32_t i = 0; i < n && !rc; i++)
             if (rate_better(j.c[i], x->best)) {
@@ -125,6 +150,36 @@ int rate_search_judge(rate_search *x)
             }
         if (x->best && util_stopped(&x->stop))
             break;
+    }
+    free(list);
+    return rc;
+}
+
+/* The time may be over before any plan of a round is simulated: then the one of the least load is, all the same, where it promises much more than the best has.
+ * It takes as long as the check of the plan that is handed out. */
+static int judge_last(rate_search *x)
+{
+    rate_candidate *least = NULL;
+    for (int32_t i = 0; i < x->n_candidates; i++) {
+        rate_candidate *c = x->candidate[i];
+        if (promising(x, c) && c->n_copies == 1 && !c->alone && (!least || c->load_ns < least->load_ns))
+            least = c;
+    }
+    if (!least || !x->best || (double)least->load_ns > WORTH_A_LOOK * (double)x->best->outcome.period_ns)
+        return 0;
+    moirai_budget endless = x->o->budget;
+    endless.time_limit_s = 0;
+    rate_judge_task task = {.v = &x->v,
+                            .in_flight = x->in_flight,
+                            .latency_limit_ns = x->o->latency_limit_ns > 0 ? x->o->latency_limit_ns : INT64_MAX,
+                            .most_tasks = RATE_STREAM_TASKS,
+                            .stop = util_stop_of(&endless)};
+    int rc = rate_judge(least, &task);
+    if (rc == MOIRAI_ELIMIT)
+        return 0;
+    if (!rc && rate_better(least, x->best)) {
+        x->best = least;
+        tell(x);
     }
     return rc;
 }
@@ -287,7 +342,11 @@ int rate_search_run(rate_search *x)
 {
     double part = 1;
     bool limited = x->o->budget.time_limit_s > 0;
-    if (x->in_flight == 1 || x->p->n_ops == 0)
+    if (x->o->kind && !strcmp(x->o->kind, "replicas")) {
+        int rc = rate_add_groups(x, LEAST_PART);
+        return rc ? rc : rate_search_judge(x);
+    }
+    if (x->in_flight == 1 || x->p->n_ops == 0 || x->o->kind)
         return rate_search_judge(x);
     int rc = first_part(x, &part);
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
@@ -303,7 +362,7 @@ int rate_search_run(rate_search *x)
         rc = rc || x->o->copies == 1 ? rc : rate_add_mixtures(x, part);
         rc = rc ? rc : rate_search_judge(x);
     }
-    return rc;
+    return rc || !limited ? rc : judge_last(x);
 }
 
 int rate_search_again(rate_search *x, int32_t in_flight)

@@ -5,6 +5,7 @@
  * receive port or the send port of an earlier stage is full. All of these only grow with the stage, so that the first failure ends it. Sets of
  * one size are tried together, and of each size the BEAM that came farthest go on; up to 8 devices that is all of them, and without transfers the answer
  * is then the best for this order. With transfers it is not, since what an earlier stage has to send depends on where later ones begin.
+ * A group goes with the first of its operators, whole: it need not lie side by side in the order.
  * The least T is found by bisection: O(log * sets * K * E). */
 #include "rate/stages.h"
 
@@ -36,6 +37,7 @@ typedef struct stages {
     uint64_t *sent;    /* packet -> devices that have it */
     uint64_t *held;    /* shared weight -> devices that have it */
     int32_t *group_at; /* group -> device */
+    int32_t *group_off, *group_op;
     rate_op_weights shares;
 } stages;
 
@@ -52,13 +54,11 @@ static bool take_packet(stages *x, int32_t packet, int32_t k, int32_t l)
     return x->load_ns[held.a] <= x->limit_ns && (held.b == MOIRAI_NONE || x->load_ns[held.b] <= x->limit_ns);
 }
 
-/* Puts it there; false where that is too much for something. */
-static bool take(stages *x, int32_t op, int32_t l)
+/* Its time, its bytes and those of the weights that the device does not have yet. False: it can't run there. */
+static bool charge(stages *x, int32_t op, int32_t l)
 {
-    const relax_view *v = x->task->v;
-    const moirai_problem *p = v->p;
-    int32_t g = p->op_group[op];
-    if (!(p->op_devices[op] >> l & 1) || (g != MOIRAI_NONE && x->group_at[g] != MOIRAI_NONE && x->group_at[g] != l))
+    const moirai_problem *p = x->task->v->p;
+    if (!(p->op_devices[op] >> l & 1))
         return false;
     x->load_ns[l] += moirai_op_ns(p, op, l);
     x->bytes[l] += p->op_memory_bytes[op];
@@ -67,6 +67,33 @@ static bool take(stages *x, int32_t op, int32_t l)
             x->held[x->shares.weight[i]] |= UINT64_C(1) << l;
             x->bytes[l] += p->weight_bytes[x->shares.weight[i]];
         }
+    return true;
+}
+
+/* The first operator of a group brings all of it along: what comes later in the order has its place, and the stage knows what it will cost. */
+static bool charge_all(stages *x, int32_t op, int32_t l)
+{
+    const moirai_problem *p = x->task->v->p;
+    int32_t g = p->op_group[op];
+    bool can = true;
+    if (g == MOIRAI_NONE)
+        return charge(x, op, l);
+    for (int32_t i = x->group_off[g]; i < x->group_off[g + 1] && can; i++)
+        can = charge(x, x->group_op[i], l);
+    x->group_at[g] = l;
+    return can;
+}
+
+/* Puts it there, or where its group is; false where that is too much for something. */
+static bool take(stages *x, int32_t op, int32_t l)
+{
+    const relax_view *v = x->task->v;
+    const moirai_problem *p = v->p;
+    int32_t g = p->op_group[op];
+    if (g != MOIRAI_NONE && x->group_at[g] != MOIRAI_NONE)
+        l = x->group_at[g];
+    else if (!charge_all(x, op, l))
+        return false;
     bool fits = x->load_ns[l] <= x->limit_ns && x->bytes[l] <= p->device_memory_bytes[l];
     for (int32_t a = p->op_in_off[op]; a < p->op_in_off[op + 1] && v->n_packets > 0 && fits; a++) {
         int32_t e = p->op_in_edge[a], packet = v->own_off ? e : p->edge_tensor[e], k = x->at[relax_producer(v, packet)];
@@ -76,8 +103,6 @@ static bool take(stages *x, int32_t op, int32_t l)
         }
     }
     x->at[op] = l;
-    if (g != MOIRAI_NONE)
-        x->group_at[g] = l;
     return fits;
 }
 
@@ -209,6 +234,25 @@ static void bisect(stages *x, int32_t *device, int64_t *load_ns)
     }
 }
 
+/* Group -> operators. */
+static int list_groups(stages *x)
+{
+    const moirai_problem *p = x->task->v->p;
+    x->group_off = util_alloc((size_t)p->n_groups + 2, sizeof *x->group_off);
+    x->group_op = util_alloc((size_t)p->n_ops, sizeof *x->group_op);
+    if (!x->group_off || !x->group_op)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (p->op_group[i] != MOIRAI_NONE)
+            x->group_off[p->op_group[i] + 2]++;
+    for (int32_t g = 0; g < p->n_groups; g++)
+        x->group_off[g + 2] += x->group_off[g + 1];
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (p->op_group[i] != MOIRAI_NONE)
+            x->group_op[x->group_off[p->op_group[i] + 1]++] = i;
+    return 0;
+}
+
 int rate_stages(int32_t *device, int64_t *load_ns, const rate_stages_task *task)
 {
     const relax_view *v = task->v;
@@ -224,11 +268,12 @@ int rate_stages(int32_t *device, int64_t *load_ns, const rate_stages_task *task)
     x.held = util_alloc((size_t)p->n_weights, sizeof *x.held);
     x.group_at = util_alloc((size_t)p->n_groups, sizeof *x.group_at);
     int rc = x.all && x.at && x.load_ns && x.bytes && x.sent && x.held && x.group_at ? 0 : MOIRAI_EFAIL;
+    rc = rc ? rc : list_groups(&x);
     rc = rc ? rc : rate_op_weights_open(&x.shares, p);
     if (!rc)
         bisect(&x, device, load_ns);
     rate_op_weights_close(&x.shares);
-    void *all[] = {x.all, x.at, x.load_ns, x.bytes, x.sent, x.held, x.group_at};
+    void *all[] = {x.all, x.at, x.load_ns, x.bytes, x.sent, x.held, x.group_at, x.group_off, x.group_op};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

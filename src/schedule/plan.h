@@ -25,10 +25,12 @@ moirai_rate *schedule_rate_new(int32_t n_copies, int32_t n_ops);
 void schedule_rate_free(moirai_rate *r);
 moirai_rate *schedule_rate_copy(const moirai_rate *r, int32_t n_ops);
 /* Its keys in a plan file (formats.md). Reading leaves plan->rate NULL where the file has none. */
-void schedule_rate_write(util_writer *w, const moirai_plan *plan, const moirai_problem *p);
+int schedule_rate_write(util_writer *w, const moirai_plan *plan, const moirai_problem *p);
 int schedule_rate_read(moirai_plan *plan, const moirai_problem *p, const util_json_at *at, yyjson_val *root);
 /* After the operators were read: the first copy is the plan itself. */
 int schedule_rate_finish(moirai_plan *plan, const moirai_problem *p, const util_json_at *at);
+/* "ops" and "transfers" of a plan file. */
+void schedule_plan_write_tasks(util_writer *w, const moirai_plan *plan, const moirai_problem *p);
 /* Into the order of the header: (start, from, to, tensor, reader). */
 void schedule_plan_sort_transfers(moirai_plan *plan);
 

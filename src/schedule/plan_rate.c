@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <moirai/schedule.h>
+
 #include "schedule/plan.h"
 #include "util/util.h"
 
@@ -61,8 +63,47 @@ moirai_rate *schedule_rate_copy(const moirai_rate *r, int32_t n_ops)
 
 /* ---- writing ---- */
 
-void schedule_rate_write(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
+/* One request alone on a copy, in the order that the simulator of many requests has for it (rate/route.c): what a runtime
+ * needs to carry it out without the problem. */
+static int write_tasks(util_writer *w, const moirai_copy *copy, const moirai_problem *p)
 {
+    moirai_sim *sim = NULL;
+    moirai_plan *alone = NULL;
+    int rc = moirai_sim_new(&sim, p);
+    if (!rc && moirai_sim_dispatch(sim, copy->op_device, NULL) < 0)
+        rc = moirai_error(MOIRAI_EFAIL, "a copy of '%s' is where its operators may not be", p->name);
+    rc = rc ? rc : moirai_sim_plan(&alone, sim);
+    if (!rc) {
+        util_writer_pair_int(w, "makespan_ns", alone->makespan_ns);
+        schedule_plan_write_tasks(w, alone, p);
+    }
+    moirai_plan_free(alone);
+    moirai_sim_free(sim);
+    return rc;
+}
+
+static int write_copy(util_writer *w, const moirai_rate *r, int32_t c, const moirai_problem *p)
+{
+    int rc = 0;
+    util_writer_break(w);
+    util_writer_open(w, '{');
+    util_writer_key(w, "share");
+    util_writer_real(w, (double)r->copy[c].share_ppm / WHOLE_PPM);
+    if (r->copy[c].slots > 0)
+        util_writer_pair_int(w, "slots", r->copy[c].slots);
+    util_writer_pair_open(w, "placement", '{');
+    for (int32_t i = 0; i < p->n_ops; i++)
+        util_writer_pair_string(w, p->op_name[i], p->device_name[r->copy[c].op_device[i]]);
+    util_writer_close(w, '}');
+    if (c > 0) /* the first has those of the plan */
+        rc = write_tasks(w, &r->copy[c], p);
+    util_writer_close(w, '}');
+    return rc;
+}
+
+int schedule_rate_write(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
+{
+    int rc = 0;
     const moirai_rate *r = plan->rate;
     util_writer_break(w);
     util_writer_pair_string(w, "objective", "rate");
@@ -79,24 +120,14 @@ void schedule_rate_write(util_writer *w, const moirai_plan *plan, const moirai_p
     if (r->alone_ns != MOIRAI_UNKNOWN)
         util_writer_pair_int(w, "alone_ns", r->alone_ns);
     if (r->n_copies == 1)
-        return;
+        return 0;
     util_writer_break(w);
     util_writer_pair_open(w, "copies", '[');
-    for (int32_t c = 0; c < r->n_copies; c++) {
-        util_writer_break(w);
-        util_writer_open(w, '{');
-        util_writer_key(w, "share");
-        util_writer_real(w, (double)r->copy[c].share_ppm / WHOLE_PPM);
-        if (r->copy[c].slots > 0)
-            util_writer_pair_int(w, "slots", r->copy[c].slots);
-        util_writer_pair_open(w, "placement", '{');
-        for (int32_t i = 0; i < plan->n_ops; i++)
-            util_writer_pair_string(w, p->op_name[i], p->device_name[r->copy[c].op_device[i]]);
-        util_writer_close(w, '}');
-        util_writer_close(w, '}');
-    }
+    for (int32_t c = 0; c < r->n_copies && !rc; c++)
+        rc = write_copy(w, r, c, p);
     util_writer_break(w);
     util_writer_close(w, ']');
+    return rc;
 }
 
 /* ---- reading ---- */

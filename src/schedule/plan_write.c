@@ -84,6 +84,12 @@ static void write_transfers(util_writer *w, const moirai_plan *plan, const moira
     util_writer_close(w, ']');
 }
 
+void schedule_plan_write_tasks(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
+{
+    write_ops(w, plan, p);
+    write_transfers(w, plan, p);
+}
+
 static void write_devices(util_writer *w, const moirai_plan *plan, const moirai_problem *p)
 {
     util_writer_break(w);
@@ -112,13 +118,15 @@ int moirai_plan_write(const moirai_plan *plan, const moirai_problem *p, const ch
     util_writer w;
     util_writer_begin(&w, "moirai-plan");
     write_head(&w, plan, p);
-    if (plan->rate)
-        schedule_rate_write(&w, plan, p);
+    int rc = plan->rate ? schedule_rate_write(&w, plan, p) : 0;
+    if (rc) {
+        util_writer_free(&w);
+        return rc;
+    }
     graph_write_settings(&w, &(graph_settings){p->n_dims, p->n_shapes, p->n_assumed, p->dim, p->shape, p->assumed});
     if (p->n_uncosted)
         graph_write_texts(&w, "uncosted", p->n_uncosted, p->uncosted);
-    write_ops(&w, plan, p);
-    write_transfers(&w, plan, p);
+    schedule_plan_write_tasks(&w, plan, p);
     write_devices(&w, plan, p);
     util_writer_close(&w, '}');
     return util_writer_save(&w, path);

@@ -39,6 +39,15 @@ const serve_model *serve_model_of(const serve *s);
 /* Requests go to the group behind `fd`, at most `most` at a time, from now on; `device` [n_ranks], copied, has names for
  * the metrics. Takes fd. */
 int serve_attach(serve_link **out, serve *s, int fd, int n_ranks, const char *const *device, int64_t most);
+/* What the plan has each rank compute for a request, by copies: [copy * n_ranks + rank], copied. From now on serve_link_ratio
+ * can be asked. */
+int serve_link_expect(serve_link *l, const int64_t *planned_ns, int n_copies);
+/* How many times as long as planned each rank has computed in the last requests, into ratio[n_ranks]; 0 where nothing was
+ * planned. Returns how many requests were answered since serve_link_expect. */
+int64_t serve_link_ratio(serve_link *l, double *ratio);
+/* For the metrics: how slow a device is, by what it was expected to be; and one more plan that was made for that. */
+void serve_tell_slowness(serve *s, const char *device, double slowness);
+void serve_tell_replanned(serve *s);
 /* Has the group gone? */
 bool serve_link_is_dead(serve_link *l);
 /* Ends a link when what it has sent is answered, or the group is dead, or after `limit_s`; what is not answered goes back

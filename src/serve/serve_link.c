@@ -1,5 +1,5 @@
 /* The link to a group of ranks: a thread that sends requests to rank 0, as many as may be under way, and one that receives
- * answers, which come in the same order. When the socket ends before the link does, the group is dead, and what it had goes
+ * answers, each with the number of its request. When the socket ends before the link does, the group is dead, and what it had goes
  * back to the queue. */
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,8 @@
 #include "serve/serve_state.h"
 #include "util/util.h"
 
-enum { CLOSE_S = 5 }; /* for a group that was told to end */
+enum { CLOSE_S = 5 };        /* for a group that was told to end */
+enum { LAST_REQUESTS = 32 }; /* that tell how fast a device is: older ones count less and less */
 
 struct serve_link {
     serve *s;
@@ -25,6 +26,10 @@ struct serve_link {
     atomic_bool stop;    /* the sender may end */
     bool dead;           /* the socket has ended */
     bool sent_all;       /* the sender has ended */
+    int n_copies;        /* of the plan; 0: nothing is expected. The following under the lock: */
+    int64_t *planned_ns; /* [copy * n_ranks + rank] */
+    double *spent, *due; /* [rank] ns computed and planned, of the last requests */
+    int64_t n_seen;
     pthread_t sender, receiver;
 };
 
@@ -132,6 +137,51 @@ static void *send_all(void *data)
     return NULL;
 }
 
+static void compare(serve_link *l, const int64_t *busy_ns, int64_t copy)
+{
+    pthread_mutex_lock(&l->lock);
+    for (int r = 0; copy >= 0 && copy < l->n_copies && r < l->n_ranks; r++) {
+        double due = (double)l->planned_ns[copy * l->n_ranks + r], keep = 1 - 1.0 / LAST_REQUESTS;
+        if (due <= 0)
+            continue; /* not its request */
+        l->spent[r] = keep * l->spent[r] + (double)busy_ns[r];
+        l->due[r] = keep * l->due[r] + due;
+    }
+    l->n_seen++;
+    pthread_mutex_unlock(&l->lock);
+}
+
+int serve_link_expect(serve_link *l, const int64_t *planned_ns, int n_copies)
+{
+    size_t n = (size_t)n_copies * (size_t)l->n_ranks;
+    int64_t *own = util_alloc(n, sizeof *own);
+    double *spent = util_alloc((size_t)l->n_ranks, sizeof *spent), *due = util_alloc((size_t)l->n_ranks, sizeof *due);
+    if (!own || !spent || !due) {
+        free(own);
+        free(spent);
+        free(due);
+        return MOIRAI_EFAIL;
+    }
+    memcpy(own, planned_ns, n * sizeof *own);
+    pthread_mutex_lock(&l->lock);
+    l->planned_ns = own;
+    l->spent = spent;
+    l->due = due;
+    l->n_copies = n_copies;
+    pthread_mutex_unlock(&l->lock);
+    return 0;
+}
+
+int64_t serve_link_ratio(serve_link *l, double *ratio)
+{
+    pthread_mutex_lock(&l->lock);
+    for (int r = 0; r < l->n_ranks; r++)
+        ratio[r] = l->n_copies && l->due[r] > 0 ? l->spent[r] / l->due[r] : 0;
+    int64_t n = l->n_copies ? l->n_seen : 0;
+    pthread_mutex_unlock(&l->lock);
+    return n;
+}
+
 /* One answer; false: none will come. */
 static bool receive(serve_link *l, int64_t *busy_ns)
 {
@@ -148,6 +198,8 @@ static bool receive(serve_link *l, int64_t *busy_ns)
     }
     data[head.bytes] = '\0';
     serve_metrics_busy(&l->s->metrics, (const char *const *)l->device, busy_ns, l->n_ranks);
+    if (!head.failed)
+        compare(l, busy_ns, head.copy);
     bool fits = serve_queue_answer(&l->s->queue, l, head.id, head.failed ? NULL : data, head.failed ? data : NULL);
     if (head.failed)
         free(data);
@@ -178,6 +230,9 @@ static void link_free(serve_link *l)
     for (int i = 0; l->device && i < l->n_ranks; i++)
         free(l->device[i]);
     free(l->device);
+    free(l->planned_ns);
+    free(l->spent);
+    free(l->due);
     pthread_cond_destroy(&l->news);
     pthread_mutex_destroy(&l->lock);
     free(l);

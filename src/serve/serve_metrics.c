@@ -55,6 +55,22 @@ void serve_metrics_busy(serve_metrics *m, const char *const *device, const int64
     pthread_mutex_unlock(&m->lock);
 }
 
+void serve_tell_slowness(serve *s, const char *device, double slowness)
+{
+    pthread_mutex_lock(&s->metrics.lock);
+    serve_device *d = find(&s->metrics, device);
+    if (d)
+        d->slowness = slowness;
+    pthread_mutex_unlock(&s->metrics.lock);
+}
+
+void serve_tell_replanned(serve *s)
+{
+    pthread_mutex_lock(&s->metrics.lock);
+    s->metrics.n_replanned++;
+    pthread_mutex_unlock(&s->metrics.lock);
+}
+
 void serve_metrics_up(serve_metrics *m, const char *const *device, int n, bool up)
 {
     pthread_mutex_lock(&m->lock);
@@ -108,6 +124,16 @@ static void write_devices(FILE *f, const serve_metrics *m)
         write_label(f, m->device[i].name);
         fprintf(f, "\"} %.9g\n", (double)m->device[i].busy_ns / 1e9);
     }
+    head(f, "device_slowness", "gauge", "Time that a device takes by what it was expected to take, beside the others.");
+    for (int i = 0; i < m->n_devices; i++) {
+        if (m->device[i].slowness <= 0)
+            continue;
+        fputs("moirai_device_slowness{device=\"", f);
+        write_label(f, m->device[i].name);
+        fprintf(f, "\"} %.6g\n", m->device[i].slowness);
+    }
+    head(f, "replans_total", "counter", "Plans that were made around a device that is slow.");
+    fprintf(f, "moirai_replans_total %lld\n", (long long)m->n_replanned);
 }
 
 static void write_requests(FILE *f, const serve_metrics *m)

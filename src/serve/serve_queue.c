@@ -139,9 +139,9 @@ bool serve_queue_answer(serve_queue *q, const void *carrier, int64_t id, char *o
 {
     pthread_mutex_lock(&q->lock);
     serve_job **at = &q->sent.first;
-    while (*at && (*at)->carrier != carrier)
+    while (*at && ((*at)->carrier != carrier || (*at)->id != id))
         at = &(*at)->next;
-    bool fits = *at && (*at)->id == id;
+    bool fits = *at != NULL;
     if (fits) {
         serve_job *j = cut(&q->sent, at);
         if (!j->answered) {

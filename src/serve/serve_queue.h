@@ -52,7 +52,7 @@ bool serve_queue_put(serve_queue *q, serve_job *j);
 /* The next one, now sent by `carrier`; NULL if *stop is set or nothing came for some time. The caller is a holder: its
  * answer may come, and be taken, while it is still at work on the request. */
 serve_job *serve_queue_take(serve_queue *q, const void *carrier, const atomic_bool *stop);
-/* The oldest one that this carrier has was computed: takes `output`, or failed: with `text`. False: its id is another. */
+/* One that this carrier has was computed: takes `output`, or failed: with `text`. False: it has none of that id. */
 bool serve_queue_answer(serve_queue *q, const void *carrier, int64_t id, char *output, const char *text);
 /* What this carrier has goes back to the front, in its order. Returns how many. */
 int64_t serve_queue_return(serve_queue *q, const void *carrier);

@@ -13,6 +13,7 @@ typedef struct serve_device {
     char *name;
     int64_t busy_ns;
     bool up;
+    double slowness; /* 0: not known */
 } serve_device;
 
 typedef struct serve_metrics {
@@ -23,7 +24,8 @@ typedef struct serve_metrics {
     double sum_s;
     int n_devices;
     serve_device *device;
-    int64_t n_groups; /* that were attached */
+    int64_t n_groups;    /* that were attached */
+    int64_t n_replanned; /* plans around a device that is slow */
 } serve_metrics;
 
 typedef struct serve_http serve_http;

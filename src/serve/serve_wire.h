@@ -3,7 +3,7 @@
  *
  *   rank 0 -> server   serve_hello, then serve_hello_tensor for each output: the group is loaded and waits
  *   server -> rank 0   serve_ask, then all inputs, one after the other in the order of the manifest
- *   rank 0 -> server   serve_reply in the order of asks, then busy time in ns (int64_t) of each rank, then all outputs or,
+ *   rank 0 -> server   serve_reply, those of one copy of the plan in the order of asks, then busy time in ns (int64_t) of each rank, then all outputs or,
  *                      where it failed, a text
  *
  * The server ends the group by shutting its side; rank 0 ends whatever is under way by closing. */
@@ -30,6 +30,7 @@ typedef struct serve_ask {
 typedef struct serve_reply {
     int64_t magic, id, failed; /* failed: a moirai_result */
     int64_t bytes;             /* of outputs or text */
+    int64_t copy;              /* of the plan, that computed it */
 } serve_reply;
 
 #endif

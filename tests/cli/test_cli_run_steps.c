@@ -153,12 +153,14 @@ static void test_cli_run_shows_latency_and_comparison(void **state)
 static void test_cli_run_shows_the_verdict(void **state)
 {
     (void)state;
+    static const char *const verdict[] = {"v.json", "other.json"}, *const gone[] = {"gone.json"};
     cli_context cli = CLI("-q");
     char *err;
+    write_text("other.json", "{\"outputs\": [{\"name\": \"y\", \"different\": 0, \"elements\": 10, \"largest\": 0}]}");
     write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"different\": 0, \"elements\": 10, \"largest\": 0.25}, "
                          "{\"name\": \"z\", \"different\": 0, \"largest\": 0.5}]}");
     capture c = capture_begin();
-    int rc = cli_show_verdict(&cli, "v.json");
+    int rc = cli_show_verdict(&cli, verdict, 1);
     char *out = capture_end(c, &err);
     assert_int_equal(rc, 0);
     assert_string_equal(out, "verified     2 outputs equal the whole model's: largest difference 0.5\n");
@@ -169,7 +171,7 @@ static void test_cli_run_shows_the_verdict(void **state)
     cli = CLI("-q");
     write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"against\": \"whole model\", \"different\": 3, "
                          "\"elements\": 10, \"largest\": 2, \"at\": 4, \"got\": 3, \"expected\": 1}]}");
-    assert_int_equal(cli_show_verdict(&cli, "v.json"), MOIRAI_EVERIFY);
+    assert_int_equal(cli_show_verdict(&cli, verdict, 1), MOIRAI_EVERIFY);
     assert_string_equal(
         moirai_error_message(),
         "output 'y' differs from the whole model's: 3 of 10 elements, the most element 4: 3, expected 1");
@@ -177,10 +179,30 @@ static void test_cli_run_shows_the_verdict(void **state)
     write_text("v.json", "{\"outputs\": [{\"name\": \"y\", \"different\": 1, \"largest\": null}]}"); /* not finite */
     cli_free(&cli);
     cli = CLI("-q");
-    assert_int_equal(cli_show_verdict(&cli, "v.json"), MOIRAI_EVERIFY);
+    assert_int_equal(cli_show_verdict(&cli, verdict, 1), MOIRAI_EVERIFY);
     assert_null(yyjson_mut_obj_get(cli.result, "largest_difference"));
-    assert_int_not_equal(cli_show_verdict(&cli, "gone.json"), MOIRAI_OK);
+    assert_int_not_equal(cli_show_verdict(&cli, gone, 1), MOIRAI_OK);
     cli_free(&cli);
+    cli = CLI("-q");
+    static const char *const swapped[] = {"other.json", "v.json"}; /* of two copies the second is wrong */
+    assert_int_equal(cli_show_verdict(&cli, swapped, 2), MOIRAI_EVERIFY);
+    assert_int_equal(strncmp(moirai_error_message(), "copy 2: output 'y' differs", 26), 0);
+    assert_false(yyjson_mut_get_bool(yyjson_mut_obj_get(cli.result, "verified")));
+    cli_free(&cli);
+}
+
+/* One at least to each, the rest by what the plan had. */
+static void test_cli_run_requests_are_shared_out_to_copies(void **state)
+{
+    (void)state;
+    int64_t slots[3] = {4, 2, 1};
+    assert_int_equal(cli_copies_share_out(slots, 3, 7), 0);
+    assert_true(slots[0] == 4 && slots[1] == 2 && slots[2] == 1);
+    assert_int_equal(cli_copies_share_out(slots, 3, 14), 0);
+    assert_true(slots[0] == 8 && slots[1] == 4 && slots[2] == 2);
+    assert_int_equal(cli_copies_share_out(slots, 3, 3), 0);
+    assert_true(slots[0] == 1 && slots[1] == 1 && slots[2] == 1);
+    assert_int_equal(cli_copies_share_out(slots, 3, 2), MOIRAI_EUSAGE);
 }
 
 static void test_cli_inside_mpi_by_the_environment(void **state)
@@ -250,9 +272,13 @@ static void test_cli_mpi_is_told_by_its_launcher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_cli_ranks_arguments_and_folder),       IN_FOLDER(test_cli_ranks_hosts_in_turn),
-        IN_FOLDER(test_cli_run_shows_latency_and_comparison), IN_FOLDER(test_cli_run_shows_the_verdict),
-        IN_FOLDER(test_cli_inside_mpi_by_the_environment),    IN_FOLDER(test_cli_mpi_is_told_by_its_launcher),
+        IN_FOLDER(test_cli_ranks_arguments_and_folder),
+        IN_FOLDER(test_cli_ranks_hosts_in_turn),
+        IN_FOLDER(test_cli_run_shows_latency_and_comparison),
+        IN_FOLDER(test_cli_run_shows_the_verdict),
+        IN_FOLDER(test_cli_run_requests_are_shared_out_to_copies),
+        IN_FOLDER(test_cli_inside_mpi_by_the_environment),
+        IN_FOLDER(test_cli_mpi_is_told_by_its_launcher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

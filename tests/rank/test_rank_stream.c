@@ -48,7 +48,9 @@ static void check_rate(int in_flight)
     int64_t requests = of(r, "requests"), window_ns = of(r, "window_ns"), period_ns = of(r, "period_ns");
     assert_int_equal(of(r, "in_flight"), in_flight);
     assert_true(requests >= 12);
-    assert_int_equal(of(r, "left_out"), in_flight + 1 + 2 * in_flight);
+    size_t n_copies = yyjson_arr_size(yyjson_obj_get(r, "copies"));
+    n_copies = n_copies ? n_copies : 1;
+    assert_int_equal(of(r, "left_out"), (in_flight + 1) * (int)n_copies + 2 * in_flight);
     assert_true(of(r, "compared") >= requests + of(r, "left_out"));
     assert_int_equal(period_ns, window_ns / requests);
     double per_s = yyjson_get_num(yyjson_obj_get(r, "rate_per_s"));
@@ -183,6 +185,97 @@ static void test_stream_what_the_plan_says_is_the_default(void **state)
     assert_fails(2, "the plan is for 300 requests in flight, at most 256 can be", RUN "-q");
 }
 
+/* ---- copies ---- */
+
+/* Of every copy, requests in the measured window; their sum is all of them. */
+static void count_copies(int64_t *out, size_t n)
+{
+    yyjson_val *list = yyjson_obj_get(rate(), "copies"), *c;
+    size_t i, count;
+    int64_t sum = 0;
+    assert_int_equal(yyjson_arr_size(list), n);
+    yyjson_arr_foreach(list, i, count, c) {
+        sum += out[i] = of(c, "requests");
+    }
+    assert_int_equal(sum, of(rate(), "requests"));
+}
+
+/* Links so slow that a copy on each device is best. */
+static void plan_replicas(void)
+{
+    assert_runs("sed -i 's/100Gbps/1Mbps/g' c.json");
+    assert_runs("$M zoo inception-tiny --onnx m.onnx");
+    plan("--objective rate --in-flight 3 --effort 0.2 --time-limit none");
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(shell_json(), "copies")), 3);
+}
+
+static void test_stream_a_copy_on_each_device(void **state)
+{
+    (void)state;
+    int64_t of_copy[3];
+    plan_replicas();
+    assert_runs(RUN "--verify --runs 150"); /* enough for each, however slow the machine makes it meanwhile */
+    assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "verified")));
+    assert_int_equal(of(shell_json(), "used_devices"), 3);
+    assert_int_equal(of(shell_json(), "n_transfers"), 0);
+    assert_true(of(shell_json(), "planned_period_ns") > 0);
+    check_rate(3);
+    count_copies(of_copy, 3);
+    for (int c = 0; c < 3; c++)
+        assert_true(of_copy[c] > 0);
+    assert_runs("$M run plan.json m.onnx --cluster c.json --warmup 0 --runs 4");
+    assert_contains(shell_out, "copies       1: ");
+    assert_contains(shell_out, "each equal to the same one alone");
+}
+
+static void test_stream_more_in_flight_are_shared_out_to_copies(void **state)
+{
+    (void)state;
+    yyjson_val *c;
+    size_t i, n;
+    int64_t sum = 0;
+    plan_replicas();
+    assert_runs(RUN "--in-flight 8 --runs 150");
+    check_rate(8);
+    yyjson_arr_foreach(yyjson_obj_get(rate(), "copies"), i, n, c) {
+        sum += of(c, "slots");
+        assert_true(of(c, "slots") >= 2 && of(c, "slots") <= 3);
+    }
+    assert_int_equal(sum, 8);
+    assert_fails(2, "the plan has 3 copies, each of which needs a request: --in-flight 2 is too few",
+                 RUN "-q --in-flight 2");
+    assert_runs(RUN "--in-flight 1"); /* the first copy, as a plan of one request */
+    assert_null(yyjson_obj_get(shell_json(), "rate"));
+}
+
+/* Two copies that share all devices: requests go to them in turns by their shares. */
+static void test_stream_a_mixture_keeps_its_shares(void **state)
+{
+    (void)state;
+    int64_t of_copy[2];
+    assert_runs("$M zoo inception-tiny --onnx m.onnx");
+    plan("--placer random --seed 1");
+    assert_runs("mv plan.json one.json");
+    plan("--placer random --seed 2");
+    assert_runs("python3 -c \"\n"
+                "import json\n"
+                "a, b = json.load(open('one.json')), json.load(open('plan.json'))\n"
+                "place = lambda p: {o['name']: o['device'] for o in p['ops']}\n"
+                "assert place(a) != place(b)\n"
+                "keys = ('makespan_ns', 'ops', 'transfers')\n"
+                "a.update(objective='rate', in_flight=4, period_ns=1, latency_ns=1, copies=[\n"
+                "  {'share': 0.75, 'placement': place(a)},\n"
+                "  {'share': 0.25, 'placement': place(b), **{k: b[k] for k in keys}}])\n"
+                "json.dump(a, open('plan.json', 'w'))\"");
+    assert_runs(RUN "--verify --runs 100");
+    assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "verified")));
+    check_rate(4);
+    count_copies(of_copy, 2);
+    assert_in_range(of_copy[0], 70, 80); /* 75, but for those at both ends of the window */
+    assert_runs("sed -i 's/\"ops\": \\[{/\"was\": [{/2' plan.json");
+    assert_fails(3, "copy 1: has no times, so that it can't be run", RUN "-q");
+}
+
 /* ---- what is not as it was alone ---- */
 
 /* Random numbers are other ones with every request: nobody can call that equal. */
@@ -241,6 +334,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stream_lasts_as_long_as_asked, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_stream_shows_what_it_measured, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_stream_what_the_plan_says_is_the_default, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_stream_a_copy_on_each_device, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_stream_more_in_flight_are_shared_out_to_copies, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_stream_a_mixture_keeps_its_shares, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_stream_results_that_differ_are_seen, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_stream_gpus_are_refused_before_anything_starts, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_stream_ends_when_a_rank_dies, enter, leave_folder),

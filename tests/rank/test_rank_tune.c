@@ -4,9 +4,12 @@
 #include "support/check.h"
 #include "support/command.h"
 
+#include <math.h>
 #include <unistd.h>
 
 #include <moirai/moirai.h>
+
+#include "util/util.h"
 
 #define TWO(a, b) \
     "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"here\", \"devices\": [" \
@@ -165,6 +168,77 @@ static void test_tune_refuses_what_it_can_not_run(void **state)
     assert_contains(shell_err, "without mpirun");
 }
 
+/* ---- many requests ---- */
+
+static void test_tune_rate_keeps_what_served_most(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    int code = shell(TUNE "--objective rate --in-flight 3 --rounds 1 -o plan.json --json");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    yyjson_val *x, *said = shell_json(), *all = yyjson_obj_get(said, "rounds");
+    int64_t measured = yyjson_get_sint(yyjson_obj_get(said, "measured_ns")), least = INT64_MAX;
+    unsigned seen = 0;
+    size_t i, n;
+    static const char *const kinds[] = {"alone", "latency", "stages", "replicas", "any"};
+    yyjson_arr_foreach(all, i, n, x) {
+        least = UTIL_MIN(least, yyjson_get_sint(yyjson_obj_get(x, "measured_ns")));
+        assert_true(yyjson_arr_size(yyjson_obj_get(x, "passes_ns")) >= 2);
+        for (unsigned k = 0; k < 5; k++)
+            seen |= !strcmp(yyjson_get_str(yyjson_obj_get(x, "kind")), kinds[k]) ? 1u << k : 0;
+    }
+    /* One may be the same plan as another, and is then run once. */
+    assert_true(n >= 3 && n <= 6 && (seen & 1));
+    assert_int_equal(measured, least);
+    assert_true(fabs(yyjson_get_num(yyjson_obj_get(said, "rate_per_s")) * (double)measured / 1e9 - 1) < 1e-9);
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(said, "in_flight")), 3);
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(said, "n_passes")), 2);
+    assert_contains(yyjson_get_str(yyjson_obj_get(said, "verdict")), "requests per second");
+    assert_int_equal(yyjson_arr_size(yyjson_obj_get(said, "alone")), 2);
+    assert_runs("timeout 600 $M run plan.json m.onnx -c c.json --runs 2 --in-flight 3 --verify");
+}
+
+static void test_tune_rate_ends_with_its_budget(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    int code = shell(TUNE "--objective rate --time-limit 1 -o plan.json --json");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_int_equal(number("n_rounds"), 1); /* what is kept was measured */
+    assert_int_equal(number("n_passes"), 0);
+    assert_string_equal(text("stopped"), "the time was over");
+    assert_true(number("measured_ns") > 0);
+}
+
+/* Once two plans have run, Ctrl-C keeps the better one. */
+static void test_tune_rate_keeps_the_best_on_interrupt(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    int code =
+        shell("$M " WORDS "--objective rate --time-limit none --runs 3 --run-seconds 0 --work w -o plan.json --json & "
+              "pid=$!; for i in $(seq 1000); do [ -f w/run-rate-2.json ] && break; sleep 0.1; done; "
+              "kill -INT $pid; wait $pid");
+    if (code)
+        fail_msg("exit code %d: %s", code, shell_err);
+    assert_true(number("measured_ns") > 0 && number("n_rounds") >= 1);
+    assert_string_equal(text("stopped"), "Ctrl-C");
+    assert_int_equal(access("plan.json", R_OK), 0);
+}
+
+static void test_tune_rate_what_does_not_go_together(void **state)
+{
+    (void)state;
+    write_text("c.json", TWO("", ""));
+    assert_fails(2, "--in-flight is for --objective rate", "$M tune m.onnx -c c.json --in-flight 2");
+    assert_fails(2, "--split-operators is for --objective latency",
+                 "$M tune m.onnx -c c.json --objective rate --split-operators auto");
+    assert_fails(2, "has a search of its own, not --placer 'heft'",
+                 "$M tune m.onnx -c c.json --objective rate --placer heft");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +247,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_tune_ends_with_its_budget, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_tune_keeps_the_best_on_interrupt, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_tune_measures_a_cut_network, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_rate_keeps_what_served_most, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_rate_ends_with_its_budget, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_rate_keeps_the_best_on_interrupt, enter, leave_folder),
+        cmocka_unit_test_setup_teardown(test_tune_rate_what_does_not_go_together, enter, leave_folder),
         cmocka_unit_test_setup_teardown(test_tune_refuses_what_it_can_not_run, enter, leave_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,6 +69,26 @@ static void test_rate_stages_are_the_best_without_transfers(void **state)
     assert_true(n > TEST_SHARE(250));
 }
 
+/* a and d must share a device: d goes back to the stage of a, beside b and c on the other one. */
+static void test_rate_stages_have_groups_that_lie_apart(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 10,10 group=g > t:0\nop b 10,10 t > u:0\n"
+                                     "op c 10,10 u > v:0\nop d 10,10 group=g v > w:0\n");
+    relax_view v;
+    int32_t device[4];
+    int64_t load;
+    assert_ok(relax_view_open(&v, p, 100));
+    rate_stages_task task = {.v = &v, .order = p->topo, .devices = 3};
+    assert_ok(rate_stages(device, &load, &task));
+    assert_int_equal(load, 20);
+    assert_int_equal(load, largest_load(&v, device));
+    assert_int_equal(device[0], device[3]);
+    assert_int_equal(device[1], device[2]);
+    relax_view_close(&v);
+    moirai_problem_free(p);
+}
+
 /* Moves at random: the loads are those of a new count. */
 static void test_rate_loads_follow_moves(void **state)
 {
@@ -137,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rate_stages_are_the_best_without_transfers),
+        cmocka_unit_test(test_rate_stages_have_groups_that_lie_apart),
         cmocka_unit_test(test_rate_loads_follow_moves),
         cmocka_unit_test(test_rate_anneal_balances),
     };

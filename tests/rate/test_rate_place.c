@@ -128,6 +128,32 @@ static void test_rate_copies_have_a_limit(void **state)
     moirai_problem_free(p);
 }
 
+/* One request is fastest on one device, and so each takes 17; a row of stages has a period of 10, two copies one of 17 / 2. */
+static void test_rate_plans_of_a_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        int64_t period_ns;
+        int32_t n_copies;
+    } expected[] = {{"latency", 17, 1}, {"stages", 10, 1}, {"replicas", 9, 2}};
+    moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 10,10 > t:4\nop b 7,7 t > u:0\n");
+    moirai_rate_options o = options(8);
+    moirai_plan *plan;
+    for (int i = 0; i < 3; i++) {
+        o.kind = expected[i].kind;
+        assert_ok(moirai_rate_place(&plan, p, &o));
+        assert_int_equal(plan->rate->period_ns, expected[i].period_ns);
+        assert_int_equal(plan->rate->n_copies, expected[i].n_copies);
+        moirai_plan_free(plan);
+    }
+    o.copies = 1; /* of two devices */
+    assert_int_equal(moirai_rate_place(&plan, p, &o), MOIRAI_EINFEASIBLE);
+    o.kind = "fast";
+    assert_int_equal(moirai_rate_place(&plan, p, &o), MOIRAI_EUSAGE);
+    moirai_problem_free(p);
+}
+
 /* A transfer of 4 ns holds both devices: apart, x needs 10 + 4; together, 17 on one; two copies share nothing. */
 static void test_rate_transfers_hold_devices(void **state)
 {
@@ -292,11 +318,17 @@ static void test_rate_checker_sees_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rate_stages_share_the_work),     cmocka_unit_test(test_rate_replicas_send_nothing),
-        cmocka_unit_test(test_rate_weights_of_all_copies_fit), cmocka_unit_test(test_rate_peak_memory_limits_requests),
-        cmocka_unit_test(test_rate_latency_has_a_limit),       cmocka_unit_test(test_rate_options_out_of_range),
-        cmocka_unit_test(test_rate_copies_have_a_limit),       cmocka_unit_test(test_rate_transfers_hold_devices),
-        cmocka_unit_test(test_rate_plans_of_random_problems),  cmocka_unit_test(test_rate_is_the_same_with_any_threads),
+        cmocka_unit_test(test_rate_stages_share_the_work),
+        cmocka_unit_test(test_rate_replicas_send_nothing),
+        cmocka_unit_test(test_rate_weights_of_all_copies_fit),
+        cmocka_unit_test(test_rate_peak_memory_limits_requests),
+        cmocka_unit_test(test_rate_latency_has_a_limit),
+        cmocka_unit_test(test_rate_options_out_of_range),
+        cmocka_unit_test(test_rate_copies_have_a_limit),
+        cmocka_unit_test(test_rate_plans_of_a_kind),
+        cmocka_unit_test(test_rate_transfers_hold_devices),
+        cmocka_unit_test(test_rate_plans_of_random_problems),
+        cmocka_unit_test(test_rate_is_the_same_with_any_threads),
         cmocka_unit_test(test_rate_checker_sees_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,19 +62,44 @@ PINS = [word for name, device in PLACES.items() for word in ("--pin", name + "="
 
 # ---- a server ----
 
+def join_copies(paths, slots):
+    """One plan of several: copies with so many requests in flight each, or, without, in equal shares."""
+    plans = []
+    for path in paths:
+        with open(path) as f:
+            plans.append(json.load(f))
+    copies = [{"share": 1 / len(plans), "placement": {o["name"]: o["device"] for o in p["ops"]}} for p in plans]
+    for k, p in enumerate(plans):
+        copies[k].update({"slots": slots[k]} if slots else {})
+        copies[k].update({key: p[key] for key in ("makespan_ns", "ops", "transfers")} if k else {})
+    in_flight = sum(slots) if slots else 4
+    return {**plans[0], "objective": "rate", "in_flight": in_flight, "period_ns": 1, "latency_ns": 1, "copies": copies}
+
+
 class Server:
-    def __init__(self, moirai, folder, *options):
+    def __init__(self, moirai, folder, *options, copies=(), slots=(), write=write_model, pins=PINS, slow="0"):
+        """`copies`: devices on which one more copy of the network is, each; `slots`: requests in flight of all copies. `write`, `pins`: of
+        another model. `slow`: when a device is planned around; never, where that is not what is tested."""
         self.moirai, self.folder = moirai, str(folder)
         self.at = lambda name: os.path.join(self.folder, name)
-        write_model(self.at("small.onnx"))
+        write(self.at("small.onnx"))
         with open(self.at("c.json"), "w") as f:
             json.dump(CLUSTER, f)
-        subprocess.run([moirai, "plan", self.at("small.onnx"), "--cluster", self.at("c.json"), "--placer", "heft", "--rules", "none", *PINS,
+        subprocess.run([moirai, "plan", self.at("small.onnx"), "--cluster", self.at("c.json"), "--placer", "heft", "--rules", "none", *pins,
                         "-o", self.at("plan.json"), "--force", "-q"], check=True, stdout=subprocess.DEVNULL)
+        if copies:
+            paths = [self.at("plan.json")]
+            for device in copies:
+                paths.append(self.at("on-%s.json" % device))
+                subprocess.run([moirai, "plan", self.at("small.onnx"), "--cluster", self.at("c.json"), "--placer", "heft", "--rules", "none",
+                                "--pin", "*=" + device, "-o", paths[-1], "--force", "-q"], check=True, stdout=subprocess.DEVNULL)
+            joined = join_copies(paths, slots)
+            with open(self.at("plan.json"), "w") as f:
+                json.dump(joined, f)
         self.err = open(self.at("err.txt"), "w+")
         self.out = open(self.at("out.txt"), "w+")
         self.process = subprocess.Popen([moirai, "serve", self.at("plan.json"), self.at("small.onnx"), "--cluster", self.at("c.json"), "--rules", "none",
-                                         "--port", "0", "--work", self.at("w"), *options], stdout=self.out, stderr=self.err)
+                                         "--port", "0", "--work", self.at("w"), "--slow", slow, *options], stdout=self.out, stderr=self.err)
         found = self.wait_for(r"http://127\.0\.0\.1:(\d+)/", "out.txt", 60)
         self.port = int(found.group(1))
 

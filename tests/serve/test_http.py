@@ -17,11 +17,12 @@ MOIRAI = ""
 
 class Case(unittest.TestCase):
     options = ()
+    plan = {}
 
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory(prefix="moirai-serve")
-        cls.server = Server(MOIRAI, cls.folder.name, "--no-fallback", *cls.options)
+        cls.server = Server(MOIRAI, cls.folder.name, "--no-fallback", *cls.options, **cls.plan)
 
     @classmethod
     def tearDownClass(cls):
@@ -270,6 +271,48 @@ class Refusals(Case):
             s.close()
         self.check_alive()
         self.assertEqual(self.server.metrics()["moirai_in_flight_requests"], 0)
+
+
+class Copies(Case):
+    """The plan on all three devices, and the network whole on two of them: every client has its own answers."""
+    plan = {"copies": "BC", "slots": (3, 1, 2)}
+
+    def test_many_clients_have_their_own_answers(self):
+        loads = [Load(self.server, seed, 60) for seed in range(10)]
+        for load in loads:
+            load.join()
+            self.assertEqual((load.codes, load.wrong, load.refused), ({200: 60}, [], 0))
+        metrics = self.server.metrics()
+        self.assertEqual((metrics["moirai_waiting_requests"], metrics["moirai_in_flight_requests"]), (0, 0))
+        for device in "ABC":
+            self.assertGreater(metrics['moirai_device_busy_seconds_total{device="%s"}' % device], 0)
+
+    def test_a_request_that_a_device_can_not_compute_harms_no_other(self):
+        others = [Load(self.server, seed, 30) for seed in range(4)]
+        for k in range(20):
+            code, words = self.server.infer(request(numbers(k), (0, 1, 2, 64 + k)))
+            self.assertEqual(code, 500, words)
+            self.assertIn("indices element out of data bounds", words)
+        for load in others:
+            load.join()
+            self.assertEqual((load.codes, load.wrong, load.refused), ({200: 30}, [], 0))
+
+
+class Shares(Copies):
+    """The same copies, which take turns."""
+    plan = {"copies": "BC"}
+
+    def test_copies_take_turns(self):
+        """A alone has a part of the first copy only: one request in three."""
+        def busy():
+            return [self.server.metrics().get('moirai_device_busy_seconds_total{device="%s"}' % d, 0) for d in "ABC"]
+        seen, last = [], busy()
+        for k in range(9):
+            self.check_alive()
+            now = busy()
+            seen.append("".join(d for d, a, b in zip("ABC", last, now) if b > a))
+            last = now
+        self.assertEqual(sorted(seen), ["ABC"] * 3 + ["B"] * 3 + ["C"] * 3)
 
 
 class Pressure(Case):

@@ -1,5 +1,6 @@
 """moirai serve when devices leave: kill -9 under load, plans without a device, the device's return.
 Usage: test_loss.py MOIRAI [NAME...]"""
+import json
 import os
 import re
 import signal
@@ -60,6 +61,18 @@ class Loss(unittest.TestCase):
             seconds = sorted(float(s) for s in re.findall(r"going on after ([\d.]+) s", server.text()))
             self.assertEqual(len(seconds), 10)
             print("recovery, s: %s" % " ".join("%.2f" % s for s in seconds))
+
+    def test_a_plan_with_copies_is_followed_by_one_for_many_requests(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1", copies="BC", slots=(2, 1, 1)) as server:
+            server.wait_for("plans for the case that a device leaves: 3 of 3")
+            with open(server.at("w/plan/without-1.json")) as f:
+                other = json.load(f)
+            self.assertEqual((other["objective"], "B" in str(other.get("copies", other["ops"]))), ("rate", False))
+            loads = self.load(server, 4)
+            os.kill(server.ranks()[1], signal.SIGKILL)
+            server.wait_for(r"going on after [\d.]+ s with \d devices?, without 'B'")
+            server.wait_for("back: all 3 devices of the plan")
+            self.end(server, loads)
 
     def test_without_other_plans_all_start_again(self):
         with Server(MOIRAI, self.folder.name, "--no-fallback") as server:

@@ -114,17 +114,28 @@ static int settle_best(const cli_run *w, const cli_best *b)
     return rc;
 }
 
-static int verify(const cli_run *w)
+static int run_whole(const cli_run *w, const char *job, const char *verdict)
 {
     const char *atol = cli_text(w->cli, "atol"), *rtol = cli_text(w->cli, "rtol");
     const char *against = cli_text(w->cli, "against");
-    const char *argv[] = {"whole", w->job, w->verdict, atol ? atol : "-1", rtol ? rtol : "-1", against, NULL};
+    const char *argv[] = {"whole", job, verdict, atol ? atol : "-1", rtol ? rtol : "-1", against, NULL};
     static const char *const name[] = {"whole model"};
     cli_launch_job l = {.n = 1, .name = name, .argv = argv, .inside = true};
     cli_status_set("running the whole model on one device");
     int rc = cli_launch(&l);
     cli_status_set("%s", "");
-    return rc ? rc : cli_show_verdict(w->cli, w->verdict);
+    return rc;
+}
+
+static int verify(const cli_run *w)
+{
+    const char *verdict[CLI_MOST_COPIES] = {w->verdict};
+    int n = w->copies ? w->copies->n : 1, rc = run_whole(w, w->job, w->verdict);
+    for (int c = 1; c < n && !rc; c++) {
+        verdict[c] = w->copies->copy[c].verdict;
+        rc = run_whole(w, w->copies->copy[c].job, verdict[c]);
+    }
+    return rc ? rc : cli_show_verdict(w->cli, verdict, n);
 }
 
 static int copy_file(const char *from, const char *to)

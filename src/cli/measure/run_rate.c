@@ -52,8 +52,8 @@ int cli_rate_in_flight(int64_t *out, const cli_context *cli, const cli_rate_plan
         return moirai_error(MOIRAI_EUSAGE,
                             "the plan is for %lld requests in flight, at most %d can be: give --in-flight",
                             (long long)*out, CLI_MOST_IN_FLIGHT);
-    if (plan->n_copies > 1)
-        cli_say(cli, "note: the plan has %lld copies, of which the first alone is run: its rate is not the plan's\n",
+    if (plan->n_copies > 1 && *out < 2)
+        cli_say(cli, "note: the plan has %lld copies; one request at a time, the first alone is run\n",
                 (long long)plan->n_copies);
     return 0;
 }
@@ -82,10 +82,21 @@ static void show_devices(cli_context *cli, yyjson_val *root)
     }
 }
 
-/* The prediction is for so many requests and all copies. */
+static void show_copies(cli_context *cli, yyjson_val *root)
+{
+    yyjson_val *c;
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(root, "copies"), i, n, c) {
+        cli_print(cli, "%-12s %zu: %5.1f %% of the requests (planned %.1f %%)\n", i ? "" : "copies", i + 1,
+                  100 * (double)number(c, "requests") / (double)UTIL_MAX(number(root, "requests"), 1),
+                  100 * real(c, "planned_share"));
+    }
+}
+
+/* The prediction is for so many requests. */
 static void show_planned(cli_context *cli, yyjson_val *root, const cli_rate_plan *plan)
 {
-    if (plan->n_copies > 1 || plan->in_flight != number(root, "in_flight") || plan->period_ns <= 0)
+    if (plan->in_flight != number(root, "in_flight") || plan->period_ns <= 0)
         return;
     cli_print(cli, "planned      one every %s: measured is %.2f times that\n", cli_human_ns(plan->period_ns).s,
               (double)number(root, "period_ns") / (double)plan->period_ns);
@@ -106,6 +117,7 @@ static void show(cli_context *cli, yyjson_val *root, const cli_rate_plan *plan)
     cli_print(cli, ", %s p99", cli_human_ns(number(latency, "p99_ns")).s);
     cli_print(cli, ", %s most, of %lld requests in flight\n", cli_human_ns(number(latency, "most_ns")).s,
               (long long)number(root, "requests"));
+    show_copies(cli, root);
     show_devices(cli, root);
     cli_print(cli, "compared     %lld requests, each equal to the same one alone\n",
               (long long)number(root, "compared"));

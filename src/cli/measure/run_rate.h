@@ -17,7 +17,7 @@ typedef struct cli_rate_plan {
 
 /* "-" is not looked at. */
 int cli_rate_plan_read(cli_rate_plan *out, const char *path);
-/* --in-flight, else the plan's number, else `otherwise`; says so where the plan has copies, of which the first is run. */
+/* --in-flight, else the plan's number, else `otherwise`; says so where copies of the plan will not be run. */
 int cli_rate_in_flight(int64_t *out, const cli_context *cli, const cli_rate_plan *plan, int64_t otherwise);
 /* What was measured, from the file that rank 0 wrote; after cli_show_timeline, whose latency it compares with. */
 int cli_show_rate(cli_context *cli, const char *path, const cli_rate_plan *plan);

@@ -24,6 +24,22 @@ static bool has_gpu(const moirai_cluster *c)
     return any;
 }
 
+/* The other copies of the plan; the report is of all of them. */
+static int split_copies(const cli_run *w, const char *model, moirai_split_report *report)
+{
+    int rc = 0;
+    for (int c = 1; w->copies && c < w->copies->n && !rc; c++) {
+        moirai_split_report more;
+        rc = cli_split(&more, w->cli, w->copies->copy[c].plan, model, w->copies->copy[c].parts, has_gpu(w->cluster));
+        if (rc)
+            return moirai_error_prefix(rc, "copy %d", c + 1);
+        report->n_segments += more.n_segments;
+        report->n_transfers += more.n_transfers;
+        report->file_bytes += more.file_bytes;
+    }
+    return rc;
+}
+
 int cli_run_lay_out(cli_run *w, const char *plan, moirai_split_report *report)
 {
     const char *cluster = cli_text(w->cli, "cluster"), *model = cli_arg(w->cli, 1);
@@ -33,7 +49,11 @@ int cli_run_lay_out(cli_run *w, const char *plan, moirai_split_report *report)
     rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);
     rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts, has_gpu(w->cluster));
+    rc = rc ? rc : cli_copies_open(&w->copies, plan, w->folder, w->in_flight);
+    rc = rc ? rc : split_copies(w, model, report);
     rc = rc ? rc : cli_run_job(w, model);
+    if (!rc && w->copies)
+        report->n_used = w->n_ranks;
     w->bytes = rc ? 0 : report->file_bytes;
     cli_status_set("%s", "");
     return rc;

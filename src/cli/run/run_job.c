@@ -48,6 +48,7 @@ void cli_run_free(cli_run *w)
         util_folder_remove(w->folder, 2); /* a split that was killed leaves its stage in parts/ */
     else if (w->temporary)
         cli_say(w->cli, "kept %s\n", w->folder);
+    cli_copies_free(w->copies);
     yyjson_doc_free(w->manifest);
     moirai_cluster_free(w->cluster);
     free(w->name);
@@ -58,16 +59,24 @@ void cli_run_free(cli_run *w)
 
 /* ---- ranks ---- */
 
-static int open_manifest(cli_run *w)
+static int open_manifest(yyjson_doc **out, const char *parts)
 {
-    char path[4200], *data;
+    char path[4300], *data;
     size_t length;
-    snprintf(path, sizeof path, "%s/manifest.json", w->parts);
+    snprintf(path, sizeof path, "%s/manifest.json", parts);
     int rc = util_file_read(&data, &length, path);
     if (rc)
         return rc;
-    rc = util_json_open(&w->manifest, data, length, path, "moirai-manifest");
+    rc = util_json_open(out, data, length, path, "moirai-manifest");
     free(data);
+    return rc;
+}
+
+static int open_manifests(cli_run *w)
+{
+    int rc = open_manifest(&w->manifest, w->parts);
+    for (int c = 1; w->copies && c < w->copies->n && !rc; c++)
+        rc = open_manifest(&w->copies->copy[c].manifest, w->copies->copy[c].parts);
     return rc;
 }
 
@@ -82,9 +91,9 @@ static int name_ranks(cli_run *w)
     if (!w->name || !w->host || !w->device)
         return MOIRAI_EFAIL;
     yyjson_arr_foreach(devices, i, n, d) {
-        if (!yyjson_arr_size(yyjson_obj_get(d, "segments")))
-            continue;
         const char *name = yyjson_get_str(yyjson_obj_get(d, "name"));
+        if (!yyjson_arr_size(yyjson_obj_get(d, "segments")) && !cli_copies_use(w->copies, name))
+            continue;
         int32_t at = w->cluster ? moirai_cluster_find(w->cluster, name) : MOIRAI_NONE;
         if (w->cluster && at == MOIRAI_NONE)
             return moirai_error(MOIRAI_EINPUT, "the plan's device '%s' is not in cluster '%s'", name, w->cluster->name);
@@ -179,30 +188,61 @@ static int write_inputs(util_writer *o, const cli_run *w)
     return 0;
 }
 
-static int write_job(const cli_run *w, const char *model)
+/* Who is which rank is the same in all copies; the first one's job names the others. */
+static void write_copies(util_writer *o, const cli_run *w, bool first)
+{
+    const cli_copies *all = w->copies;
+    if (!all)
+        return;
+    util_writer_pair_open(o, "ranks", '[');
+    for (int i = 0; i < w->n_ranks; i++)
+        util_writer_string(o, w->name[i]);
+    util_writer_close(o, ']');
+    if (!first)
+        return;
+    util_writer_pair_open(o, "copies", '[');
+    for (int c = 0; c < all->n; c++) {
+        util_writer_open(o, '{');
+        if (c)
+            util_writer_pair_string(o, "job", all->copy[c].job);
+        util_writer_pair_int(o, "slots", all->copy[c].slots);
+        util_writer_pair_int(o, "share_ppm", all->copy[c].share_ppm);
+        util_writer_close(o, '}');
+    }
+    util_writer_close(o, ']');
+}
+
+/* What only the first copy's job has: the others are run once alone, and then by its settings. */
+static void write_settings(util_writer *o, const cli_run *w, bool first)
+{
+    util_writer_pair_int(o, "warmup", first ? cli_count(w->cli, "warmup") : 0);
+    util_writer_pair_int(o, "runs", first ? cli_count(w->cli, "runs") : 1);
+    util_writer_pair_int(o, "seed", cli_count(w->cli, "seed"));
+    if (w->in_flight > 1 && first) {
+        util_writer_pair_int(o, "in_flight", w->in_flight);
+        util_writer_pair_string(o, "rate", w->rate);
+        util_writer_key(o, "at_least_s");
+        util_writer_real(o, w->at_least_s);
+    }
+    util_writer_key(o, "stall_s");
+    util_writer_real(o, cli_real(w->cli, "stall"));
+    util_writer_key(o, "progress");
+    util_writer_bool(o, first && cli_status_terminal());
+}
+
+static int write_job(const cli_run *w, const char *model, const cli_copy *copy)
 {
     util_writer o;
     char *full = realpath(model, NULL);
     if (!full)
         return moirai_error(MOIRAI_EINPUT, "%s: %s", model, strerror(errno));
     util_writer_begin(&o, "moirai-job");
-    util_writer_pair_string(&o, "folder", w->parts);
+    util_writer_pair_string(&o, "folder", copy ? copy->parts : w->parts);
     util_writer_pair_string(&o, "model", full);
-    util_writer_pair_string(&o, "outputs", w->outputs);
-    util_writer_pair_string(&o, "result", w->result);
-    util_writer_pair_int(&o, "warmup", cli_count(w->cli, "warmup"));
-    util_writer_pair_int(&o, "runs", cli_count(w->cli, "runs"));
-    util_writer_pair_int(&o, "seed", cli_count(w->cli, "seed"));
-    if (w->in_flight > 1) {
-        util_writer_pair_int(&o, "in_flight", w->in_flight);
-        util_writer_pair_string(&o, "rate", w->rate);
-        util_writer_key(&o, "at_least_s");
-        util_writer_real(&o, w->at_least_s);
-    }
-    util_writer_key(&o, "stall_s");
-    util_writer_real(&o, cli_real(w->cli, "stall"));
-    util_writer_key(&o, "progress");
-    util_writer_bool(&o, cli_status_terminal());
+    util_writer_pair_string(&o, "outputs", copy ? copy->outputs : w->outputs);
+    util_writer_pair_string(&o, "result", copy ? copy->result : w->result);
+    write_settings(&o, w, !copy);
+    write_copies(&o, w, !copy);
     write_devices(&o, w);
     int rc = write_inputs(&o, w);
     free(full);
@@ -211,13 +251,16 @@ static int write_job(const cli_run *w, const char *model)
         return rc;
     }
     util_writer_close(&o, '}');
-    return util_writer_save(&o, w->job);
+    return util_writer_save(&o, copy ? copy->job : w->job);
 }
 
 int cli_run_job(cli_run *w, const char *model)
 {
-    int rc = open_manifest(w);
+    int rc = open_manifests(w);
     rc = rc ? rc : name_ranks(w);
     rc = rc ? rc : spread_hosts(w);
-    return rc ? rc : write_job(w, model);
+    rc = rc ? rc : write_job(w, model, NULL);
+    for (int c = 1; w->copies && c < w->copies->n && !rc; c++)
+        rc = write_job(w, model, &w->copies->copy[c]);
+    return rc;
 }

@@ -119,27 +119,21 @@ int cli_show_timeline(cli_context *cli, const char *path, bool compare)
 
 /* ---- verdict ---- */
 
-int cli_show_verdict(cli_context *cli, const char *path)
+static int read_verdict(double *largest, size_t *n, const char *path)
 {
     yyjson_doc *doc;
     yyjson_val *o, *bad = NULL;
-    size_t i, n;
-    double largest = 0;
+    size_t i;
     int rc = open_json(&doc, path);
     if (rc)
         return rc;
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "outputs"), i, n, o) {
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "outputs"), i, *n, o) {
         yyjson_val *gap = yyjson_obj_get(o, "largest");
         if (number(o, "different") && !bad)
             bad = o;
-        largest = UTIL_MAX(largest, yyjson_is_num(gap) ? yyjson_get_num(gap) : INFINITY); /* null: not finite */
+        *largest = UTIL_MAX(*largest, yyjson_is_num(gap) ? yyjson_get_num(gap) : INFINITY); /* null: not finite */
     }
-    yyjson_mut_obj_add_bool(cli->doc, cli->result, "verified", !bad);
-    if (isfinite(largest))
-        yyjson_mut_obj_add_real(cli->doc, cli->result, "largest_difference", largest);
-    if (!bad)
-        cli_print(cli, "verified     %zu outputs equal the whole model's: largest difference %.3g\n", n, largest);
-    else
+    if (bad)
         rc = moirai_error(
             MOIRAI_EVERIFY,
             "output '%s' differs from the %s's: %lld of %lld elements, the most element %lld: %.9g, expected %.9g",
@@ -147,5 +141,29 @@ int cli_show_verdict(cli_context *cli, const char *path)
             (long long)number(bad, "elements"), (long long)number(bad, "at"),
             yyjson_get_num(yyjson_obj_get(bad, "got")), yyjson_get_num(yyjson_obj_get(bad, "expected")));
     yyjson_doc_free(doc);
+    return rc;
+}
+
+int cli_show_verdict(cli_context *cli, const char *const *path, int n)
+{
+    double largest = 0;
+    size_t n_outputs = 0;
+    int rc = 0, c = 0;
+    for (; c < n && !rc; c++)
+        rc = read_verdict(&largest, &n_outputs, path[c]);
+    if (rc == MOIRAI_EVERIFY && n > 1)
+        moirai_error_prefix(rc, "copy %d", c);
+    if (rc && rc != MOIRAI_EVERIFY)
+        return rc;
+    yyjson_mut_obj_add_bool(cli->doc, cli->result, "verified", !rc);
+    if (isfinite(largest))
+        yyjson_mut_obj_add_real(cli->doc, cli->result, "largest_difference", largest);
+    if (!rc && n > 1)
+        cli_print(cli,
+                  "verified     %zu outputs of each of %d copies equal the whole model's: largest difference %.3g\n",
+                  n_outputs, n, largest);
+    else if (!rc)
+        cli_print(cli, "verified     %zu outputs equal the whole model's: largest difference %.3g\n", n_outputs,
+                  largest);
     return rc;
 }

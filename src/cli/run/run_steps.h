@@ -3,6 +3,7 @@
 #define MOIRAI_CLI_STEPS_RUN_STEPS_H
 
 #include "cli/framework/cli.h"
+#include "cli/run/run_copies.h"
 
 #include <moirai/cluster.h>
 
@@ -14,8 +15,9 @@ typedef struct cli_run {
     bool temporary;
     const char *beside; /* a run beside another one has a folder of that name in --work; or NULL */
     char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096], rate[4096];
-    int64_t in_flight; /* requests at a time, whose rate is measured beside runs one by one; 0 and 1: these alone */
-    double at_least_s; /* for that rate */
+    int64_t in_flight;  /* requests at a time, whose rate is measured beside runs one by one; 0 and 1: these alone */
+    double at_least_s;  /* for that rate */
+    cli_copies *copies; /* of the plan, where several are run; else NULL */
     moirai_cluster *cluster; /* or NULL */
     yyjson_doc *manifest;
     int64_t bytes; /* of all sub-models */
@@ -76,7 +78,7 @@ int cli_watch(const cli_launch_job *launch, const char *const *argv);
 int cli_show_timeline(cli_context *cli, const char *path, bool compare);
 /* The median latency of a timeline's runs. */
 int cli_timeline_ns(int64_t *out, const char *path);
-/* What `moirai-rank whole` found out; MOIRAI_EVERIFY where outputs differ. */
-int cli_show_verdict(cli_context *cli, const char *path);
+/* What `moirai-rank whole` found out, once for each of the plan's copies; MOIRAI_EVERIFY where outputs differ. */
+int cli_show_verdict(cli_context *cli, const char *const *path, int n);
 
 #endif

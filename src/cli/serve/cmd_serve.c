@@ -131,6 +131,20 @@ static const cli_option options[] = {
      .least = 0,
      .most = 1e6,
      .help = "after that time without a device the whole plan is started again, and takes over when it is loaded"},
+    {.name = "slow",
+     .argument = "FACTOR",
+     .kind = CLI_VALUE_REAL,
+     .standard = "2",
+     .least = 0,
+     .most = 1e6,
+     .help = "a device that takes so many times as long as expected, beside the others, is planned around; 0: never"},
+    {.name = "slow-for",
+     .argument = "SECONDS",
+     .kind = CLI_VALUE_REAL,
+     .standard = "10",
+     .least = 0,
+     .most = 1e6,
+     .help = "after it has been slow, or fast again, for that long"},
     {.name = "hosts",
      .argument = "HOST,HOST",
      .kind = CLI_VALUE_TEXT,
@@ -169,7 +183,8 @@ const cli_command cli_command_serve = {
     .text =
         "Splits the model, starts one process per device, and keeps them. Clients of the Open Inference Protocol, "
         "version 2, such as those of Triton and KServe, send requests; several are in flight at a time. When a device "
-        "leaves, the others go on by a plan without it, and requests that were under way are repeated.\n\n"
+        "leaves, the others go on by a plan without it, and requests that were under way are repeated. A device that "
+        "becomes slow is planned around, until it is fast again.\n\n"
         "SIGTERM and Ctrl-C end it: what was accepted is answered first.",
     .arguments = arguments,
     .options = options,

@@ -1,5 +1,5 @@
 /* A plan without each device of the one that is served, by the same words that a user would type: `moirai plan NETWORK
- * --cluster C --forbid '*=DEVICE'`. One thread, some seconds each, beside the server; then it is split, so that only the
+ * --cluster C --forbid '*=DEVICE'`, for many requests where the plan is. One thread, some seconds each, beside the server; then it is split, so that only the
  * ranks' start is left to do when it is needed. */
 #include "cli/serve/serve_fallback.h"
 #include "cli/commands/commands.h"
@@ -33,13 +33,19 @@ static int make_plan(const serve_fallback *f, const char *device, const char *pa
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         word[n++] = fixed[i];
     for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        for (int i = 0; i < cli_uses(cli, options[k][0]) && n + 2 < MOST_WORDS; i++) {
+        for (int i = 0; i < cli_uses(cli, options[k][0]) && n + 8 < MOST_WORDS; i++) {
             word[n++] = options[k][1];
             word[n++] = cli_use(cli, options[k][0], i);
         }
     if (!cli_has(cli, "plan-limit")) {
         word[n++] = "--time-limit";
         word[n++] = cli_text(cli, "plan-limit");
+    }
+    if (f->for_rate) {
+        static const char *const rate[] = {"--objective", "rate", "--in-flight"};
+        for (size_t i = 0; i < sizeof rate / sizeof *rate; i++)
+            word[n++] = rate[i];
+        word[n++] = f->first->in_flight;
     }
     cli_context sub = {0};
     int rc = cli_parse(&sub, &cli_command_plan, n, (char **)word);
@@ -77,9 +83,9 @@ static void *make_all(void *data)
     return NULL;
 }
 
-int serve_fallback_open(serve_fallback *f, const cli_context *cli, const serve_group *first)
+int serve_fallback_open(serve_fallback *f, const cli_context *cli, const serve_group *first, bool for_rate)
 {
-    *f = (serve_fallback){.cli = cli, .first = first};
+    *f = (serve_fallback){.cli = cli, .first = first, .for_rate = for_rate};
     if (!cli_has(cli, "cluster") || cli_has(cli, "no-fallback"))
         return 0;
     f->n = first->run.n_ranks;

@@ -43,7 +43,11 @@ static int wait_for(serve_group *g, int *fd)
 
 static int attach(serve_keep *k, serve_group *g, int fd, int n_ranks)
 {
-    return serve_attach(&g->link, k->server, fd, n_ranks, g->run.name, 2 * k->in_flight);
+    int rc = serve_attach(&g->link, k->server, fd, n_ranks, g->run.name, 2 * k->in_flight);
+    rc = rc ? rc : serve_slow_expect(g);
+    if (!rc)
+        serve_slow_taken(&k->slow, g);
+    return rc;
 }
 
 static int open_first(serve_keep *k, serve_model *m)
@@ -93,9 +97,10 @@ int serve_keep_open(serve_keep *k, cli_context *cli)
         return rc;
     cli_note_stand_ins(cli, k->first.run.device, k->first.run.n_ranks);
     cli_note_threads(cli, k->first.run.device, k->first.run.n_ranks);
+    serve_slow_open(&k->slow, cli, &k->first, planned.in_flight > 1);
     rc = serve_group_model(&m, &k->first, cli_text(cli, "name") ? cli_text(cli, "name") : name);
     rc = rc ? rc : open_first(k, m);
-    return rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first);
+    return rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first, planned.in_flight > 1);
 }
 
 /* ---- losing and finding ---- */
@@ -104,6 +109,8 @@ static const char *what_is(const serve_keep *k, const serve_group *g, char out[3
 {
     if (g == &k->first)
         snprintf(out, 300, "all %d devices of the plan", g->run.n_ranks);
+    else if (serve_slow_has(&k->slow, g))
+        serve_slow_say(&k->slow, out, 300);
     else
         snprintf(out, 300, "%d devices, without '%.200s'", g->run.n_ranks, k->first.run.name[g - k->fallback.group]);
     return out;
@@ -159,7 +166,10 @@ static void take_over(serve_keep *k, int fd)
         serve_detach(before->link, cli_real(k->cli, "timeout")); /* it answers what it has */
         before->link = NULL;
         serve_group_end(before, true);
-        cli_say(k->cli, "back: %s\n", what_is(k, g, words));
+        bool around = serve_slow_has(&k->slow, g);
+        if (around)
+            serve_tell_replanned(k->server);
+        cli_say(k->cli, "%s: %s\n", around ? "by another plan" : "back", what_is(k, g, words));
         return;
     }
     double gone_s = util_seconds() - k->lost_s;
@@ -185,6 +195,16 @@ static serve_group *choose(serve_keep *k)
     return other && k->first.dead_rank >= 0 ? other : &k->first;
 }
 
+static void look_for_slow(serve_keep *k)
+{
+    serve_group *other = NULL;
+    if (!k->now || k->next)
+        return;
+    serve_slow_word word = serve_slow_look(&k->slow, k->server, k->now, &other);
+    if (word != SERVE_SLOW_STAY)
+        start(k, word == SERVE_SLOW_TAKE ? other : &k->first);
+}
+
 void serve_keep_tick(serve_keep *k)
 {
     double now_s = util_seconds();
@@ -198,8 +218,9 @@ void serve_keep_tick(serve_keep *k)
         give_up(k);
     if (!k->now && !k->next && now_s >= k->retry_s)
         start(k, choose(k));
-    if (k->now && k->now != &k->first && !k->next && now_s >= k->retake_s)
+    if (k->now && k->now != &k->first && !serve_slow_has(&k->slow, k->now) && !k->next && now_s >= k->retake_s)
         start(k, &k->first);
+    look_for_slow(k);
 }
 
 /* ---- the end ---- */
@@ -224,5 +245,6 @@ void serve_keep_close(serve_keep *k)
         serve_counts(k->server, &k->n_accepted, &k->n_repeated);
     serve_close(k->server);
     serve_fallback_close(&k->fallback);
+    serve_slow_close(&k->slow);
     serve_group_free(&k->first);
 }

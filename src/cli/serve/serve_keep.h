@@ -3,6 +3,7 @@
 #define MOIRAI_CLI_SERVE_SERVE_KEEP_H
 
 #include "cli/serve/serve_fallback.h"
+#include "cli/serve/serve_slow.h"
 
 typedef struct serve_keep {
     cli_context *cli;
@@ -10,6 +11,7 @@ typedef struct serve_keep {
     int64_t in_flight;
     serve_group first; /* of the plan that was asked for */
     serve_fallback fallback;
+    serve_slow slow;
     serve_group *now, *next; /* at work; coming up. Or NULL */
     double lost_s;           /* since when nobody is at work */
     double retry_s, retake_s, pause_s;

@@ -10,7 +10,7 @@ bool cli_many_wanted(const cli_context *cli)
 
 int cli_many_check(const cli_context *cli)
 {
-    static const char *const own[] = {"in-flight", "latency-limit", "copies", "curve"};
+    static const char *const own[] = {"in-flight", "latency-limit", "copies", "kind", "curve"};
     const char *command = cli->command->name, *placer = cli_text(cli, "placer");
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!cli_many_wanted(cli) && cli_has(cli, own[i]))
@@ -54,6 +54,7 @@ int cli_many_search(cli_many *out, cli_context *cli, const moirai_problem *p, co
     o.in_flight = (int32_t)cli_count(cli, "in-flight");
     o.latency_limit_ns = (int64_t)(cli_real(cli, "latency-limit") * 1e6);
     o.copies = (int32_t)cli_count(cli, "copies");
+    o.kind = strcmp(cli_text(cli, "kind"), "any") ? cli_text(cli, "kind") : NULL;
     o.start = start;
     o.certificate_path = cli_text(cli, "certificate");
     const moirai_placer named = {.name = "rate", .letters = moirai_rate_letters()};

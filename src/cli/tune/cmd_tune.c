@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
+#include "cli/measure/run_rate.h"
 #include "cli/tune/tune.h"
 #include "cli/run/run_steps.h"
 #include "cli/run/step_ranks.h"
@@ -33,6 +34,23 @@ static bool interrupted(void)
     return moirai_interrupt_raised(cli_interrupt());
 }
 
+static bool is_rate(const cli_context *cli)
+{
+    return !strcmp(cli_text(cli, "objective"), "rate");
+}
+
+static int check_objective(const cli_context *cli)
+{
+    if (!is_rate(cli) && cli_has(cli, "in-flight"))
+        return moirai_error(MOIRAI_EUSAGE, "tune: --in-flight is for --objective rate");
+    if (is_rate(cli) && cli_has(cli, "split-operators"))
+        return moirai_error(MOIRAI_EUSAGE, "tune: --split-operators is for --objective latency");
+    if (is_rate(cli) && cli_has(cli, "placer"))
+        return moirai_error(MOIRAI_EUSAGE, "tune: --objective rate has a search of its own, not --placer '%s'",
+                            cli_text(cli, "placer"));
+    return 0;
+}
+
 static int check(cli_context *cli)
 {
     static const char *const outputs[] = {"output", "cluster-out", "graph-out", "cut-out"};
@@ -46,7 +64,7 @@ static int check(cli_context *cli)
                             cli_arg(cli, 0));
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !rc; i++)
         rc = cli_writable(cli, cli_text(cli, outputs[i]));
-    return rc;
+    return rc ? rc : check_objective(cli);
 }
 
 /* ---- rounds ---- */
@@ -186,10 +204,19 @@ static int measure(tune *t)
         t->alone[k].measured_ns = MOIRAI_UNKNOWN;
     t->machine.measured_ns = MOIRAI_UNKNOWN;
     rc = rc ? rc : baselines(t);
+    if (is_rate(t->cli))
+        return rc ? rc : tune_rate(t);
     rc = rc ? rc : all_rounds(t);
     if (rc && !interrupted())
         return rc;
     return t->cluster ? tune_passes(t) : rc;
+}
+
+static int hand_out_rate(const tune *t)
+{
+    int rc = copy(t->kept->plan, cli_text(t->cli, "output"));
+    rc = rc ? rc : copy(t->net[0].links, cli_text(t->cli, "cluster-out"));
+    return rc ? rc : copy(t->net[0].graph, cli_text(t->cli, "graph-out"));
 }
 
 static int hand_out(tune *t)
@@ -214,10 +241,11 @@ static int run(cli_context *cli)
         rc = rc ? rc : tune_cut_open(t);
         rc = rc ? rc : measure(t);
         cli_status_set("%s", "");
-        rc = rc ? rc : decide(t);
-        rc = rc ? rc : hand_out(t);
+        bool rate = is_rate(cli);
+        rc = rc || rate ? rc : decide(t);
+        rc = rc ? rc : rate ? hand_out_rate(t) : hand_out(t);
         if (!rc)
-            tune_show(t);
+            (rate ? tune_rate_show : tune_show)(t);
         tune_close(t);
     }
     free(t);
@@ -230,6 +258,18 @@ static const cli_argument arguments[] = {
 };
 static const cli_option options[] = {
     CLI_OPTION_CLUSTER,
+    {.name = "objective",
+     .argument = "WHAT",
+     .kind = CLI_VALUE_CHOICE,
+     .choices = "latency|rate",
+     .standard = "latency",
+     .help = "one inference as fast as can be, or as many per second as can be"},
+    {.name = "in-flight",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 2,
+     .most = CLI_MOST_IN_FLIGHT,
+     .help = "for --objective rate: requests at a time, at most (default: twice the devices)"},
     {.name = "time-limit",
      .argument = "SECONDS",
      .kind = CLI_VALUE_LIMIT,
@@ -344,6 +384,8 @@ static const cli_example examples[] = {
     {"moirai tune model.onnx --cluster mine.json -o plan.json", "The fastest plan that was measured"},
     {"moirai tune model.onnx --cluster mine.json --split-operators auto --cut-out cut.onnx -o plan.json",
      "Operators in pieces as well, where that was measured to be faster: then the plan is for cut.onnx"},
+    {"moirai tune model.onnx --cluster mine.json --objective rate --in-flight 8 -o plan.json",
+     "What was measured to serve the most requests per second: a plan for 'moirai serve'"},
     {"moirai tune model.onnx --cluster mine.json --time-limit 600 --work tuning --json", "Longer, and keep all files"},
     {0},
 };
@@ -355,6 +397,10 @@ const cli_command cli_command_tune = {
         "threads, then plans, runs and refines in rounds. What is kept is the plan that was measured to be the "
         "fastest; the verdict says plainly where one device, or this machine without any plan, is faster. Devices that "
         "share cores or a GPU are never used together.\n\n"
+        "With --objective rate several requests are in flight: the plan of one request, a row of stages, a copy on "
+        "each "
+        "device and what the search for the best rate says are run, each result compared with that of the request "
+        "alone, and what was measured to serve the most is kept.\n\n"
         "Ctrl-C ends the rounds and keeps the best so far.",
     .arguments = arguments,
     .options = options,

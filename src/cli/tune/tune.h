@@ -39,6 +39,9 @@ typedef struct tune_case {
     int64_t transfers;
     uint64_t placement; /* digest of (operator, device): equal plans are measured once */
     bool dropped;       /* out of the passes, as slower than the fastest beyond doubt */
+    const char *kind;   /* of a plan for many requests: "latency", "stages", "replicas", "any"; else NULL */
+    double busiest;     /* share of the time that its busiest device, */
+    char limit[160];    /* of this name, computes */
     tune_parts *loaded; /* for the passes; NULL: not yet */
 } tune_case;
 
@@ -84,6 +87,12 @@ int tune_machine(tune *t);
 /* All first runs of the network so far into its times, latencies and bandwidths. With `x`, to predict it: its passes that teach take the
  * place of its first run, and every run counts as it was measured. */
 int tune_refine(tune *t, const tune_net *net, const tune_case *x);
+/* A plan of `graph` on `cluster` to x->plan, with what it promises: its length, or its period. `more`: words of `moirai
+ * plan`, NULL at the end; or NULL. x->promised_ns is to be MOIRAI_UNKNOWN before. */
+int tune_make_plan(tune *t, tune_case *x, const char *graph, const char *cluster, const char *placer,
+                   const char *const *more);
+/* "*=A,B": the devices that are not in the set; "" where all are. */
+void tune_forbid(char *out, size_t size, const tune *t, uint64_t set);
 /* The most promising plan over all sets of devices that are apart; plan[0] is '\0' where none has two devices. */
 int tune_plan(tune *t, tune_net *net, tune_case *out);
 /* What the model says now of the plan of `x`. */
@@ -113,6 +122,11 @@ int tune_turns(tune *t, tune_case *const *list, int n, int first, int passes);
 /* How long a pass of these takes, without what a start takes. */
 double tune_turns_s(const tune *t, tune_case *const *list, int n);
 void tune_turns_free(tune_case *x);
+
+/* ---- tune_rate.c: --objective rate ---- */
+/* Rounds, then passes: what is fastest with so many requests in flight is t->kept. */
+int tune_rate(tune *t);
+void tune_rate_show(tune *t);
 
 /* ---- tune_passes.c: what may be kept, measured in turns ---- */
 int tune_passes(tune *t);

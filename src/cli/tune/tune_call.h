@@ -10,6 +10,8 @@ typedef struct tune_words {
     int n;
 } tune_words;
 
+/* The words of `moirai run` that say what is run where (tune_run.c). */
+void tune_say_run(tune_words *w, const tune *t, const tune_case *x);
 /* One more word; NULL: none. */
 void tune_say(tune_words *w, const char *word);
 /* An option and its value; NULL: neither. */

@@ -44,8 +44,7 @@ static double count_turn(cli_turn *out, const tune *t, const tune_case *x)
     return (double)(2 * out->runs + out->warmup) * one_s + CHANGE_S;
 }
 
-/* The words of `moirai run` that say what is run where. */
-static void say_run(tune_words *w, const tune *t, const tune_case *x)
+void tune_say_run(tune_words *w, const tune *t, const tune_case *x)
 {
     tune_say(w, x->plan);
     tune_say(w, x->net->model);
@@ -74,7 +73,7 @@ int tune_run(tune *t, tune_case *x)
     count_runs(&n_runs, &n_warmup, t, x);
     snprintf(runs, sizeof runs, "%lld", (long long)n_runs);
     snprintf(warmup, sizeof warmup, "%lld", (long long)n_warmup);
-    say_run(&w, t, x);
+    tune_say_run(&w, t, x);
     tune_say_option(&w, "--runs", runs);
     tune_say_option(&w, "--warmup", warmup);
     tune_say_option(&w, "--timeline", timeline);
@@ -100,7 +99,7 @@ static int lay_out(const tune *t, tune_case *x)
         return 0;
     if (!(x->loaded = util_alloc(1, sizeof *x->loaded)))
         return MOIRAI_EFAIL;
-    say_run(&w, t, x);
+    tune_say_run(&w, t, x);
     x->loaded->run.cli = &x->loaded->typed;
     int rc = tune_parse(&x->loaded->typed, t, &cli_command_run, &w, true);
     return rc ? rc : cli_run_lay_out(&x->loaded->run, x->plan, &report);

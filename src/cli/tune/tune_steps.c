@@ -117,6 +117,29 @@ int tune_profile(tune *t, tune_net *net)
 
 /* ---- plans ---- */
 
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    return util_hash_walk(hash, text, text ? strlen(text) : 0);
+}
+
+/* Of a plan for many requests: the requests in flight, and of each copy what it has of them, and where. */
+static uint64_t hash_copies(uint64_t hash, yyjson_val *root)
+{
+    yyjson_val *copy, *key, *device;
+    size_t i, n, k, m;
+    int64_t figure[2] = {yyjson_get_sint(yyjson_obj_get(root, "in_flight")), 0};
+    hash = util_hash_walk(hash, figure, sizeof figure);
+    yyjson_arr_foreach(yyjson_obj_get(root, "copies"), i, n, copy) {
+        figure[0] = yyjson_get_sint(yyjson_obj_get(copy, "slots"));
+        figure[1] = (int64_t)(1e6 * yyjson_get_num(yyjson_obj_get(copy, "share")));
+        hash = util_hash_walk(hash, figure, sizeof figure);
+        yyjson_obj_foreach(yyjson_obj_get(copy, "placement"), k, m, key, device) {
+            hash = hash_text(hash_text(hash, yyjson_get_str(key)), yyjson_get_str(device));
+        }
+    }
+    return hash;
+}
+
 /* FNV-1a over names of operators and their devices, in the plan's order. */
 static int read_placement(tune_case *x)
 {
@@ -131,20 +154,19 @@ static int read_placement(tune_case *x)
     x->placement = UTIL_HASH_BEGIN;
     yyjson_val *root = rc ? NULL : yyjson_doc_get_root(doc);
     yyjson_arr_foreach(yyjson_obj_get(root, "ops"), i, n, op) {
-        const char *text[2] = {yyjson_get_str(yyjson_obj_get(op, "name")),
-                               yyjson_get_str(yyjson_obj_get(op, "device"))};
-        for (int k = 0; k < 2; k++)
-            x->placement = util_hash_walk(x->placement, text[k], text[k] ? strlen(text[k]) : 0);
+        x->placement = hash_text(x->placement, yyjson_get_str(yyjson_obj_get(op, "name")));
+        x->placement = hash_text(x->placement, yyjson_get_str(yyjson_obj_get(op, "device")));
     }
+    if (yyjson_obj_get(root, "objective"))
+        x->placement = hash_copies(x->placement, root);
     x->transfers = (int64_t)yyjson_arr_size(yyjson_obj_get(root, "transfers"));
     yyjson_doc_free(doc);
     free(json);
     return rc;
 }
 
-/* `pin`: an option and its value, or NULL. */
-static int make_plan(tune *t, tune_case *x, const char *graph, const char *cluster, const char *placer,
-                     const char *const pin[2])
+int tune_make_plan(tune *t, tune_case *x, const char *graph, const char *cluster, const char *placer,
+                   const char *const *more)
 {
     char limit[32], price[32];
     tune_words w = {0};
@@ -158,8 +180,8 @@ static int make_plan(tune *t, tune_case *x, const char *graph, const char *clust
     tune_hand_on(&w, t->cli, "memory", "--memory");
     tune_hand_on(&w, t->cli, "seed", "--seed");
     tune_hand_on(&w, t->cli, "threads", "--threads");
-    if (pin)
-        tune_say_option(&w, pin[0], pin[1]);
+    for (; more && *more; more++)
+        tune_say(&w, *more);
     /* Afterwards refine knows what a cut costs, and has it in the latencies. */
     snprintf(price, sizeof price, "%.3f", (double)t->segment_ns / 1e3);
     if (!t->n_rounds)
@@ -167,7 +189,10 @@ static int make_plan(tune *t, tune_case *x, const char *graph, const char *clust
     tune_say(&w, "--force");
     tune_say_option(&w, "--output", x->plan);
     int rc = tune_call(&sub, t, &cli_command_plan, &w, true);
-    x->promised_ns = rc ? MOIRAI_UNKNOWN : tune_result(&sub, "makespan_ns");
+    if (!rc) {
+        int64_t period_ns = tune_result(&sub, "period_ns"); /* of a plan for many requests */
+        x->promised_ns = period_ns > 0 ? period_ns : tune_result(&sub, "makespan_ns");
+    }
     cli_free(&sub);
     return rc ? rc : read_placement(x);
 }
@@ -178,14 +203,14 @@ int tune_alone(tune *t, int32_t k)
 {
     tune_case *x = &t->alone[k];
     char wish[TUNE_PATH];
-    const char *const pin[2] = {"--pin", wish};
+    const char *const pin[] = {"--pin", wish, NULL};
     *x = (tune_case){.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     snprintf(x->name, sizeof x->name, "%.140s alone", t->cluster->device[k].name);
     snprintf(wish, sizeof wish, "*=%s", t->cluster->device[k].name);
     snprintf(x->plan, sizeof x->plan, "%s/alone-%d.json", t->folder, k);
     snprintf(x->cluster, sizeof x->cluster, "%s", t->cluster_path);
     snprintf(x->tag, sizeof x->tag, "alone-%d", k);
-    int rc = make_plan(t, x, t->net[0].profile, t->cluster_path, "single", pin);
+    int rc = tune_make_plan(t, x, t->net[0].profile, t->cluster_path, "single", pin);
     if (rc == MOIRAI_EINFEASIBLE) {
         cli_say(t->cli, "%s: %s\n", x->name, moirai_error_message());
         return 0;
@@ -228,7 +253,7 @@ int tune_machine(tune *t)
     snprintf(x->plan, sizeof x->plan, "%s/machine-plan.json", t->folder);
     snprintf(x->cluster, sizeof x->cluster, "%s/machine.json", t->folder);
     int rc = write_machine(t, x->cluster);
-    rc = rc ? rc : make_plan(t, x, t->net[0].profile, x->cluster, "single", NULL);
+    rc = rc ? rc : tune_make_plan(t, x, t->net[0].profile, x->cluster, "single", NULL);
     if (rc == MOIRAI_EINFEASIBLE)
         return 0;
     rc = rc ? rc : tune_run(t, x);
@@ -279,8 +304,7 @@ int tune_refine(tune *t, const tune_net *net, const tune_case *x)
     return rc;
 }
 
-/* "*=A,B": the devices that are not in the set; "" where all are. */
-static void forbid(char *out, size_t size, const tune *t, uint64_t set)
+void tune_forbid(char *out, size_t size, const tune *t, uint64_t set)
 {
     size_t used = 0;
     *out = '\0';
@@ -297,17 +321,17 @@ int tune_plan(tune *t, tune_net *net, tune_case *out)
     tune_case best = {.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     for (int s = 0; s < t->n_sets; s++) {
         char others[TUNE_PATH];
-        const char *const ban[2] = {"--forbid", others};
+        const char *const ban[] = {"--forbid", others, NULL};
         tune_case x = {.net = net, .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
         if (!(t->set[s] & (t->set[s] - 1)))
             continue; /* one device: measured alone */
-        forbid(others, sizeof others, t, t->set[s]);
+        tune_forbid(others, sizeof others, t, t->set[s]);
         snprintf(x.name, sizeof x.name, net->cut ? "round %d, cut" : "round %d", t->n_rounds + 1);
         snprintf(x.tag, sizeof x.tag, "%d", t->n_rounds + 1);
         snprintf(x.plan, sizeof x.plan, "%s/plan-%d-%d.json", t->folder, t->n_rounds + 1, s);
         snprintf(x.cluster, sizeof x.cluster, "%s", t->cluster_path);
         cli_status_set("planning round %d", t->n_rounds + 1);
-        int rc = make_plan(t, &x, graph, links, cli_text(t->cli, "placer"), *others ? ban : NULL);
+        int rc = tune_make_plan(t, &x, graph, links, cli_text(t->cli, "placer"), *others ? ban : NULL);
         if (rc && rc != MOIRAI_EINFEASIBLE && rc != MOIRAI_ELIMIT)
             return rc;
         if (!rc && (best.promised_ns < 0 || x.promised_ns < best.promised_ns))

@@ -8,6 +8,7 @@
 #include <moirai/cluster.h>
 #include "rank/gpu/mps.h"
 #include "rank/rank.h"
+#include "rank/run/rank_copies.h"
 #include "rank/run/rank_play.h"
 #include "rank/stream/stream.h"
 
@@ -21,13 +22,16 @@ static void share_path(const rank_world *w, char path[4096])
 
 /* ---- running ---- */
 
-static int run_all(rank_exec *x)
+static int run_all(const rank_copies *c)
 {
-    int rc = rank_play_begin(x);
-    rc = rc ? rc : rank_play(x);
-    rc = rc || x->job->in_flight < 2 ? rc : stream_rate(x);
-    rank_gpu_let_go(x);
-    return rank_world_agree(x->world, rc); /* before anybody frees what others have mapped */
+    const rank_world *w = c->x[0]->world;
+    int rc = rank_copies_begin(c);
+    for (int i = 0; i < c->n && !rc; i++)
+        rc = rank_play(c->x[i]);
+    rc = rc || c->job[0]->in_flight < 2 ? rc : stream_rate(c->x);
+    for (int i = 0; i < c->n; i++)
+        rank_gpu_let_go(c->x[i]);
+    return rank_world_agree(w, rc); /* before anybody frees what others have mapped */
 }
 
 /* Ranks beyond the devices take part in what is collective (rank_play.c) and do nothing else. */
@@ -61,31 +65,30 @@ static int idle_stream(const rank_world *w)
     return 0;
 }
 
-static int idle(const rank_world *w, const rank_job *job)
+static int idle(const rank_world *w, const rank_copies *c)
 {
-    rank_world_own_core(w); /* collective */
-    int rc = rank_world_agree(w, 0);
-    rc = rc ? rc : idle_play(w, job);
-    rc = rc || job->in_flight < 2 ? rc : idle_stream(w);
+    int rc = 0;
+    for (int i = 0; i < c->n && !rc; i++) {
+        rank_world_own_core(w); /* collective */
+        rc = rank_world_agree(w, 0);
+    }
+    for (int i = 0; i < c->n && !rc; i++)
+        rc = idle_play(w, c->job[i]);
+    rc = rc || c->job[0]->in_flight < 2 ? rc : idle_stream(w);
     return rank_world_agree(w, rc);
 }
 
 static int run_job(const rank_world *w, const char *path)
 {
-    rank_job *job = NULL;
-    rank_exec *x = NULL;
-    rank_ort *ort = NULL;
-    int rc = rank_job_read(&job, path);
-    rc = rc ? rc : rank_play_check(w, job);
-    const job_device *d = rc ? NULL : rank_play_device(job, w->rank);
+    rank_copies c;
+    int rc = rank_copies_read(&c, w, path);
+    const job_device *d = rc ? NULL : rank_play_device(c.job[0], w->rank);
     int joined = rank_mps_join(d && moirai_ep_gpu(d->ort.ep) >= 0, d ? d->share : 0); /* collective */
     rc = rc ? rc : joined;
-    rc = rc || !d ? rc : rank_play_load(&x, &ort, w, job, d);
+    rc = rc || !d ? rc : rank_copies_load(&c, w, d);
     rc = rank_world_agree(w, rc);
-    rc = rc ? rc : d ? run_all(x) : idle(w, job);
-    rank_exec_close(x);
-    rank_ort_close(ort);
-    rank_job_free(job);
+    rc = rc ? rc : d ? run_all(&c) : idle(w, &c);
+    rank_copies_close(&c);
     return rc;
 }
 

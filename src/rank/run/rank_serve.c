@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "rank/rank.h"
+#include "rank/run/rank_copies.h"
 #include "rank/run/rank_play.h"
 #include "rank/stream/stream.h"
 #include "serve/serve_wire.h"
@@ -35,8 +36,7 @@ typedef struct server {
     pthread_mutex_t lock;       /* for the lists */
     pthread_cond_t news;        /* for the writer */
     list came, goes;
-    parcel **at_work; /* [request mod lanes] */
-    bool over, stop;  /* no more will come; the writer may end */
+    bool over, stop; /* no more will come; the writer may end */
     pthread_t reader, writer;
 } server;
 
@@ -149,22 +149,21 @@ static void *write_all(void *data)
 
 /* ---- the source ---- */
 
-static int next(void *data, int64_t number, int64_t *variant, void **input)
+static int next(void *data, stream_next *n)
 {
     server *v = data;
     const rank_job *job = v->s->x->job;
-    (void)variant;
     pthread_mutex_lock(&v->lock);
     parcel *p = take(&v->came);
     bool over = v->over;
     pthread_mutex_unlock(&v->lock);
     if (!p)
         return over ? -1 : 0;
-    v->at_work[number % v->s->n_lanes] = p;
+    n->token = p;
     char *at = p->data;
     for (int i = 0; i < job->n_inputs; i++) {
         size_t bytes = 0;
-        input[i] = at;
+        n->input[i] = at;
         rank_shape_bytes(&bytes, &job->input[i].shape); /* fits: rank_serve has asked */
         at += bytes;
     }
@@ -183,12 +182,12 @@ static void fill(const server *v, char *at, const stream_done *done, void *const
     }
 }
 
-static void finished(void *data, const stream_done *done, void *const *output, const int64_t *busy_ns)
+static void finished(void *data, const stream_done *done, void *const *output, const int64_t *busy_ns, void *token)
 {
     server *v = data;
-    parcel *asked = v->at_work[done->number % v->s->n_lanes];
+    parcel *asked = token;
     size_t bytes = done->failed ? strlen(done->text) : v->out_bytes, busy_bytes = v->n_ranks * sizeof *busy_ns;
-    serve_reply head = {SERVE_MAGIC, asked->id, done->failed, (int64_t)bytes};
+    serve_reply head = {SERVE_MAGIC, asked->id, done->failed, (int64_t)bytes, done->copy};
     parcel *p = parcel_new(asked->id, sizeof head + busy_bytes + bytes);
     if (!p)
         rank_world_abort(&v->s->world, moirai_error(MOIRAI_EFAIL, "out of memory for an answer of %zu bytes", bytes));
@@ -243,8 +242,6 @@ static int open_server(server *v, const char *path)
     for (int i = 0; i < job->n_outputs; i++)
         v->out_bytes += v->s->out_bytes[i];
     v->n_ranks = (size_t)v->s->world.size;
-    v->at_work = util_alloc((size_t)v->s->n_lanes, sizeof *v->at_work);
-    rc = rc ? rc : v->at_work ? 0 : MOIRAI_EFAIL;
     rc = rc ? rc : dial(&v->fd, path);
     rc = rc ? rc : say_hello(v);
     if (!rc && (pthread_create(&v->reader, NULL, read_all, v) || pthread_create(&v->writer, NULL, write_all, v)))
@@ -261,50 +258,53 @@ static void close_server(server *v)
     pthread_join(v->writer, NULL);
     pthread_join(v->reader, NULL); /* it has ended before: else there would have been more */
     close(v->fd);
-    free(v->at_work);
 }
 
-static int serve(rank_exec *x, const char *socket_path)
+/* Every copy once, which shows all sizes. */
+static int play_once(const rank_copies *c)
+{
+    int64_t begin_ns;
+    int rc = rank_copies_begin(c);
+    for (int i = 0; i < c->n && !rc; i++) {
+        rank_exec *x = c->x[i];
+        rank_clock_align(&x->clock, x->world, 0);
+        rank_comm_run(x, x->n_played++, &begin_ns);
+    }
+    return rc;
+}
+
+static int serve(const rank_copies *c, const char *socket_path)
 {
     server v = {.fd = -1};
     const stream_source source = {next, finished, &v};
-    int64_t begin_ns;
-    int rc = rank_play_begin(x);
-    if (rc)
-        return rc;
-    rank_clock_align(&x->clock, x->world, 0);
-    rank_comm_run(x, x->n_played++, &begin_ns); /* shows all sizes */
-    rc = stream_open(&v.s, x, (int)x->job->in_flight, true, 0);
+    const rank_world *w = c->x[0]->world;
+    int rc = play_once(c);
+    rc = rc ? rc : stream_open(&v.s, c->x, true, 0);
     if (rc)
         return rc;
     pthread_mutex_init(&v.lock, NULL);
     pthread_cond_init(&v.news, NULL);
-    bool front = x->world->rank == 0;
-    rc = rank_world_agree(x->world, front ? open_server(&v, socket_path) : 0);
+    bool front = w->rank == 0;
+    rc = rank_world_agree(w, front ? open_server(&v, socket_path) : 0);
     if (!rc) {
         rc = stream_play(v.s, front ? &source : NULL);
         if (front)
             close_server(&v);
     }
     stream_close(v.s);
-    return rank_world_agree(x->world, rc);
+    return rank_world_agree(w, rc);
 }
 
 static int serve_job(const rank_world *w, const char *path, const char *socket_path)
 {
-    rank_job *job = NULL;
-    rank_exec *x = NULL;
-    rank_ort *ort = NULL;
-    int rc = rank_job_read(&job, path);
-    rc = rc ? rc : rank_play_check(w, job);
-    const job_device *d = rc ? NULL : rank_play_device(job, w->rank);
+    rank_copies c;
+    int rc = rank_copies_read(&c, w, path);
+    const job_device *d = rc ? NULL : rank_play_device(c.job[0], w->rank);
     rc = rc || d ? rc : moirai_error(MOIRAI_EFAIL, "%s: a rank without a device", path);
-    rc = rc ? rc : rank_play_load(&x, &ort, w, job, d);
+    rc = rc ? rc : rank_copies_load(&c, w, d);
     rc = rank_world_agree(w, rc);
-    rc = rc ? rc : serve(x, socket_path);
-    rank_exec_close(x);
-    rank_ort_close(ort);
-    rank_job_free(job);
+    rc = rc ? rc : serve(&c, socket_path);
+    rank_copies_close(&c);
     return rc;
 }
 

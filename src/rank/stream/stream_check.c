@@ -23,7 +23,7 @@ static int check_output(stream *s, stream_lane *lane, int output, OrtValue *valu
 {
     const char *name = s->x->job->output[output].name;
     rank_shape shape;
-    void *data, **alone = &s->alone[lane->variant][output];
+    void *data, **alone = &lane->copy->alone[lane->variant][output];
     size_t bytes;
     int rc = rank_value_look(&shape, &data, &bytes, s->x->ort, value, name);
     if (rc)
@@ -40,9 +40,10 @@ static int check_output(stream *s, stream_lane *lane, int output, OrtValue *valu
 
 int stream_check(stream *s, stream_lane *lane)
 {
-    const rank_job *job = s->x->job;
+    const rank_exec *x = lane->copy->x;
+    const rank_job *job = x->job;
     for (int i = 0; i < job->n_outputs; i++) {
-        int slot = rank_exec_slot(s->x, job->output[i].name);
+        int slot = rank_exec_slot(x, job->output[i].name);
         if (rank_job_owner(job, job->output[i].name) != s->world.rank || slot < 0 || !lane->value[slot])
             continue;
         int rc = check_output(s, lane, i, lane->value[slot]);

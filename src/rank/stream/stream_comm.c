@@ -50,17 +50,19 @@ static void post_begin(stream *s)
 
 static void begin(stream *s)
 {
-    stream_lane *lane = &s->lane[s->begin.number % s->n_lanes];
-    const rank_job *job = s->x->job;
+    stream_lane *lane = &s->lane[s->begin.lane];
+    const rank_exec *x = lane->copy->x;
+    const rank_job *job = x->job;
     lane->number = s->begin.number;
     lane->variant = s->begin.variant;
     lane->next_segment = lane->first_open = 0;
     rank_world_wait(&lane->done_request, 1); /* rank 0 has it: it answered */
     memset(&lane->done, 0, sizeof lane->done);
     lane->done.number = lane->number;
-    s->order[s->n_active++] = (int)(s->begin.number % s->n_lanes); /* requests begin in their order */
+    lane->done.lane = s->begin.lane;
+    s->order[s->n_active++] = (int)s->begin.lane; /* requests begin in their order */
     for (int i = 0; !s->feeds && i < job->n_inputs; i++) {
-        int slot = rank_exec_slot(s->x, job->input[i].name);
+        int slot = rank_exec_slot(x, job->input[i].name);
         if (slot >= 0)
             lane->value[slot] = s->variant[lane->variant][i];
     }
@@ -83,32 +85,33 @@ static bool poll_begin(stream *s)
 
 /* ---- tensors ---- */
 
-static bool look(stream *s, stream_lane *lane, stream_message *m)
+static bool look(stream_lane *lane, stream_message *m)
 {
     if (m->state == STREAM_DONE || !stream_all_done(m->request, m->n_requests))
         return false;
     m->state = STREAM_DONE;
-    stream_made(s, lane, m->tensor);
+    stream_made(lane, m->tensor);
     return true;
 }
 
 /* The first ones that are open, which moves all messages on, and whatever the next segment waits for: that may be further
  * on, and what is open before it may wait for that segment. */
-static bool poll_receives(stream *s, stream_lane *lane)
+static bool poll_receives(stream_lane *lane)
 {
+    const stream_copy *c = lane->copy;
     bool news = false;
     int k = lane->next_segment;
-    while (lane->first_open < s->n_recvs && lane->recv[lane->first_open].state == STREAM_DONE)
+    while (lane->first_open < c->n_recvs && lane->recv[lane->first_open].state == STREAM_DONE)
         lane->first_open++;
-    for (int i = lane->first_open, seen = 0; i < s->n_recvs && seen < LOOK_AHEAD; i++) {
+    for (int i = lane->first_open, seen = 0; i < c->n_recvs && seen < LOOK_AHEAD; i++) {
         stream_message *m = &lane->recv[i];
         if (m->state == STREAM_DONE)
             continue;
         seen++;
-        news |= look(s, lane, m);
+        news |= look(lane, m);
     }
-    for (int i = 0; k < s->x->device->n_segments && i < s->n_waits[k]; i++)
-        news |= look(s, lane, &lane->recv[s->wait[k][i]]);
+    for (int i = 0; k < c->x->device->n_segments && i < c->n_waits[k]; i++)
+        news |= look(lane, &lane->recv[c->wait[k][i]]);
     return news;
 }
 
@@ -120,7 +123,7 @@ static void start_send(stream *s, stream_lane *lane, stream_message *m)
     OrtValue *value = lane->value[m->tensor];
     m->data = s->zeros;
     if (value) {
-        const char *name = s->x->slot[m->tensor].name;
+        const char *name = lane->copy->x->slot[m->tensor].name;
         int rc = rank_value_look(&shape, &m->data, &bytes, s->x->ort, value, name);
         if (!rc && memcmp(&shape, &m->shape, sizeof shape))
             rc = moirai_error(MOIRAI_EFAIL, "tensor '%s' changes its shape from request to request", name);
@@ -137,7 +140,7 @@ static void start_send(stream *s, stream_lane *lane, stream_message *m)
 static bool poll_sends(stream *s, stream_lane *lane)
 {
     bool news = false;
-    for (int i = 0; i < s->n_sends; i++) {
+    for (int i = 0; i < lane->copy->n_sends; i++) {
         stream_message *m = &lane->send[i];
         if (m->state == STREAM_READY && (!s->sending_bytes || s->sending_bytes + m->bytes <= SMALL_BYTES)) {
             start_send(s, lane, m);
@@ -154,11 +157,12 @@ static bool poll_sends(stream *s, stream_lane *lane)
 
 /* ---- a request leaves ---- */
 
-static bool is_over(const stream *s, const stream_lane *lane)
+static bool is_over(const stream_lane *lane)
 {
-    if (lane->computing || lane->next_segment < s->x->device->n_segments || lane->first_open < s->n_recvs)
+    const stream_copy *c = lane->copy;
+    if (lane->computing || lane->next_segment < c->x->device->n_segments || lane->first_open < c->n_recvs)
         return false;
-    for (int i = 0; i < s->n_sends; i++)
+    for (int i = 0; i < c->n_sends; i++)
         if (lane->send[i].state != STREAM_DONE)
             return false;
     return true;
@@ -166,7 +170,7 @@ static bool is_over(const stream *s, const stream_lane *lane)
 
 static void reset(stream *s, stream_lane *lane)
 {
-    const rank_exec *x = s->x;
+    const rank_exec *x = lane->copy->x;
     for (int i = 0; i < x->n_slots; i++) {
         if (x->slot[i].lasting || !lane->value[i])
             continue;
@@ -178,9 +182,9 @@ static void reset(stream *s, stream_lane *lane)
         if (slot >= 0)
             lane->value[slot] = NULL; /* the variant's */
     }
-    for (int i = 0; i < s->n_recvs; i++)
+    for (int i = 0; i < lane->copy->n_recvs; i++)
         stream_post(s, &lane->recv[i]);
-    for (int i = 0; i < s->n_sends; i++)
+    for (int i = 0; i < lane->copy->n_sends; i++)
         lane->send[i].state = STREAM_IDLE;
 }
 
@@ -203,9 +207,9 @@ static bool progress(stream *s)
     bool news = poll_begin(s);
     for (int i = 0; i < s->n_active; i++) {
         stream_lane *lane = &s->lane[s->order[i]];
-        news |= poll_receives(s, lane);
+        news |= poll_receives(lane);
         news |= poll_sends(s, lane);
-        if (is_over(s, lane)) {
+        if (is_over(lane)) {
             leave(s, i--);
             news = true;
         }
@@ -246,11 +250,11 @@ static void rest(stream *s, int64_t quiet_ns, long *doze_ns)
 /* The oldest request waits for a tensor that does not come. */
 static void check_stall(stream *s, int64_t quiet_ns)
 {
-    const rank_exec *x = s->x;
-    double quiet_s = (double)quiet_ns / 1e9;
-    if (x->job->stall_s <= 0 || quiet_s < x->job->stall_s || s->computing || !s->n_active)
+    double quiet_s = (double)quiet_ns / 1e9, stall_s = s->x->job->stall_s;
+    if (stall_s <= 0 || quiet_s < stall_s || s->computing || !s->n_active)
         return;
     const stream_lane *lane = &s->lane[s->order[0]];
+    const rank_exec *x = lane->copy->x;
     for (int i = 0; i < x->n_recvs; i++)
         if (lane->recv[i].state != STREAM_DONE) {
             const job_transfer *t = &x->job->transfer[x->recv[i].transfer];
@@ -284,7 +288,7 @@ int stream_play(stream *s, const stream_source *source)
     int rc = source ? stream_front_open(s, source) : 0;
     rc = rc ? rc : stream_compute_start(s);
     for (int i = 0; i < s->n_lanes && !rc; i++)
-        for (int r = 0; r < s->n_recvs; r++)
+        for (int r = 0; r < s->lane[i].copy->n_recvs; r++)
             stream_post(s, &s->lane[i].recv[r]);
     if (!rc)
         post_begin(s);
@@ -295,7 +299,7 @@ int stream_play(stream *s, const stream_source *source)
     stream_compute_stop(s);
     for (int i = 0; i < s->n_lanes; i++) {
         rank_world_wait(&s->lane[i].done_request, 1);
-        for (int r = 0; r < s->n_recvs; r++)
+        for (int r = 0; r < s->lane[i].copy->n_recvs; r++)
             cancel(s->lane[i].recv[r].request, s->lane[i].recv[r].n_requests);
     }
     return rank_world_agree(&s->world, 0);

@@ -6,9 +6,9 @@
 
 /* ---- what a request has ---- */
 
-void stream_made(stream *s, stream_lane *lane, int tensor)
+void stream_made(stream_lane *lane, int tensor)
 {
-    for (int i = 0; i < s->n_sends; i++)
+    for (int i = 0; i < lane->copy->n_sends; i++)
         if (lane->send[i].tensor == tensor && lane->send[i].state == STREAM_IDLE)
             lane->send[i].state = STREAM_READY;
 }
@@ -20,19 +20,20 @@ void stream_fail(stream *s, stream_lane *lane, int rc)
         snprintf(lane->done.text, sizeof lane->done.text, "device '%.60s': %s", s->x->device->name,
                  moirai_error_message());
     }
-    lane->next_segment = s->x->device->n_segments;
-    for (int i = 0; i < s->n_sends; i++)
+    lane->next_segment = lane->copy->x->device->n_segments;
+    for (int i = 0; i < lane->copy->n_sends; i++)
         if (lane->send[i].state == STREAM_IDLE)
             lane->send[i].state = STREAM_READY;
 }
 
 /* ---- one segment ---- */
 
-static bool has_inputs(const stream *s, const stream_lane *lane)
+static bool has_inputs(const stream_lane *lane)
 {
+    const stream_copy *c = lane->copy;
     int k = lane->next_segment;
-    for (int i = 0; i < s->n_waits[k]; i++)
-        if (lane->recv[s->wait[k][i]].state != STREAM_DONE)
+    for (int i = 0; i < c->n_waits[k]; i++)
+        if (lane->recv[c->wait[k][i]].state != STREAM_DONE)
             return false;
     return true;
 }
@@ -41,15 +42,15 @@ static stream_lane *pick(const stream *s)
 {
     for (int i = 0; i < s->n_active; i++) {
         stream_lane *lane = &s->lane[s->order[i]];
-        if (lane->next_segment < s->x->device->n_segments && has_inputs(s, lane))
+        if (lane->next_segment < lane->copy->x->device->n_segments && has_inputs(lane))
             return lane;
     }
     return NULL;
 }
 
-static int compute(const stream *s, const stream_lane *lane, int index)
+static int compute(const stream_lane *lane, int index)
 {
-    const rank_exec *x = s->x;
+    const rank_exec *x = lane->copy->x;
     const job_segment *plan = &x->device->segment[index];
     exec_segment *g = &x->segment[index];
     for (int i = 0; i < plan->n_inputs; i++)
@@ -71,7 +72,7 @@ static void release(const stream *s, OrtValue **value)
 
 static void release_dead(const stream *s, stream_lane *lane, int index)
 {
-    const rank_exec *x = s->x;
+    const rank_exec *x = lane->copy->x;
     const job_segment *plan = &x->device->segment[index];
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? plan->n_outputs : plan->n_inputs); i++) {
@@ -85,14 +86,15 @@ static void release_dead(const stream *s, stream_lane *lane, int index)
 /* Under the lock. */
 static void hand_out(stream *s, stream_lane *lane, int index, int rc)
 {
-    const exec_segment *g = &s->x->segment[index];
-    for (int i = 0; i < s->x->device->segment[index].n_outputs && !rc; i++) {
+    const rank_exec *x = lane->copy->x;
+    const exec_segment *g = &x->segment[index];
+    for (int i = 0; i < x->device->segment[index].n_outputs && !rc; i++) {
         if (lane->done.failed) { /* given up meanwhile */
             release(s, &g->fetch[i]);
             continue;
         }
         lane->value[g->out[i]] = g->fetch[i];
-        stream_made(s, lane, g->out[i]);
+        stream_made(lane, g->out[i]);
     }
     if (rc)
         stream_fail(s, lane, rc);
@@ -119,7 +121,7 @@ static void *work(void *data)
         s->computing = lane->computing = true;
         pthread_mutex_unlock(&s->lock);
         int64_t start_ns = rank_clock_own_ns();
-        int rc = compute(s, lane, index);
+        int rc = compute(lane, index);
         int64_t busy_ns = rank_clock_own_ns() - start_ns;
         pthread_mutex_lock(&s->lock);
         lane->computing = false;

@@ -1,6 +1,7 @@
-/* The rate of a plan with N requests in flight: a closed loop. First every variant of the inputs goes alone, so that there
- * is something to compare with; then N requests are kept in flight, the first 2N of them are left out, and the window lasts
- * from the end of the last of these to the end of the last one measured, while as many are behind it as before.
+/* The rate of a plan with N requests in flight: a closed loop. First every variant of the inputs goes alone, through every
+ * copy, so that there is something to compare with; then N requests are kept in flight, the first 2N that end are left
+ * out, and the window lasts from the end of the last of these to the end of the last one measured, while as many are
+ * behind it as before.
  *
  * The period is the window's length by the number of requests that ended in it. A device's busy share is what it computed
  * for these requests by the window's length: its load by the period, if the plan's times are true. Latency is from the
@@ -16,10 +17,11 @@
 #include "util/sort.h"
 
 typedef struct loop {
-    const rank_exec *x;
-    const rank_job *job;
-    int64_t in_flight, n_begun, n_finished, first; /* first: request that is measured */
-    int64_t *begin_ns;                             /* [request mod N] */
+    rank_exec *const *x;                           /* [copy] */
+    const rank_job *job;                           /* the first copy's */
+    int64_t in_flight, n_finished, n_alone, first; /* first: to end of those that are measured */
+    int64_t n_variants;
+    int64_t *n_begun, *n_of_copy; /* [copy] all; of the measured ones */
     int64_t from_ns, to_ns;
     int64_t *latency_ns; /* [measured] */
     size_t n, capacity;
@@ -35,17 +37,21 @@ static bool is_enough(const loop *l)
     return l->failed || ((int64_t)l->n >= l->job->runs && seconds >= l->job->at_least_s);
 }
 
-static int next(void *data, int64_t number, int64_t *variant, void **input)
+/* A copy's requests take turns with the variants, of which there is one more than it can have lanes: see stream_check.c. */
+static int next(void *data, stream_next *n)
 {
     loop *l = data;
-    int64_t n_variants = l->job->in_flight + 1;
-    (void)input;
     if (is_enough(l))
         return -1;
-    if (number < n_variants && l->in_flight) /* alone */
+    if (n->number < l->n_alone) {
+        if (l->in_flight)
+            return 0;
+        n->copy = (int)(n->number / l->n_variants);
+        n->forced = true;
+    } else if (n->number == l->n_alone && l->in_flight) {
         return 0;
-    *variant = number % n_variants;
-    l->begin_ns[number % l->job->in_flight] = rank_clock_own_ns();
+    }
+    n->variant = l->n_begun[n->copy]++ % l->n_variants;
     l->in_flight++;
     return 1;
 }
@@ -63,20 +69,21 @@ static void tell(loop *l)
         l->told_s = 1e300; /* nobody listens */
 }
 
-static void finished(void *data, const stream_done *done, void *const *output, const int64_t *busy_ns)
+static void finished(void *data, const stream_done *done, void *const *output, const int64_t *busy_ns, void *token)
 {
     loop *l = data;
     int64_t now_ns = rank_clock_own_ns();
     (void)output;
+    (void)token;
     l->in_flight--;
     l->n_finished++;
     if (done->failed && !l->failed) {
         l->failed = (int)done->failed;
         snprintf(l->text, sizeof l->text, "%s", done->text);
     }
-    if (done->number == l->first - 1)
+    if (l->n_finished == l->first)
         l->from_ns = l->to_ns = now_ns;
-    if (done->number < l->first || is_enough(l))
+    if (l->n_finished <= l->first || is_enough(l))
         return;
     if (util_grow(&l->latency_ns, &l->capacity, l->n + 1, sizeof *l->latency_ns)) {
         l->failed = MOIRAI_EFAIL;
@@ -84,13 +91,28 @@ static void finished(void *data, const stream_done *done, void *const *output, c
         return;
     }
     l->to_ns = now_ns;
-    l->latency_ns[l->n++] = now_ns - l->begin_ns[done->number % l->job->in_flight];
+    l->latency_ns[l->n++] = now_ns - done->begin_ns;
+    l->n_of_copy[done->copy]++;
     for (int r = 0; r < l->job->n_ranks; r++)
         l->busy_ns[r] += busy_ns[r];
     tell(l);
 }
 
 /* ---- the file ---- */
+
+/* What the plan has a device compute for a request, in the mean of all copies. */
+static int64_t planned_ns(const loop *l, int device)
+{
+    double sum = 0, all = 0;
+    for (int c = 0; c < l->job->n_copies; c++) {
+        const job_device *d = &l->x[c]->job->device[device];
+        double share = l->job->n_copies > 1 ? (double)l->job->copy[c].share_ppm : 1;
+        for (int s = 0; s < d->n_segments; s++)
+            sum += share * (double)d->segment[s].work_ns;
+        all += share;
+    }
+    return (int64_t)(sum / all + 0.5);
+}
 
 static void write_devices(util_writer *w, const loop *l)
 {
@@ -100,18 +122,34 @@ static void write_devices(util_writer *w, const loop *l)
     util_writer_pair_open(w, "devices", '[');
     for (int k = 0; k < job->n_devices; k++) {
         const job_device *d = &job->device[k];
-        int64_t planned_ns = 0;
-        for (int s = 0; s < d->n_segments; s++)
-            planned_ns += d->segment[s].work_ns;
         if (d->rank < 0)
             continue;
         util_writer_break(w);
         util_writer_open(w, '{');
         util_writer_pair_string(w, "name", d->name);
-        util_writer_pair_int(w, "planned_ns", planned_ns);
+        util_writer_pair_int(w, "planned_ns", planned_ns(l, k));
         util_writer_pair_int(w, "busy_ns", l->busy_ns[d->rank] / n);
         util_writer_key(w, "busy_share");
         util_writer_real(w, (double)l->busy_ns[d->rank] / (double)UTIL_MAX(l->to_ns - l->from_ns, 1));
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+}
+
+static void write_copies(util_writer *w, const loop *l)
+{
+    const rank_job *job = l->job;
+    if (job->n_copies < 2)
+        return;
+    util_writer_break(w);
+    util_writer_pair_open(w, "copies", '[');
+    for (int c = 0; c < job->n_copies; c++) {
+        util_writer_open(w, '{');
+        if (job->copy[c].slots)
+            util_writer_pair_int(w, "slots", job->copy[c].slots);
+        util_writer_pair_int(w, "requests", l->n_of_copy[c]);
+        util_writer_key(w, "planned_share");
+        util_writer_real(w, (double)job->copy[c].share_ppm / 1e6);
         util_writer_close(w, '}');
     }
     util_writer_close(w, ']');
@@ -144,6 +182,7 @@ static int write_file(loop *l)
     util_writer_pair_int(&w, "p99_ns", util_percentile(l->latency_ns, n, 99));
     util_writer_pair_int(&w, "most_ns", l->latency_ns[n - 1]);
     util_writer_close(&w, '}');
+    write_copies(&w, l);
     write_devices(&w, l);
     util_writer_close(&w, '}');
     return util_writer_save(&w, l->job->rate);
@@ -155,24 +194,28 @@ static int measure(loop *l, stream *s)
 {
     const stream_source source = {next, finished, l};
     bool front = s->world.rank == 0;
-    l->begin_ns = util_alloc((size_t)l->job->in_flight, sizeof *l->begin_ns);
+    l->n_begun = util_alloc((size_t)l->job->n_copies, sizeof *l->n_begun);
+    l->n_of_copy = util_alloc((size_t)l->job->n_copies, sizeof *l->n_of_copy);
     l->busy_ns = util_alloc((size_t)l->job->n_ranks, sizeof *l->busy_ns);
-    int rc = rank_world_agree(&s->world, l->begin_ns && l->busy_ns ? 0 : MOIRAI_EFAIL);
+    int rc = rank_world_agree(&s->world, l->n_begun && l->n_of_copy && l->busy_ns ? 0 : MOIRAI_EFAIL);
     rc = rc ? rc : stream_play(s, front ? &source : NULL);
     if (!rc && front)
         rc = l->failed ? moirai_error(l->failed, "%s", l->text) : write_file(l);
-    free(l->begin_ns);
+    free(l->n_begun);
+    free(l->n_of_copy);
     free(l->busy_ns);
     free(l->latency_ns);
     return rank_world_agree(&s->world, rc);
 }
 
-int stream_rate(rank_exec *x)
+int stream_rate(rank_exec *const *x)
 {
-    const rank_job *job = x->job;
+    const rank_job *job = x[0]->job;
     stream *s;
-    loop l = {.x = x, .job = job, .first = job->in_flight + 1 + 2 * job->in_flight};
-    int rc = stream_open(&s, x, (int)job->in_flight, false, job->in_flight + 1);
+    loop l = {.x = x, .job = job, .n_variants = job->in_flight + 1};
+    l.n_alone = l.n_variants * job->n_copies;
+    l.first = l.n_alone + 2 * job->in_flight;
+    int rc = stream_open(&s, x, false, l.n_variants);
     if (rc)
         return rc;
     rc = measure(&l, s);

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""A server under load: latencies at parts of its rate, and kill -9 of its ranks.
+
+    bench/load.py PLAN MODEL --cluster FILE [--moirai build/release/src/moirai] [--seconds 600] [--parts 50,80,95] [--kills 10] [--json FILE] [-- SERVE OPTIONS]
+
+Starts `moirai serve`, measures the rate with as many clients as keep it busy and the latency of one client, and then sends requests at random
+times (Poisson), at each part of the rate for so many seconds. A latency is from the moment at which a request was due, so that a client that is late
+counts. Beside p50 and p99 stands what a simulation of the same arrivals gives, by the two measured numbers alone: at most N requests at work, each
+of which takes the latency of one alone, and no two answers closer than the period. Last, ranks are killed under load, one after the other,
+each when the plan is back. The input is always the same, and every answer must be, byte by byte, the first one.
+
+Ends with 1 if an accepted request was not answered, an answer was wrong, or the server did not come back.
+"""
+
+import argparse
+import glob
+import http.client
+import json
+import os
+import queue
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SIZES = {"BOOL": 1, "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "BF16": 2, "INT32": 4, "UINT32": 4, "FP32": 4, "INT64": 8, "UINT64": 8, "FP64": 8}
+
+
+class Server:
+    def __init__(self, o, folder):
+        self.folder, self.log = folder, open(os.path.join(folder, "said"), "w+")
+        words = [o.moirai, "serve", o.plan, o.model, "--port", "0", "--work", os.path.join(folder, "w"), *(["--cluster", o.cluster] if o.cluster else []), *o.options]
+        self.process = subprocess.Popen(words, stdout=self.log, stderr=subprocess.STDOUT)
+        found = self.wait_for(r"http://127\.0\.0\.1:(\d+)(/v2/models/\S+) on \d+ devices?, (\d+) in flight", 120)
+        self.port, self.path, self.in_flight = int(found.group(1)), found.group(2), int(found.group(3))
+        c = self.connect()
+        c.request("GET", self.path)
+        about = json.loads(c.getresponse().read())
+        c.close()
+        inputs, data = [], b""
+        for t in about["inputs"]:
+            n = SIZES[t["datatype"]]
+            for d in t["shape"]:
+                n *= d
+            inputs.append({**t, "parameters": {"binary_data_size": n}})
+            data += bytes(n)
+        head = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+        self.body, self.headers = head + data, {"Inference-Header-Content-Length": str(len(head))}
+        self.answer = None
+
+    def said(self):
+        with open(self.log.name) as f:
+            return f.read()
+
+    def wait_for(self, pattern, seconds, count=1):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            found = list(re.finditer(pattern, self.said()))
+            if len(found) >= count:
+                return found[count - 1]
+            time.sleep(0.02)
+        raise SystemExit(f"load: no '{pattern}': {self.said()}")
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+
+    def ask(self, connection):
+        """The status, and whether the answer is that of everybody."""
+        connection.request("POST", self.path + "/infer", self.body, self.headers)
+        r = connection.getresponse()
+        data = r.read()
+        if r.status != 200:
+            return r.status, True
+        data = data[int(r.getheader("Inference-Header-Content-Length")):]
+        self.answer = self.answer or data
+        return 200, data == self.answer
+
+    def ranks(self):
+        """Of the plan itself, not of one that stands in for it."""
+        job, found = os.path.join(self.folder, "w", "plan", "job.json"), []
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(path, "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if len(words) > 2 and words[0].endswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == os.path.realpath(job):
+                found.append(int(path.split("/")[2]))
+        return sorted(found)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(120)
+
+
+class Tally:
+    def __init__(self):
+        self.lock, self.codes, self.wrong, self.broken, self.seconds = threading.Lock(), {}, 0, 0, []
+
+    def add(self, code, right, seconds):
+        with self.lock:
+            self.codes[code] = self.codes.get(code, 0) + 1
+            self.wrong += not right
+            self.seconds.append(seconds)
+
+
+def part_of(sorted_values, share):
+    return sorted_values[min(len(sorted_values) - 1, int(share * len(sorted_values)))] if sorted_values else float("nan")
+
+
+def closed_loop(server, tally, n_clients, stop):
+    """Clients that ask without a pause, until stop() says so."""
+
+    def client():
+        connection = server.connect()
+        while not stop():
+            begun = time.monotonic()
+            try:
+                tally.add(*server.ask(connection), time.monotonic() - begun)
+            except (OSError, http.client.HTTPException):
+                tally.broken += 1
+                connection.close()
+                connection = server.connect()
+        connection.close()
+
+    threads = [threading.Thread(target=client) for _ in range(n_clients)]
+    for t in threads:
+        t.start()
+    return threads
+
+
+def measure(server, tally, n_clients, seconds):
+    """Requests per second and their median latency, after a warm-up of a fifth."""
+    own, end = Tally(), time.monotonic() + seconds * 1.2
+    threads = closed_loop(server, own, n_clients, lambda: time.monotonic() > end)
+    time.sleep(seconds * 0.2)
+    before, begun = len(own.seconds), time.monotonic()
+    for t in threads:
+        t.join()
+    rate = (len(own.seconds) - before) / (time.monotonic() - begun)
+    for code, n in own.codes.items():
+        tally.codes[code] = tally.codes.get(code, 0) + n
+    tally.wrong += own.wrong
+    tally.broken += own.broken
+    return rate, part_of(sorted(own.seconds[before:]), 0.5)
+
+
+def simulate(due, n, alone, period):
+    finish = []
+    for k, t in enumerate(due):
+        start = max(t, finish[k - n]) if k >= n else t
+        finish.append(max(start + alone, finish[-1] + period if finish else 0))
+    return sorted(f - t for f, t in zip(finish, due))
+
+
+def open_loop(server, tally, rate, seconds, seed):
+    """Latencies of requests at random times, and the times, from the first on."""
+    drawn, due, t = random.Random(seed), [], 0.0
+    while t < seconds:
+        t += drawn.expovariate(rate)
+        due.append(t)
+    waiting, own, begun = queue.Queue(), Tally(), time.monotonic() + 0.1
+
+    def client():
+        connection = server.connect()
+        while (k := waiting.get()) is not None:
+            try:
+                code, right = server.ask(connection)
+            except (OSError, http.client.HTTPException):
+                tally.broken += 1
+                connection.close()
+                connection = server.connect()
+                continue
+            own.add(code, right, time.monotonic() - begun - due[k])
+            tally.add(code, right, 0)
+        connection.close()
+
+    threads = [threading.Thread(target=client) for _ in range(64)]
+    for t in threads:
+        t.start()
+    for k, t in enumerate(due):
+        time.sleep(max(0.0, begun + t - time.monotonic()))
+        waiting.put(k)
+    for _ in threads:
+        waiting.put(None)
+    for t in threads:
+        t.join()
+    return sorted(own.seconds), due
+
+
+def kill_ranks(server, tally, n_kills, n_clients):
+    done = threading.Event()
+    threads = closed_loop(server, tally, n_clients, done.is_set)
+    try:
+        time.sleep(1)
+        for k in range(n_kills):
+            ranks = server.ranks()
+            os.kill(ranks[k % len(ranks)], signal.SIGKILL)
+            server.wait_for("lost: ", 60, k + 1)
+            server.wait_for(r"(back: |going on after [\d.]+ s with )all \d+ devices of the plan", 120, k + 1)
+            time.sleep(0.3)
+    finally:
+        done.set()
+        for t in threads:
+            t.join()
+    return [float(s) for s in re.findall(r"going on after ([\d.]+) s", server.said())]
+
+
+def run(o, server, tally):
+    result = {"in_flight": server.in_flight, "parts": []}
+    _, alone = measure(server, tally, 1, o.find)
+    rate, _ = measure(server, tally, 2 * server.in_flight, o.find)
+    result.update(rate_per_s=rate, alone_s=alone)
+    print(f"rate {rate:.6g} requests per second with {2 * server.in_flight} clients; one alone takes {1e3 * alone:.3f} ms")
+    print("| part of the rate | requests | p50 ms | simulated | p99 ms | simulated |\n|---|---|---|---|---|---|")
+    for percent in o.parts:
+        got, due = open_loop(server, tally, rate * percent / 100, o.seconds, percent)
+        said = simulate(due, server.in_flight, alone, 1 / rate)
+        row = {"percent": percent, "requests": len(got), "p50_s": part_of(got, 0.5), "p50_simulated_s": part_of(said, 0.5),
+               "p99_s": part_of(got, 0.99), "p99_simulated_s": part_of(said, 0.99)}  # fmt: skip
+        result["parts"].append(row)
+        print(f"| {percent} % | {len(got)} | " + " | ".join(f"{1e3 * row[key]:.3f}" for key in list(row)[2:]) + " |", flush=True)
+    result["recovery_s"] = kill_ranks(server, tally, o.kills, 2 * server.in_flight) if o.kills else []
+    if o.kills:
+        print(f"{o.kills} times kill -9: going on after " + " ".join(f"{s:.2f}" for s in result["recovery_s"]) + " s")
+    return result
+
+
+def main():
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("plan")
+    a.add_argument("model")
+    a.add_argument("--cluster")
+    a.add_argument("--moirai", default="build/release/src/moirai")
+    a.add_argument("--seconds", type=float, default=600, help="at each part of the rate")
+    a.add_argument("--find", type=float, default=10, help="seconds to measure the rate in, and the latency of one request")
+    a.add_argument("--parts", type=lambda text: [int(p) for p in text.split(",")], default=[50, 80, 95])
+    a.add_argument("--kills", type=int, default=10)
+    a.add_argument("--json", help="all numbers go to this file")
+    o = a.parse_args(words[:cut])
+    o.options = words[cut + 1:]
+    tally = Tally()
+    with tempfile.TemporaryDirectory(prefix="moirai-load") as folder:
+        server = Server(o, folder)
+        try:
+            result = run(o, server, tally)
+        finally:
+            code = server.stop() if server.process.poll() is None else server.process.returncode
+        accepted = re.search(r"(\d+) requests were accepted, and all of them answered", server.said())
+        result.update(codes=tally.codes, wrong=tally.wrong, broken=tally.broken, accepted=int(accepted.group(1)) if accepted else None)
+    # What was refused (429) was not accepted; whatever else was accepted has an answer of its own.
+    fine = code == 0 and not tally.wrong and not tally.broken and set(tally.codes) <= {200, 429} and result["accepted"] == tally.codes.get(200, 0)
+    print(f"{result['accepted']} requests accepted, {tally.codes.get(200, 0)} answered, {tally.codes.get(429, 0)} refused, {tally.wrong} wrong, {tally.broken} cut off: "
+          + ("as promised" if fine else "NOT as promised"))
+    if o.json:
+        with open(o.json, "w") as f:
+            json.dump(result, f)
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
