@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import need
+from conftest import links, need
 
 np = need("numpy")
 ort = need("onnxruntime")
@@ -214,3 +214,163 @@ def test_random_images_cut_by_random_rows_are_the_same(tmp_path, seed):
     if items:
         report = same(net, tmp_path, "; ".join(items), tolerance=2e-4)
         assert report["n_strips"] == len(items) and report["cut_bytes"] >= 0
+
+
+# ---- networks
+
+
+def test_a_residual_network_and_one_with_skips_are_the_same(tmp_path):
+    for net in (networks.resnet(size=64), networks.unet()):
+        shards = moirai.Shards(net.save(tmp_path / "m.onnx"))
+        strips = rows_of(shards)
+        assert len(strips) >= 4 and all(s.alternative and s.unit == "rows" for s in strips)
+        assert shards.whole == {}
+        cut = "; ".join(f"{s.name}: 1:1" for s in strips)
+        assert same(net, tmp_path, cut)["n_strips"] == len(strips)
+        pick = np.random.default_rng(3)
+        same(net, tmp_path, "; ".join(f"{s.name}: {random_sizes(pick, s.units)}" for s in strips))
+
+
+@pytest.mark.parametrize("build", [networks.resnet, networks.unet])
+def test_they_run_on_three_ranks_as_whole_ones_do(tmp_path, build):
+    net = build(size=64)
+    strips = rows_of(moirai.Shards(net.save(tmp_path / "m.onnx")))
+    cut = "; ".join(f"{s.name}: 3" for s in strips if s.units >= 3)
+    assert cut.count(";") >= 3
+    runs_on_three_ranks(net, tmp_path, cut)
+
+
+def test_only_rows_beside_a_cut_move_between_strips(tmp_path):
+    shards = moirai.Shards(networks.unet(size=64).save(tmp_path / "m.onnx"))
+    graph = shards.graph("*rows: 2")
+    assert [op.name for op in graph.ops if "joined" in op.name] == ["classes (2 joined)"]  # nobody else needs a whole image
+    assert len(rows_of(shards)) > 2
+
+
+def test_channels_and_rows_of_different_layers_go_together(tmp_path):
+    net = networks.convolutional()
+    shards = moirai.Shards(net.save(tmp_path / "m.onnx"))
+    assert {s.name for s in rows_of(shards)} >= {"Conv_3/rows", "block1/rows~2"}
+    same(net, tmp_path, "Conv_3/rows: 4,6; block1/conv: 5,7; classes/linear: 2")
+    with pytest.raises(moirai.UsageError, match="strips 'block0/conv' and 'block0/rows' share operator"):
+        shards.write(tmp_path / "bad.onnx", "block0/conv: 2; block0/rows: 2")
+
+
+@pytest.mark.parametrize(
+    "cut,message",
+    [
+        ("Conv_3/rows: 2,3", "strip 'Conv_3/rows': the sizes add up to 5 rows, it has 10"),
+        ("Conv_3/rows: 11", "strip 'Conv_3/rows': 11 pieces, it has 10 rows"),
+        ("*rows: 6", "strip 'block1/rows~2': 6 pieces, it has 5 rows"),
+        ("rows: 2", 'cut "rows": no strip of that name'),
+        ("Conv_3/rows: 0,10", "is not a size of at least 1"),
+        ("Conv_3/rows: 5;5", 'cut "5": a strip, a colon and sizes are needed'),
+        ("Conv_3/rows: 2; batch: 2", "share operator"),
+    ],
+)
+def test_bad_cuts_by_rows_get_one_line(tmp_path, cut, message):
+    shards = moirai.Shards(networks.convolutional(batch=2).save(tmp_path / "m.onnx"))
+    with pytest.raises(moirai.UsageError, match=message) as caught:
+        shards.write(tmp_path / "cut.onnx", cut)
+    assert "\n" not in str(caught.value)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx"]
+
+
+def test_a_pattern_for_all_means_no_rows(tmp_path):
+    net = networks.convolutional()
+    shards = moirai.Shards(net.save(tmp_path / "m.onnx"))
+    names = [op.name for op in shards.graph("*: 2").ops]
+    assert any("of 12 channels" in name for name in names) and not any(" rows)" in name for name in names)
+    assert all(" rows)" in name for op in shards.graph("*rows: 2").ops if " of 2, " in (name := op.name))
+
+
+# ---- what is not cut, and why
+
+
+def between(folder: Any, type: str, *inputs: Any, **how: Any) -> moirai.Shards:
+    """Two convolutions with this operator between them."""
+    n = Net(0)
+    x = n("Conv", n.input("x", 1, 4, 32, 8), n.weight(4, 4, 3, 3), pads=[1] * 4, name="first")
+    y = n(type, x, *(n.constant(i) if isinstance(i, np.ndarray) else i for i in inputs), **how)
+    n.result(n("Conv", y, n.weight(4, 4, 1, 1), name="last"))
+    return moirai.Shards(n.save(folder / "m.onnx"))
+
+
+DOUBLE, MORE = np.array([1, 1, 2, 2], np.float32), np.array([1, 1, 1.5, 2], np.float32)
+EDGES = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)
+SOME = np.ones(4, np.float32)
+
+
+@pytest.mark.parametrize(
+    "strips,type,inputs,how",
+    [
+        (1, "Relu", [], {}),
+        (1, "Softmax", [], {"axis": 1}),
+        (2, "Softmax", [], {"axis": 2}),
+        (2, "InstanceNormalization", [SOME, SOME], {}),
+        (1, "Resize", ["", DOUBLE], {"mode": "linear"}),
+        (2, "Resize", ["", DOUBLE], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
+        (2, "Resize", ["", MORE], {"mode": "linear"}),
+        (1, "Pad", [EDGES], {}),
+        (2, "Pad", [EDGES], {"mode": "reflect"}),
+        (1, "AveragePool", [], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+        (1, "GlobalAveragePool", [], {}),
+    ],
+)
+def test_operators_that_need_the_whole_image_divide_strips(tmp_path, strips, type, inputs, how):
+    assert len(rows_of(between(tmp_path, type, *inputs, **how))) == strips
+
+
+def test_convolutions_that_rows_do_not_cut_say_why(tmp_path):
+    n = Net(0)
+    x = n("ConvTranspose", n.input("x", 1, 4, 8, 8), n.weight(4, 4, 3, 3), output_shape=[8, 8], name="unsaid")
+    n.result(n("Conv", x, n.weight(4, 4, 8, 8), name="all"))
+    shards = moirai.Shards(n.save(tmp_path / "m.onnx"))
+    assert rows_of(shards) == []
+    assert shards.whole == {"unsaid": "by rows: its padding is found out when it runs", "all": "by rows: its image has one row"}
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 13, 17])
+def test_older_opsets_are_cut_by_rows(tmp_path, opset):
+    n = Net(4, opset)
+    x = networks.conv(n, n.input("x", 1, 3, 13, 9), 3, 4, normed=False)
+    if opset >= 11:
+        x = n("Pad", x, n.ints(0, 0, 2, 0, 0, 0, 1, 1))
+    else:
+        x = n("Pad", x, pads=[0, 0, 2, 0, 0, 0, 1, 1])
+    if opset == 10:
+        x = n("Resize", x, n.constant(np.array([1, 1, 2, 1], np.float32)), mode="nearest")
+    n.result(networks.conv(n, x, 4, 4, 5, normed=False, strides=[2, 1]))
+    assert same(n, tmp_path, "*rows: 3,1,4" if opset != 10 else "*rows: 3")["n_strips"] >= 1
+
+
+def test_half_precision_and_quantised_images_are_cut_by_rows(tmp_path):
+    n = Net(5)
+    x = n.input("x", 1, 4, 12, 6, kind=10)
+    y = n("Relu", n("Conv", x, n.weight(4, 4, 3, 3, dtype=np.float16), pads=[1] * 4))
+    n.result(n("Conv", y, n.weight(2, 4, 3, 3, dtype=np.float16), strides=[2, 2]))
+    same(n, tmp_path, "*rows: 2,3", tolerance=2e-2)
+    n = Net(6)
+    scale, zero = n.constant(np.array(0.02, np.float32)), n.constant(np.array(0, np.int8))
+    x = n("DequantizeLinear", n("QuantizeLinear", n.input("x", 1, 4, 12, 6), scale, zero), scale, zero)
+    weight = n("DequantizeLinear", n.constant(n.random.integers(-127, 128, (4, 4, 3, 3)).astype(np.int8)), scale, zero)
+    n.result(n("Relu", n("Conv", x, weight, pads=[1] * 4)))
+    assert same(n, tmp_path, "*rows: 5,7", tolerance=5e-2)["cut_bytes"] == 0
+
+
+# ---- the choice
+
+
+def test_rows_are_chosen_where_they_pay(tmp_path):
+    shards = moirai.Shards(networks.unet(width=16, size=128).save(tmp_path / "m.onnx"))
+    devices = [{"name": n, "type": "cpu-8-neon"} for n in "AB"]
+    near = {"name": "two", "devices": devices, "links": links("AB", "100GB/s", "1us")}
+    far = {"name": "two", "devices": devices, "links": links("AB", "1MB/s", "10ms")}
+    choice = shards.choose(near, threads=1, segment_us=0)
+    assert "rows: " in choice.cut and choice.cut_ns < 0.7 * choice.whole_ns
+    assert choice.all_cuts_bound_ns is None  # it is about other cuts
+    chosen = [c for c in choice.classes if c.cut and "rows" in c.strip]
+    assert chosen and all(c.sizes for c in chosen)
+    assert choice == shards.choose(near, threads=2, segment_us=0)
+    assert shards.choose(far, threads=1, segment_us=0).cut == ""
+    moirai.Shards(tmp_path / "m.onnx").write(tmp_path / "cut.onnx", choice.cut)

@@ -20,6 +20,8 @@
 #define TWICE 1.25     /* arithmetic of pieces to that of the whole, at most */
 #define TRIED_PIECES 4 /* into which that is tried */
 #define MAX_MEMBERS 1024
+#define MAX_UNITS (1 << 18)  /* every one is looked at */
+#define MAX_ROWS (1ll << 40) /* of a tensor: no product with a number of units overflows */
 
 typedef struct run {
     moirai_shards *s;
@@ -131,7 +133,7 @@ static bool is_short(run *r)
     double whole = 0;
     settle_units(r);
     int32_t pieces = (int32_t)UTIL_MIN(TRIED_PIECES, r->x.units);
-    bool ok = pieces > 1 && take_room(r, &cut, pieces);
+    bool ok = pieces > 1 && r->x.units <= MAX_UNITS && take_room(r, &cut, pieces);
     for (int32_t k = 0; k < pieces && ok; k++) {
         cut.first[k] = r->x.units * k / pieces;
         cut.size[k] = r->x.units * (k + 1) / pieces - cut.first[k];
@@ -157,7 +159,8 @@ static int32_t part_for(run *r, const onnx_value *v, int32_t axis, bool sliced)
     int32_t known = r->s->work.part_of[v->stamp];
     if (known)
         return r->x.part[known - 1].at.axis == axis ? known : 0;
-    if (v->type == 0 || util_grow(&r->x.part, &r->parts_capacity, (size_t)r->x.n_parts + 1, sizeof *r->x.part))
+    if (v->type == 0 || v->dim[axis] > MAX_ROWS ||
+        util_grow(&r->x.part, &r->parts_capacity, (size_t)r->x.n_parts + 1, sizeof *r->x.part))
         return 0;
     r->x.part[r->x.n_parts++] = (shard_part){.value = v->stamp, .at = {axis, 1, 1}, .sliced = sliced};
     return r->s->work.part_of[v->stamp] = r->x.n_parts;
@@ -275,7 +278,7 @@ static int keep(run *r, util_names *taken, bool *in_rows)
     onnx_arena *arena = &r->s->arena;
     settle_units(r);
     x.units = r->x.units;
-    if (!r->n_convs || x.units < 2 || !has_rows_everywhere(r))
+    if (!r->n_convs || x.units < 2 || x.units > MAX_UNITS || !has_rows_everywhere(r))
         return 0;
     x.member = onnx_take(arena, (size_t)x.n_members, sizeof *x.member);
     x.part = onnx_take(arena, (size_t)x.n_parts, sizeof *x.part);
