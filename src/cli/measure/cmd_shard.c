@@ -124,10 +124,11 @@ static const cli_example examples[] = {
 const cli_command cli_command_shard = {
     .name = "shard",
     .summary = "cut operators of an ONNX model into unequal pieces",
-    .text = "Writes a model of the same results in which several devices can share what was one operator: heads of "
-            "attention, columns of feed-forward blocks, channels and groups of convolutions, rows of images, samples of a "
-            "batch. "
-            "Weights are sliced. Any ONNX runtime loads it; plan, split and run take it as any other model.",
+    .text =
+        "Writes a model of the same results in which several devices can share what was one operator: heads of "
+        "attention, columns of feed-forward blocks, channels and groups of convolutions, rows of images, samples of a "
+        "batch. "
+        "Weights are sliced. Any ONNX runtime loads it; plan, split and run take it as any other model.",
     .arguments = arguments,
     .options = options,
     .examples = examples,
