@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* y = Relu(x U) D, then a product that is in no block. */
+/* y = Relu(x U) D, then a product that is in no block; beside it an image, cut by channels or rows. */
 static moirai_shards *open_model(void)
 {
     char path[] = "/tmp/fuzz-cut-XXXXXX";
@@ -24,6 +24,13 @@ static moirai_shards *open_model(void)
     make_node(&graph, "MatMul", "r,D", "d", NULL);
     make_node(&graph, "MatMul", "d,H", "y", NULL);
     make_output(&graph, "y", MAKE_FLOAT, "6x5");
+    make_input(&graph, "image", MAKE_FLOAT, "1x2x9x5");
+    make_weights(&graph, "K", "4x2x3x3");
+    make_weights(&graph, "L", "2x4x3x1");
+    make_node(&graph, "Conv", "image,K", "k", NULL);
+    make_node(&graph, "Relu", "k", "s", NULL);
+    make_node(&graph, "Conv", "s,L", "z", NULL);
+    make_output(&graph, "z", MAKE_FLOAT, "1x2x5x3");
     make_model(&model, &graph);
     int fd = mkstemp(path);
     if (fd < 0 || write(fd, model.data, model.length) != (ssize_t)model.length || moirai_shards_open(&s, path, NULL))

@@ -22,8 +22,8 @@ typedef enum moirai_shard_sum {
 /* A strip: operators that are cut the same way, so that no tensor crosses between the pieces inside. */
 typedef struct moirai_shard_strip {
     const char *name; /* what --cut names; texts belong to the moirai_shards */
-    const char *kind; /* "attention", "mlp", "linear", "conv", "embedding", "batch" */
-    const char *unit; /* what sizes count: "heads", "columns", "channels", "groups", "samples" */
+    const char *kind; /* "attention", "mlp", "linear", "conv", "embedding", "rows", "batch" */
+    const char *unit; /* what sizes count: "heads", "columns", "channels", "groups", "rows", "samples" */
     int64_t units;
     int32_t n_ops;        /* operators in it */
     int32_t class_number; /* strips of one class are alike: a cut of one is a cut of all */
@@ -34,7 +34,7 @@ typedef struct moirai_shard_strip {
     bool alternative;     /* shares operators with other strips: cut this one or those */
 } moirai_shard_strip;
 
-/* An operator with weights that is in no strip, and why. */
+/* An operator with weights that is in no strip, and why; "by rows: ...": a convolution that is in none of rows. */
 typedef struct moirai_shard_refusal {
     const char *op, *type, *why;
 } moirai_shard_refusal;
@@ -94,7 +94,8 @@ typedef struct moirai_shard_judgement {
     const char *strip;        /* the one that was judged; belongs to the moirai_shards */
     int32_t n_strips;         /* in the class */
     int32_t n_candidates;     /* cuts that were judged */
-    int64_t whole_ns, cut_ns; /* of one strip between its neighbours: whole, and in its best cut; MOIRAI_UNKNOWN */
+    int64_t whole_ns, cut_ns; /* of one strip between its neighbours: whole, and in its best cut; MOIRAI_UNKNOWN, as of
+                                 rows, which are judged together */
     char sizes[160];          /* of the best cut, "2,4,6 tree" */
     bool cut;                 /* is it in the choice? */
 } moirai_shard_judgement;
@@ -105,7 +106,8 @@ typedef struct moirai_shard_choice {
     int64_t cut_ns;   /* and as cut; whole_ns where no cut pays */
     int64_t
         least_ns; /* the all-cuts bound: no plan of any cut of the family (docs/shard.md) is shorter, if work could be
-                          shared out at will. 0: not known, since the time was over or there are too many sizes */
+                          shared out at will. 0: not known, since the time was over, there are too many sizes, or the
+                          choice has rows or the batch, which are not in the family */
     int32_t n_judged;  /* networks that were placed whole for that */
     int32_t n_classes; /* in `judgement` */
     moirai_shard_judgement *judgement;
@@ -113,7 +115,7 @@ typedef struct moirai_shard_choice {
 
 /* Which strips to cut, and how, so that the plan is as short as can be: a cut is judged by placing what it makes. First one
  * strip of every class between its neighbours, with sizes that balance devices and links, then the network with all cuts
- * that paid there, with the batch cut, and whole, which wins where no cut is shorter. Deterministic for an effort; a time
+ * that paid there, with images cut by rows, with the batch cut, and whole, which wins where no cut is shorter. Deterministic for an effort; a time
  * limit ends it early with what is known. moirai_shard_choice_free when done. */
 MOIRAI_API int moirai_shards_choose(moirai_shard_choice *out, const moirai_shards *s,
                                     const moirai_shard_choose_options *options);

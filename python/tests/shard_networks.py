@@ -143,3 +143,56 @@ def quantised(seed: int = 0, tokens: int = 5, width: int = 16, hidden: int = 32,
         x = activation(n("Add", x, n("MatMul", activation(y), weight(hidden, width), name=f"layer{i}/down")))
     n.result(x)
     return n
+
+
+def bottleneck(n: Net, x: str, inputs: int, width: int, stride: int) -> str:
+    """Narrow, look around, widen again, as ResNet-50 does; where the shape changes, so does what it is added to."""
+    y = conv(n, conv(n, x, inputs, width, 1), width, width, 3, strides=[stride, stride])
+    y = n("Conv", y, n.weight(4 * width, width, 1, 1), n.weight(4 * width))
+    if stride != 1 or inputs != 4 * width:
+        x = n("Conv", x, n.weight(4 * width, inputs, 1, 1), n.weight(4 * width), strides=[stride, stride])
+    return n("Relu", n("Add", y, x))
+
+
+def resnet(width: int = 4, size: int = 32, blocks: tuple[int, ...] = (3, 4, 6, 3), classes: int = 10) -> Net:
+    """ResNet-50's layers; its own width is 64, its size 224."""
+    n = Net(0)
+    x = n("Conv", n.input("image", 1, 3, size, size), n.weight(width, 3, 7, 7), n.weight(width), strides=[2, 2], pads=[3] * 4)
+    x = n("MaxPool", n("Relu", x), kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    channels = width
+    for stage, count in enumerate(blocks):
+        for i in range(count):
+            n.scope = f"stage{stage}/block{i}/"
+            x = bottleneck(n, x, channels, width << stage, 2 if stage and not i else 1)
+            channels = 4 * width << stage
+    n.scope = ""
+    n.result(n("Gemm", n("Flatten", n("GlobalAveragePool", x)), n.weight(channels, classes), n.weight(classes), name="classes"))
+    return n
+
+
+def unet(width: int = 4, size: int = 32, depth: int = 3, classes: int = 2) -> Net:
+    """Down by pools, up by transposed convolutions or by Resize, with tensors of every size handed across."""
+    n = Net(0)
+    x, channels, across = n.input("image", 1, 3, size, size), 3, []
+    for i in range(depth):
+        n.scope = f"down{i}/"
+        x = conv(n, conv(n, x, channels, width << i), width << i, width << i)
+        channels = width << i
+        across.append(x)
+        x = n("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    n.scope = "bottom/"
+    x = conv(n, conv(n, x, channels, 2 * channels), 2 * channels, 2 * channels)
+    channels *= 2
+    for i in reversed(range(depth)):
+        n.scope = f"up{i}/"
+        if i % 2:
+            x = n("Resize", x, "", n.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear",
+                  coordinate_transformation_mode="half_pixel")  # fmt: skip
+            x = conv(n, x, channels, width << i, 1)
+        else:
+            x = n("ConvTranspose", x, n.weight(channels, width << i, 2, 2), n.weight(width << i), strides=[2, 2])
+        channels = width << i
+        x = conv(n, conv(n, n("Concat", across[i], x, axis=1), 2 * channels, channels), channels, channels)
+    n.scope = ""
+    n.result(n("Conv", x, n.weight(classes, channels, 1, 1), n.weight(classes), name="classes"))
+    return n

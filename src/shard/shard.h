@@ -27,6 +27,7 @@ typedef struct shard_port {
     shard_state state;
     bool once; /* an input that only the first piece has: a bias of what is summed up */
     shard_layout at;
+    int32_t part; /* of a strip of rows: number of the value among its parts, + 1; 0: a weight, or whole */
 } shard_port;
 
 typedef struct shard_member {
@@ -38,7 +39,20 @@ typedef struct shard_part {
     int32_t value; /* by number */
     shard_layout at;
     bool sliced; /* made whole outside of the strip: pieces take slices of it */
+    bool leaves; /* of rows: read outside of the strip, or by nobody */
 } shard_part;
+
+/* Rows [begin, end) of a tensor. */
+typedef struct shard_span {
+    int64_t begin, end;
+} shard_span;
+
+/* Which rows of its input an operator needs for a row r of its output; shard_rows_rules.c. */
+typedef struct shard_map {
+    int64_t stride, extent, pad; /* [r stride - pad, r stride - pad + extent) */
+    int64_t scale, reach;        /* scale > 0: r / scale instead, and `reach` rows on either side */
+    bool spread;                 /* the other way round: an input row makes `extent` rows of the output */
+} shard_map;
 
 typedef struct shard_strip {
     const char *name, *kind, *unit;
@@ -46,6 +60,7 @@ typedef struct shard_strip {
     int32_t n_members, n_parts;
     shard_member *member; /* in topological order */
     shard_part *part;     /* values that are cut */
+    shard_map *map;       /* [member] of a strip of rows; else NULL */
     int64_t flops, weight_bytes;
     int32_t n_ops, n_sums, n_joins;
     int32_t class_number;
@@ -150,12 +165,23 @@ int shard_grow(moirai_shards *s, const shard_seed *seed, shard_strip *out, const
 
 /* ---- shard_find.c ---- */
 int shard_find(moirai_shards *s);
+/* What strips of all kinds have: counts, a name, a class. */
+void shard_count(const moirai_shards *s, shard_strip *x);
+int shard_add_strip(moirai_shards *s, shard_strip *x, util_names *taken);
+int shard_refuse(moirai_shards *s, int32_t node, const char *why);
 
 /* ---- shard_cut.c ---- */
+/* Rows that pieces of a strip of rows have, [part x pieces + piece], or make, [member x pieces + piece]. */
+typedef struct shard_spans {
+    shard_span *own;  /* a partition: what a piece answers for */
+    shard_span *have; /* and what it has, the rows that others need included */
+    shard_span *made;
+} shard_spans;
 typedef struct shard_cut {
     int32_t strip, n_pieces;
     int64_t *size, *first; /* [piece] in units */
     int sum;               /* a moirai_shard_sum, or -1: as the caller says */
+    shard_spans rows;      /* of a strip of rows */
 } shard_cut;
 typedef struct shard_cuts {
     shard_cut *cut;
@@ -165,6 +191,27 @@ typedef struct shard_cuts {
 /* Sizes that shares are rounded to are multiples of this, however many pieces `plan` makes. */
 int64_t shard_tile(int64_t units);
 int shard_cuts_read(shard_cuts *out, const moirai_shards *s, const char *text, onnx_arena *arena);
+
+/* ---- shard_rows_rules.c ---- */
+typedef struct shard_window { /* by spatial axis; pads as they are, whoever found them out */
+    int32_t spatial;
+    int64_t extent[ONNX_MAX_RANK], stride[ONNX_MAX_RANK], begin[ONNX_MAX_RANK], end[ONNX_MAX_RANK];
+} shard_window;
+bool shard_is_window(const onnx_node *n);                     /* a convolution or a pool */
+const char *shard_window_read(onnx_node *n, shard_window *w); /* NULL, or why it can't be said */
+/* As shard_relate, where the cut is into rows, with what an input's rows are to an output's. */
+shard_answer shard_rows_relate(shard_ask *a, shard_map *map);
+/* Rows of an input of `rows` rows that these of the output need; none where begin >= end. */
+shard_span shard_map_needs(const shard_map *map, shard_span out, int64_t rows);
+
+/* ---- shard_rows_span.c ---- */
+int shard_rows_part(const shard_strip *x, int32_t value); /* its number among the parts, or -1 */
+/* Rows of all pieces; the arrays are there. False: a piece would have no row of some tensor. */
+bool shard_rows_spans(const moirai_shards *s, const shard_strip *x, shard_cut *cut);
+int shard_rows_take(const moirai_shards *s, const shard_strip *x, shard_cut *cut, onnx_arena *arena);
+
+/* ---- shard_rows_find.c ---- */
+int shard_rows_find(moirai_shards *s, util_names *taken, bool *in_rows); /* in_rows[node]: it is in one */
 
 /* ---- shard_build.h has the rest ---- */
 

@@ -1,5 +1,5 @@
 /* Inside `shard`: the cut model while it is put together. Private to shard_weight.c, shard_data.c, shard_shape.c,
- * shard_piece.c, shard_join.c and shard_model.c, which go forward in this order. */
+ * shard_piece.c, shard_join.c, shard_rows_build.c and shard_model.c, which go forward in this order. */
 #ifndef MOIRAI_SHARD_SHARD_BUILD_H
 #define MOIRAI_SHARD_SHARD_BUILD_H
 
@@ -81,12 +81,17 @@ const char *shard_unique(shard_builder *b, const char *name);
 const char *shard_piece_label(shard_builder *b, const shard_cut *cut, int32_t k);
 /* "<value>.2of3" */
 const char *shard_piece_name(shard_builder *b, const onnx_value *v, const shard_cut *cut, int32_t k);
+/* Piece `k` of it is a tensor that there is already. */
+int shard_piece_is(shard_builder *b, const onnx_value *v, const shard_cut *cut, int32_t k, const char *name);
 Onnx__NodeProto *shard_node(shard_builder *b, const char *type, const char *name, size_t n_in, size_t n_out);
 const char *shard_ints(shard_builder *b, const char *name, const int64_t *number, size_t n); /* an initializer */
 Onnx__AttributeProto *shard_attr_int(shard_builder *b, const char *name, int64_t value);
 Onnx__AttributeProto *shard_attr_ints(shard_builder *b, const char *name, const int64_t *number, size_t n);
 /* The node's attribute of that name becomes this one. */
 int shard_set_attr(shard_builder *b, Onnx__NodeProto *node, Onnx__AttributeProto *attr);
+void shard_drop_attr(Onnx__NodeProto *node, const char *name); /* of a list that is the node's own */
+/* The node's own name, or what its operator is called. */
+const char *shard_name_of(const shard_builder *b, int32_t node);
 int shard_pieces(shard_builder *b, const shard_cut *cut, const shard_member *m);
 
 /* ---- shard_shape.c ---- shapes and sizes that a piece of an operator has instead of the operator's. */
@@ -95,6 +100,16 @@ int shard_reshape(shard_builder *b, const shard_cut *cut, const shard_member *m,
 /* ---- shard_join.c ---- */
 int shard_joins(shard_builder *b, const shard_cut *cut, const shard_member *m);
 int shard_slices(shard_builder *b, const shard_cut *cut, const shard_member *m, const onnx_value *v, shard_layout at);
+
+/* A Slice of `from` along an axis, [begin, end), into `to`. */
+int shard_slice_node(shard_builder *b, const char *name, const char *from, int64_t axis, shard_span rows,
+                     const char *to);
+/* A Concat of n tensors. */
+int shard_concat_node(shard_builder *b, const char *name, const char *const *from, int32_t n, int64_t axis,
+                      const char *to);
+
+/* ---- shard_rows_build.c ---- */
+int shard_rows_pieces(shard_builder *b, const shard_cut *cut, int32_t member);
 
 /* ---- shard_model.c ---- */
 int shard_build(shard_builder *b, Onnx__ModelProto **out);

@@ -99,9 +99,9 @@ int64_t shard_tile(int64_t units)
 }
 
 /* Shares become whole tiles, at least one each: the largest remainders get what rounding leaves. */
-static void round_shares(int64_t *size, const int64_t *share, int n, int64_t units)
+static void round_shares(int64_t *size, const int64_t *share, int n, int64_t units, int64_t tile)
 {
-    int64_t tile = tile_of(units, n), tiles = units / tile, left = tiles;
+    int64_t tiles = units / tile, left = tiles;
     double total = 0, rest[MAX_PIECES];
     for (int i = 0; i < n; i++)
         total += (double)share[i];
@@ -142,7 +142,7 @@ static int settle(shard_cut *cut, const shard_strip *x, const sizes *z, onnx_are
     if (z->separator == ',')
         memcpy(cut->size, z->number, (size_t)n * sizeof *cut->size);
     else
-        round_shares(cut->size, share, n, x->units);
+        round_shares(cut->size, share, n, x->units, x->map ? 1 : tile_of(x->units, n)); /* a row is wide enough */
     for (int i = 0; i < n; i++) {
         cut->first[i] = sum;
         sum += cut->size[i];
@@ -151,6 +151,19 @@ static int settle(shard_cut *cut, const shard_strip *x, const sizes *z, onnx_are
         return moirai_error(MOIRAI_EUSAGE, "strip '%.200s': the sizes add up to %lld %s, it has %lld", x->name,
                             (long long)sum, x->unit, (long long)x->units);
     return 0;
+}
+
+/* A pattern for all means those that go together; one that ends in "rows" means rows, also the second of a name. */
+static bool matches(const char *pattern, const shard_strip *x)
+{
+    size_t length = strlen(pattern), word = strlen("rows");
+    char name[512];
+    if (!x->map)
+        return !x->alternative && !fnmatch(pattern, x->name, 0);
+    if (length < word || strcmp(pattern + length - word, "rows") || !strpbrk(pattern, "*?["))
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)UTIL_MIN(strcspn(x->name, "~"), sizeof name - 1), x->name);
+    return !fnmatch(pattern, name, 0);
 }
 
 static int apply(const moirai_shards *s, char *item, sizes *of, onnx_arena *arena)
@@ -165,9 +178,7 @@ static int apply(const moirai_shards *s, char *item, sizes *of, onnx_arena *aren
     pattern = trim(item);
     int rc = read_sizes(&z, trim(colon + 1));
     for (size_t i = 0; i < s->n_strips && !rc; i++) {
-        bool exact = !strcmp(pattern, s->strip[i].name);
-        /* A pattern for all means those that go together. */
-        if (!exact && (s->strip[i].alternative || fnmatch(pattern, s->strip[i].name, 0)))
+        if (strcmp(pattern, s->strip[i].name) && !matches(pattern, &s->strip[i]))
             continue;
         of[i] = z;
         n_matches++;
@@ -232,8 +243,10 @@ int shard_cuts_read(shard_cuts *out, const moirai_shards *s, const char *text, o
             continue;
         out->cut[out->n].strip = (int32_t)i;
         rc = settle(&out->cut[out->n], &s->strip[i], &of[i], arena);
-        if (!rc && out->cut[out->n].n_pieces > 1)
-            rc = claim(out, s, out->n++);
+        if (rc || out->cut[out->n].n_pieces < 2)
+            continue;
+        rc = s->strip[i].map ? shard_rows_take(s, &s->strip[i], &out->cut[out->n], arena) : 0;
+        rc = rc ? rc : claim(out, s, out->n++);
     }
     return rc;
 }

@@ -1,8 +1,8 @@
 /* All strips of a model: one from every product with weights that is in none yet, so that strips share no operator and all
  * of them may be cut together. Three passes in topological order: first strips that end in sums only, inside of which
  * no tensor is needed whole (a block's own products rather than the last of one block and the first of the next), then
- * those with results to be put together, then embeddings. Then what is cut another way and overlaps these: samples of
- * the batch. */
+ * those with results to be put together, then embeddings. Then what is cut another way and overlaps these: rows of
+ * images (rows/shard_rows_find.c), samples of the batch. */
 #include "shard/shard.h"
 
 #include <ctype.h>
@@ -98,7 +98,7 @@ static bool is_outside(const moirai_shards *s, const shard_part *p, const int32_
     return false;
 }
 
-static void count(const moirai_shards *s, shard_strip *x)
+void shard_count(const moirai_shards *s, shard_strip *x)
 {
     int32_t *member_of = s->work.member_of;
     const onnx_scope *root = s->net->im.root;
@@ -124,11 +124,12 @@ static void count(const moirai_shards *s, shard_strip *x)
 
 /* ---- names ---- */
 
-static bool has_weights(const moirai_shards *s, const shard_member *m)
+static bool has_weights(const moirai_shards *s, const shard_strip *x, int32_t i)
 {
+    const shard_member *m = &x->member[i];
     const onnx_node *n = node_at(s, m->node);
     for (int32_t k = 0; k < n->n_in; k++)
-        if (m->port[k].state == SHARD_CUT && is_weight(n->in[k]))
+        if ((m->port[k].state == SHARD_CUT || x->map) && is_weight(n->in[k]))
             return s->op_name[m->node] != NULL;
     return false;
 }
@@ -155,7 +156,7 @@ static void common_name(const moirai_shards *s, const shard_strip *x, char *text
     int32_t n = 0;
     for (int32_t i = 0; i < x->n_members; i++) {
         const char *name = s->op_name[x->member[i].node];
-        if (!has_weights(s, &x->member[i]))
+        if (!has_weights(s, x, i))
             continue;
         if (!first) {
             first = name;
@@ -237,7 +238,7 @@ static uint64_t signature(const moirai_shards *s, const shard_strip *x)
     return hash;
 }
 
-static int add_strip(moirai_shards *s, shard_strip *x, util_names *taken)
+int shard_add_strip(moirai_shards *s, shard_strip *x, util_names *taken)
 {
     int rc = name_strip(s, x, taken);
     rc = rc ? rc : util_grow(&s->strip, &s->strips_capacity, s->n_strips + 1, sizeof *s->strip);
@@ -260,7 +261,7 @@ static int add_strip(moirai_shards *s, shard_strip *x, util_names *taken)
 
 /* ---- what is in none ---- */
 
-static int refuse(moirai_shards *s, int32_t node, const char *why)
+int shard_refuse(moirai_shards *s, int32_t node, const char *why)
 {
     int rc = util_grow(&s->refusal, &s->refusals_capacity, s->n_refusals + 1, sizeof *s->refusal);
     if (!rc)
@@ -276,11 +277,11 @@ static bool holds_much(const onnx_node *n)
     return false;
 }
 
-static int find_columns(moirai_shards *s, util_names *taken)
+/* why[node]: what kept it out of every strip. */
+static int find_columns(moirai_shards *s, util_names *taken, const char **why)
 {
     const onnx_scope *root = s->net->im.root;
-    const char **why = util_alloc((size_t)s->n_nodes, sizeof *why);
-    int rc = why ? 0 : MOIRAI_EFAIL;
+    int rc = 0;
     for (int64_t i = 0; i < 3ll * s->n_nodes && !rc; i++) {
         int32_t node = root->order[i % s->n_nodes];
         int pass = (int)(i / s->n_nodes);
@@ -292,16 +293,22 @@ static int find_columns(moirai_shards *s, util_names *taken)
         rc = shard_grow(s, &seed, &x, &why[node]);
         if (rc || !x.n_members)
             continue;
-        count(s, &x);
+        shard_count(s, &x);
         if (pass == 0 && x.n_joins)
             continue;
         say_kind(s, &x, node_at(s, node));
-        rc = add_strip(s, &x, taken);
+        rc = shard_add_strip(s, &x, taken);
     }
+    return rc;
+}
+
+static int refuse_all(moirai_shards *s, const char *const *why, const bool *in_rows)
+{
+    int rc = 0;
     for (int32_t node = 0; node < s->n_nodes && !rc; node++)
-        if (s->op_name[node] && !s->taken[node] && (why[node] || holds_much(node_at(s, node))))
-            rc = refuse(s, node, why[node] ? why[node] : "it is no product with weights that a rule knows how to cut");
-    free(why);
+        if (s->op_name[node] && !s->taken[node] && !in_rows[node] && (why[node] || holds_much(node_at(s, node))))
+            rc = shard_refuse(s, node,
+                              why[node] ? why[node] : "it is no product with weights that a rule knows how to cut");
     return rc;
 }
 
@@ -319,13 +326,13 @@ static int find_batch(moirai_shards *s, util_names *taken)
         int rc = shard_grow(s, &seed, &x, &why);
         if (rc || !x.n_members)
             return rc;
-        count(s, &x);
+        shard_count(s, &x);
         if (x.flops == 0)
             return 0;
         x.kind = "batch";
         x.unit = "samples";
         x.alternative = true;
-        return add_strip(s, &x, taken);
+        return shard_add_strip(s, &x, taken);
     }
     return 0;
 }
@@ -333,8 +340,14 @@ static int find_batch(moirai_shards *s, util_names *taken)
 int shard_find(moirai_shards *s)
 {
     util_names *taken = util_names_new(64);
-    int rc = taken ? find_columns(s, taken) : MOIRAI_EFAIL;
+    const char **why = util_alloc((size_t)s->n_nodes, sizeof *why);
+    bool *in_rows = util_alloc((size_t)s->n_nodes, sizeof *in_rows);
+    int rc = taken && why && in_rows ? find_columns(s, taken, why) : MOIRAI_EFAIL;
+    rc = rc ? rc : shard_rows_find(s, taken, in_rows);
     rc = rc ? rc : find_batch(s, taken);
+    rc = rc ? rc : refuse_all(s, why, in_rows);
     util_names_free(taken);
+    free(why);
+    free(in_rows);
     return rc;
 }

@@ -31,26 +31,32 @@ static bool is_member(const shard_builder *b, const shard_strip *x, int32_t node
 
 /* ---- slices ---- */
 
-static int slice_node(shard_builder *b, const shard_cut *cut, const onnx_value *v, shard_layout at, int32_t k)
+int shard_slice_node(shard_builder *b, const char *name, const char *from, int64_t axis, shard_span rows,
+                     const char *to)
 {
-    int64_t start = cut->first[k] * at.inner, end = start + cut->size[k] * at.inner, axis = at.axis;
-    const char *label = shard_piece_label(b, cut, k), *part = shard_piece_name(b, v, cut, k);
-    char *name = label ? onnx_text(&b->arena, "%s %s", v->name, label) : NULL;
     bool by_input = b->s->net->im.opset >= 10;
-    Onnx__NodeProto *node = name && part ? shard_node(b, "Slice", name, by_input ? 4 : 1, 1) : NULL;
+    Onnx__NodeProto *node = name && to ? shard_node(b, "Slice", name, by_input ? 4 : 1, 1) : NULL;
     if (!node)
         return MOIRAI_EFAIL;
-    node->input[0] = (char *)v->name;
-    node->output[0] = (char *)part;
+    node->input[0] = (char *)from;
+    node->output[0] = (char *)to;
     if (!by_input) {
-        int rc = shard_set_attr(b, node, shard_attr_ints(b, "starts", &start, 1));
-        rc = rc ? rc : shard_set_attr(b, node, shard_attr_ints(b, "ends", &end, 1));
+        int rc = shard_set_attr(b, node, shard_attr_ints(b, "starts", &rows.begin, 1));
+        rc = rc ? rc : shard_set_attr(b, node, shard_attr_ints(b, "ends", &rows.end, 1));
         return rc ? rc : shard_set_attr(b, node, shard_attr_ints(b, "axes", &axis, 1));
     }
-    node->input[1] = (char *)shard_ints(b, onnx_text(&b->arena, "%s.start", part), &start, 1);
-    node->input[2] = (char *)shard_ints(b, onnx_text(&b->arena, "%s.end", part), &end, 1);
-    node->input[3] = (char *)shard_ints(b, onnx_text(&b->arena, "%s.axis", part), &axis, 1);
+    node->input[1] = (char *)shard_ints(b, onnx_text(&b->arena, "%s.start", to), &rows.begin, 1);
+    node->input[2] = (char *)shard_ints(b, onnx_text(&b->arena, "%s.end", to), &rows.end, 1);
+    node->input[3] = (char *)shard_ints(b, onnx_text(&b->arena, "%s.axis", to), &axis, 1);
     return node->input[1] && node->input[2] && node->input[3] ? 0 : MOIRAI_EFAIL;
+}
+
+static int slice_node(shard_builder *b, const shard_cut *cut, const onnx_value *v, shard_layout at, int32_t k)
+{
+    int64_t start = cut->first[k] * at.inner;
+    const char *label = shard_piece_label(b, cut, k), *part = shard_piece_name(b, v, cut, k);
+    char *name = label ? onnx_text(&b->arena, "%s %s", v->name, label) : NULL;
+    return shard_slice_node(b, name, v->name, at.axis, (shard_span){start, start + cut->size[k] * at.inner}, part);
 }
 
 /* Nothing where a member of the strip makes it, or where it is sliced already. */
@@ -84,17 +90,28 @@ static bool is_read_outside(const shard_builder *b, const shard_strip *x, const 
     return false;
 }
 
-static int put_together(shard_builder *b, const shard_cut *cut, const onnx_value *v, int32_t axis, const char *op)
+int shard_concat_node(shard_builder *b, const char *name, const char *const *from, int32_t n, int64_t axis,
+                      const char *to)
 {
-    char *name = onnx_text(&b->arena, "%s (%d joined)", op, cut->n_pieces);
-    Onnx__NodeProto *node = name ? shard_node(b, "Concat", name, (size_t)cut->n_pieces, 1) : NULL;
+    Onnx__NodeProto *node = name && to ? shard_node(b, "Concat", name, (size_t)n, 1) : NULL;
     if (!node)
         return MOIRAI_EFAIL;
-    for (int32_t k = 0; k < cut->n_pieces; k++)
-        if (!(node->input[k] = (char *)shard_piece_name(b, v, cut, k)))
-            return MOIRAI_EFAIL;
-    node->output[0] = (char *)v->name;
+    for (int32_t k = 0; k < n; k++)
+        node->input[k] = (char *)from[k];
+    node->output[0] = (char *)to;
     return shard_set_attr(b, node, shard_attr_int(b, "axis", axis));
+}
+
+static int put_together(shard_builder *b, const shard_cut *cut, const onnx_value *v, int32_t axis, const char *op)
+{
+    const char **part = onnx_take(&b->arena, (size_t)cut->n_pieces, sizeof *part);
+    if (!part)
+        return MOIRAI_EFAIL;
+    for (int32_t k = 0; k < cut->n_pieces; k++)
+        if (!(part[k] = shard_piece_name(b, v, cut, k)))
+            return MOIRAI_EFAIL;
+    char *name = onnx_text(&b->arena, "%s (%d joined)", op, cut->n_pieces);
+    return shard_concat_node(b, name, part, cut->n_pieces, axis, v->name);
 }
 
 static int add_up(shard_builder *b, const char *op, const char **term, int32_t n, const char *type, const char *out)

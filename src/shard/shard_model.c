@@ -48,8 +48,10 @@ static int add_nodes(shard_builder *b)
             rc = shard_list_add(&b->nodes, (void *)root->node[node].proto);
         for (int32_t i = 0; i < c->n && !rc; i++) {
             const shard_strip *x = &b->s->strip[c->cut[i].strip];
-            if (next[i] < x->n_members && x->member[next[i]].node == node)
-                rc = shard_pieces(b, &c->cut[i], &x->member[next[i]++]);
+            if (next[i] >= x->n_members || x->member[next[i]].node != node)
+                continue;
+            rc = x->map ? shard_rows_pieces(b, &c->cut[i], next[i]) : shard_pieces(b, &c->cut[i], &x->member[next[i]]);
+            next[i]++;
         }
     }
     return rc;

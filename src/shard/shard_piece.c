@@ -34,6 +34,14 @@ const char *shard_piece_name(shard_builder *b, const onnx_value *v, const shard_
     return name && !shard_list_add(&b->slice, (char *)name) ? name : NULL;
 }
 
+int shard_piece_is(shard_builder *b, const onnx_value *v, const shard_cut *cut, int32_t k, const char *name)
+{
+    char *key = onnx_text(&b->arena, "#%d|%d|%s", cut->strip, k, v->name);
+    if (!key || util_names_put(b->slices, key, (int32_t)b->slice.n) < 0)
+        return MOIRAI_EFAIL;
+    return shard_list_add(&b->slice, (char *)name);
+}
+
 /* ---- messages ---- */
 
 Onnx__NodeProto *shard_node(shard_builder *b, const char *type, const char *name, size_t n_in, size_t n_out)
@@ -120,6 +128,15 @@ int shard_set_attr(shard_builder *b, Onnx__NodeProto *node, Onnx__AttributeProto
     return 0;
 }
 
+void shard_drop_attr(Onnx__NodeProto *node, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (!node->attribute[i]->name || strcmp(node->attribute[i]->name, name))
+            node->attribute[n++] = node->attribute[i];
+    node->n_attribute = n;
+}
+
 /* ---- pieces ---- */
 
 static int drop_bias(shard_builder *b, Onnx__NodeProto *node, const onnx_node *n, int32_t i)
@@ -175,7 +192,7 @@ static int set_groups(shard_builder *b, const shard_cut *cut, const shard_member
     return shard_set_attr(b, node, shard_attr_int(b, "group", shard_length(m->port[0].at, cut->size[k]) / per));
 }
 
-static const char *name_of(const shard_builder *b, int32_t node)
+const char *shard_name_of(const shard_builder *b, int32_t node)
 {
     const onnx_node *n = &b->s->net->im.root->node[node];
     const char *own = n->proto->name && *n->proto->name ? n->proto->name : n->out[0]->name;
@@ -186,7 +203,7 @@ static int piece(shard_builder *b, const shard_cut *cut, const shard_member *m, 
 {
     const onnx_node *n = &b->s->net->im.root->node[m->node];
     const char *label = shard_piece_label(b, cut, k);
-    char *name = label ? onnx_text(&b->arena, "%s %s", name_of(b, m->node), label) : NULL;
+    char *name = label ? onnx_text(&b->arena, "%s %s", shard_name_of(b, m->node), label) : NULL;
     Onnx__NodeProto *node = name ? shard_node(b, n->proto->op_type, name, (size_t)n->n_in, (size_t)n->n_out) : NULL;
     if (!node)
         return MOIRAI_EFAIL;

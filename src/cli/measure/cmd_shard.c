@@ -117,15 +117,18 @@ static const cli_option options[] = {
 };
 static const cli_example examples[] = {
     {"moirai shard model.onnx --list", "What can be cut"},
+    {"moirai shard model.onnx --cut '*rows: 2:3' -o cut.onnx", "Images cut by rows, with the rows beside a cut twice"},
     {"moirai shard model.onnx --cut '*mlp: 2:3:5; *attention: 2,4,6' -o cut.onnx", "Unequal pieces of all layers"},
     {0},
 };
 const cli_command cli_command_shard = {
     .name = "shard",
     .summary = "cut operators of an ONNX model into unequal pieces",
-    .text = "Writes a model of the same results in which several devices can share what was one operator: heads of "
-            "attention, columns of feed-forward blocks, channels and groups of convolutions, samples of a batch. "
-            "Weights are sliced. Any ONNX runtime loads it; plan, split and run take it as any other model.",
+    .text =
+        "Writes a model of the same results in which several devices can share what was one operator: heads of "
+        "attention, columns of feed-forward blocks, channels and groups of convolutions, rows of images, samples of a "
+        "batch. "
+        "Weights are sliced. Any ONNX runtime loads it; plan, split and run take it as any other model.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

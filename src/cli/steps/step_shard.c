@@ -108,7 +108,9 @@ static void show_class(cli_context *cli, yyjson_mut_val *list, const moirai_shar
     yyjson_mut_obj_add_sint(cli->doc, o, "cut_ns", j->cut_ns);
     yyjson_mut_obj_add_strcpy(cli->doc, o, "sizes", j->sizes);
     yyjson_mut_obj_add_bool(cli->doc, o, "cut", j->cut);
-    if (j->cut)
+    if (j->cut && j->cut_ns < 0) /* judged together with others */
+        cli_print(cli, "             %s%s: %s\n", j->strip, j->n_strips > 1 ? " and alike" : "", j->sizes);
+    else if (j->cut)
         cli_print(cli, "             %s%s: %s; one takes %s, whole %s\n", j->strip, j->n_strips > 1 ? " and alike" : "",
                   j->sizes, cli_human_ns(j->cut_ns).s, j->whole_ns < 0 ? "-" : cli_human_ns(j->whole_ns).s);
 }
