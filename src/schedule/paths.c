@@ -101,9 +101,9 @@ void schedule_tails_of(int64_t *tail, const schedule_paths *x, int32_t op)
     tails_of(tail, x, op, NULL);
 }
 
-static bool time_is_up(const schedule_paths *x, int32_t r)
+static bool time_is_up(const schedule_paths *x, int32_t done)
 {
-    return x->stop && r % OPS_PER_LOOK == 0 && util_stopped(x->stop);
+    return x->stop && done % OPS_PER_LOOK == 0 && util_stopped(x->stop);
 }
 
 void schedule_heads(int64_t *head, const schedule_paths *x)
@@ -125,7 +125,7 @@ void schedule_tails(int64_t *tail, const schedule_paths *x)
     int64_t *even = find_even(x->p), K = x->p->n_devices;
     bool stopped = false;
     for (int32_t r = x->p->n_ops - 1; r >= 0; r--) {
-        stopped = stopped || time_is_up(x, r);
+        stopped = stopped || time_is_up(x, x->p->n_ops - 1 - r);
         if (stopped)
             begin(tail + x->p->topo[r] * K, x, x->p->topo[r]);
         else
