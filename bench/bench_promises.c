@@ -4,7 +4,7 @@
  *                       [--threads N] [--no-interrupt] [--wall]
  *
  * Without arguments it is the whole matrix, some hours: 100 to 1,000,000 operators, 4 to 64 devices, and as modes the plain problem, a certificate that
- * is written and proven again within the limit, memory mode peak, flow edge, congestion none and device; "certificate+edge" joins two. The exit code is 1
+ * is written and proven again within the limit, memory mode peak where memory is tight, flow edge, congestion none and device; "certificate+edge" joins two. The exit code is 1
  * where a promise is broken or a cell fails, and the last line says how many are.
  *
  * Every cell runs twice in a process of its own: once with the time limit, and once without any limit but interrupted
@@ -42,7 +42,8 @@ typedef struct setup {
 static setup asked = {.placer = "moirai",
                       .ops = "100,3000,20000,200000,1000000",
                       .devices = "4,16,64",
-                      .modes = "plain,certificate,peak,edge,none,device",
+                      .shapes = "chain,fork-join,layered,transformer,one-block,side,wide,into-one",
+                      .modes = "plain,certificate,peak+tight,edge,none,device",
                       .limit_s = 5,
                       .threads = 1,
                       .interrupts = true};
@@ -124,8 +125,30 @@ static bool listed(const char *list, char between, const char *item)
     return false;
 }
 
+/* Three times the room of all operators and tensors together, over all devices; but what one operator reads and writes has room on each. */
+static void tighten(moirai_problem *p)
+{
+    int64_t bytes = 0, most = 0;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int64_t around = p->op_memory_bytes[i];
+        for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++)
+            around += p->tensor_bytes[p->op_in[j]];
+        for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
+            around += p->tensor_bytes[p->op_out[j]];
+        most = UTIL_MAX(most, around);
+    }
+    for (int32_t i = 0; i < p->n_ops; i++)
+        bytes += p->op_memory_bytes[i];
+    for (int32_t t = 0; t < p->n_tensors; t++)
+        bytes += p->tensor_bytes[t];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        p->device_memory_bytes[k] = UTIL_MAX(3 * bytes / p->n_devices, most + most / 5);
+}
+
 static void set_mode(moirai_problem *p, const char *mode)
 {
+    if (listed(mode, '+', "tight"))
+        tighten(p);
     p->memory = listed(mode, '+', "peak") ? MOIRAI_MEMORY_PEAK : p->memory;
     p->flow = listed(mode, '+', "edge") ? MOIRAI_FLOW_EDGE : p->flow;
     p->congestion = listed(mode, '+', "none")     ? MOIRAI_CONGESTION_NONE
@@ -214,9 +237,20 @@ static void cells_of(tally *sum, const char *shape, int32_t n, int devices)
     moirai_problem_free(p);
 }
 
+static bool known_shapes(void)
+{
+    static const char *const known =
+        "chain,fork-join,layered,transformer,one-block,side,wide,into-one,masked,two-towers,ten-towers";
+    char shape[32];
+    for (const char *shapes = asked.shapes; next_of(&shapes, shape, sizeof shape);)
+        if (!listed(known, ',', shape))
+            return false;
+    return true;
+}
+
 static bool known_modes(void)
 {
-    static const char *const known = "plain+certificate+peak+edge+none+device";
+    static const char *const known = "plain+certificate+peak+edge+none+device+tight";
     char mode[64];
     for (const char *modes = asked.modes; next_of(&modes, mode, sizeof mode);)
         for (char *at = mode, *end; at; at = end ? end + 1 : NULL) {
@@ -256,23 +290,22 @@ static bool read_arguments(int argc, char **argv)
         else
             return false;
     }
-    return asked.limit_s > 0 && asked.threads > 0 && known_modes();
+    return asked.limit_s > 0 && asked.threads > 0 && known_modes() && known_shapes();
 }
 
 int main(int argc, char **argv)
 {
     tally sum = {0};
-    char n[32], k[32];
+    char shape[32], n[32], k[32];
     if (!read_arguments(argc, argv))
         return fprintf(stderr, "see the head of bench/bench_promises.c\n"), 2;
     printf("placer %s; %s seconds, memory in MB\n%-12s %8s %4s %-18s %6s %8s %7s %8s %8s %8s %6s %8s\n", asked.placer,
            asked.wall ? "wall-clock" : "processor", "shape", "ops", "dev", "mode", "limit", "taken", "over", "gap",
            "proven", "peak", "per", "answer");
-    for (size_t s = 0; s < SHAPES; s++)
+    for (const char *shapes = asked.shapes; next_of(&shapes, shape, sizeof shape);)
         for (const char *ops = asked.ops; next_of(&ops, n, sizeof n);)
             for (const char *devices = asked.devices; next_of(&devices, k, sizeof k);)
-                if (!asked.shapes || listed(asked.shapes, ',', shape_name[s]))
-                    cells_of(&sum, shape_name[s], atoi(n), atoi(k));
+                cells_of(&sum, shape, atoi(n), atoi(k));
     printf("%d cells, %d broken\n", sum.cells, sum.broken);
     return sum.broken > 0;
 }

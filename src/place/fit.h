@@ -4,6 +4,8 @@
 
 #include <moirai/placer.h>
 
+#include "util/stop.h"
+
 /* What is placed as one: a keep-together group, or an operator outside any. */
 typedef struct place_units {
     int32_t n;
@@ -33,8 +35,10 @@ int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k);
 
 /* A plan for these devices that fits, with the problem's memory mode. Simulates `order` (n_order tasks) where given,
  * else dispatches by `priority` (NULL: upward ranks). Where that does not fit: other orders, waiting, other devices.
- * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes. */
+ * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes, also where `stop` (NULL: none) came
+ * before all was tried. */
 int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
-                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order);
+                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order,
+                   const util_stop *stop);
 
 #endif

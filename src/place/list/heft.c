@@ -105,7 +105,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     rc = rc ? rc : rank_ops(&h);
     for (int32_t j = 0; j < p->n_ops && !rc; j++)
         rc = util_stopped(&stop) ? place_list_late(p, j) : place_op(&h, h.order[j]);
-    rc = rc ? rc : place_list_plan(out, h.insert->list);
+    rc = rc ? rc : place_list_plan(out, h.insert->list, &stop);
     place_insert_free(h.insert);
     free(h.rank);
     free(h.order);
