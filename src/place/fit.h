@@ -25,9 +25,9 @@ void place_units_free(place_units *u);
 int place_fit_assignment(const moirai_problem *p, const place_units *u, const int64_t *capacity, int32_t *op_device);
 
 /* The fastest schedule found for just these devices that fits the memory; *out is NULL, and *excess_bytes what the best
- * try lacked, where none does. */
+ * try lacked, where none does, or none did by the time `stop` (NULL: none) came. */
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
-                       int32_t *op_device);
+                       int32_t *op_device, const util_stop *stop);
 
 /* What device k needs at least if all operators are on it, in whatever order: their own bytes, shared weights once, and with memory mode
  * peak what an operator that takes time reads and writes, all of which is there while it runs. O(V + E). */

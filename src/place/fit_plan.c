@@ -276,9 +276,9 @@ static int search(fitting *f)
 }
 
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
-                       int32_t *op_device)
+                       int32_t *op_device, const util_stop *stop)
 {
-    fitting f = {.p = p, .sim = sim};
+    fitting f = {.p = p, .sim = sim, .stop = stop};
     *out = NULL;
     int rc = prepare(&f, op_device) ? try_assignment(&f) : MOIRAI_EFAIL;
     release(&f);

@@ -75,7 +75,8 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
 
 /* ---- the certificate ---- */
 
-#define VERIFY_SHARE 0.03 /* of the time limit is the verifier's, even where the search was late */
+#define VERIFY_KEPT 0.08  /* of the time limit, for the verifier; and */
+#define VERIFY_SHARE 0.03 /* of it even where the search was late */
 #define WRITE_SHARE 0.08  /* of the time limit, to write the verifier's problem */
 #define VERIFY_READS 5    /* times what that took, kept for the verifier: it reads it */
 #define SEARCH_LEAST 0.25 /* of the time limit is the search's all the same */
@@ -120,7 +121,7 @@ static int write_first(verifying *v, double *search_s, const moirai_problem *p, 
     util_stop stop = util_stop_of(&o->budget);
     stop = util_stop_within(&stop, WRITE_SHARE * limit_s);
     int rc = write_problem(v, p, &stop);
-    double rest_s = (1 - VERIFY_SHARE) * limit_s - (VERIFY_READS + 1) * v->write_s;
+    double rest_s = (1 - VERIFY_KEPT) * limit_s - (VERIFY_READS + 1) * v->write_s;
     *search_s = v->problem.text ? UTIL_MAX(SEARCH_LEAST * limit_s, rest_s) : limit_s - v->write_s;
     return rc;
 }

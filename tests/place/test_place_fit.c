@@ -120,7 +120,7 @@ static void test_place_fit_schedule_waits_for_memory(void **state)
         int64_t excess = -1;
         int32_t device[4] = {0};
         assert_ok(moirai_sim_new(&sim, p));
-        assert_ok(place_fit_schedule(&plan, &excess, sim, p, device));
+        assert_ok(place_fit_schedule(&plan, &excess, sim, p, device, NULL));
         if (bytes < 8) {
             assert_null(plan);
             assert_int_equal(excess, 1);
