@@ -80,7 +80,7 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
 #define WRITE_SHARE 0.08  /* of the time limit, to write the verifier's problem */
 #define VERIFY_READS 5    /* times what that took, kept for the verifier: it reads it */
 #define SEARCH_LEAST 0.25 /* of the time limit is the search's all the same */
-#define ANSWER_S 0.3      /* for the verifier after an interrupt */
+#define ANSWER_S 0.2      /* for the verifier after an interrupt */
 
 /* What the verifier is given: the problem as text, NULL where that takes too long, and how long it took. */
 typedef struct verifying {
