@@ -1,98 +1,164 @@
-/* Are limits kept? Time limit, Ctrl-C and peak memory of a placer over shapes x sizes x numbers of devices.
+/* Are limits kept? Time limit, Ctrl-C and peak memory of a placer over shapes x sizes x numbers of devices x modes.
  *
- * usage: bench_promises [--placer NAME] [--limit SECONDS] [--ops N,N] [--devices K,K] [--shapes a,b] [--no-interrupt]
- *                       [--certificate] [--peak] [--edge] [--free]
+ * usage: bench_promises [--placer NAME] [--limit SECONDS] [--ops N,N] [--devices K,K] [--shapes a,b] [--modes a,b]
+ *                       [--threads N] [--no-interrupt] [--wall]
  *
- * --certificate: the proof is written and proven again within the limit; --peak, --edge, --free: memory mode peak, flow edge, congestion none.
+ * Without arguments it is the whole matrix, some hours: 100 to 1,000,000 operators, 4 to 64 devices, and as modes the plain problem, a certificate that
+ * is written and proven again within the limit, memory mode peak where memory is tight, flow edge, congestion none and device; "certificate+edge" joins two. The exit code is 1
+ * where a promise is broken or a cell fails, and the last line says how many are.
  *
  * Every cell runs twice in a process of its own: once with the time limit, and once without any limit but interrupted
- * after half of it. "over" is the time taken beyond the limit less 5 % of it; the promise is at most 0.3 s. "answer" is
- * the time from the interrupt to the plan; the promise is at most 1 s. "peak" is the memory of the placing process less
+ * after half of it. "over" is the time taken beyond the limit and 5 % of it; the promise is at most 0.3 s. "answer" is
+ * the time from the interrupt to the plan; the promise is at most 1 s. Time is processor time of one thread, also to the placer, whose clock is replaced
+ * here, so that a busy machine changes nothing; --wall takes the clock on the wall and as many threads as there are. "proven" is what the verifier found of the
+ * plan's bound within the limit, "late" where it did not get to its end. "peak" is the memory of the placing process less
  * what it had before (the problem itself), and "per" that in bytes per operator and device: the law is that this does
- * not grow with the number of devices or of distinct blocks. "work" beside "over" and "answer" is the processor time
- * used in them, over all threads: on a machine that others use too it says more than the clock. */
+ * not grow with the number of devices or of distinct blocks. */
 #include "processor.h"
 #include "support/shapes.h"
+#include "util/util.h"
 
 #include <moirai/moirai.h>
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static double clock_s(clockid_t id)
+#define OVER_S 0.3 /* what a limit may be exceeded by, beside 5 % */
+#define ANSWER_S 1.0
+#define BEGINNING_S 1e6 /* of a process: as on the wall, 0 is long ago, and any time kept of a limit is after it */
+
+typedef struct setup {
+    const char *placer, *ops, *devices, *shapes, *modes;
+    double limit_s;
+    int threads;
+    bool interrupts, wall;
+} setup;
+
+static setup asked = {.placer = "moirai",
+                      .ops = "100,3000,20000,200000,1000000",
+                      .devices = "4,16,64",
+                      .shapes = "chain,fork-join,layered,transformer,one-block,side,wide,into-one",
+                      .modes = "plain,certificate,peak+tight,edge,none,device",
+                      .limit_s = 5,
+                      .threads = 1,
+                      .interrupts = true};
+
+/* Instead of util/clock.c: the placer's limits are in the time that is measured. */
+double util_seconds(void)
 {
     struct timespec t;
-    clock_gettime(id, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double seconds(void)
-{
-    return clock_s(CLOCK_MONOTONIC);
+    clock_gettime(asked.wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &t);
+    return BEGINNING_S + (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- one cell ---- */
 
 typedef struct outcome {
-    double taken_s, answer_s, gap, peak_mb;
-    double work_s; /* processor time after the limit or the interrupt */
+    double taken_s, answer_s, gap, proven, peak_mb;
+    bool late; /* the verifier did not get to its end */
     int rc;
 } outcome;
 
-static bool certified, peak, by_edge, free_links; /* what else is asked for */
-static moirai_interrupt interrupt;
-static bool raises;
-static double marked_at, marked_work;
+static double raised_at;
 
-/* Looks at the clocks when the time is up, and raises the interrupt where one is wanted. */
-static void *mark_later(void *data)
+static void raise_now(int signal_number)
 {
-    usleep((useconds_t)(*(double *)data * 1e6));
-    marked_work = clock_s(CLOCK_PROCESS_CPUTIME_ID);
-    marked_at = seconds();
-    if (raises)
-        moirai_interrupt_raise(&interrupt);
-    return NULL;
+    raised_at = util_seconds();
+    had_enough(signal_number);
 }
 
-static void place(outcome *out, const moirai_problem *p, const char *placer, double limit_s, bool interrupted)
+/* The interrupt comes after so much time. */
+static void interrupt_after(double seconds)
+{
+    int which = asked.wall ? ITIMER_REAL : ITIMER_PROF;
+    struct sigaction act = {.sa_handler = raise_now, .sa_flags = SA_RESTART};
+    struct itimerval timer = {.it_value.tv_sec = (time_t)seconds,
+                              .it_value.tv_usec = (suseconds_t)(1e6 * (seconds - floor(seconds)))};
+    sigaction(asked.wall ? SIGALRM : SIGPROF, &act, NULL);
+    setitimer(which, &timer, NULL);
+}
+
+static void place(outcome *out, const moirai_problem *p, bool certified, bool interrupted)
 {
     moirai_place_options o;
     moirai_plan *plan = NULL;
-    pthread_t thread;
-    double after = interrupted ? limit_s / 2 : 1.05 * limit_s, before_mb = peak_mb(), begun = seconds();
+    char path[64];
     moirai_place_options_init(&o);
     o.gap = 0;
-    o.budget.interrupt = &interrupt;
-    o.budget.time_limit_s = interrupted ? 0 : limit_s;
-    char path[64];
+    o.budget.interrupt = &enough;
+    o.budget.threads = asked.wall ? 0 : asked.threads;
+    o.budget.time_limit_s = interrupted ? 0 : asked.limit_s;
     snprintf(path, sizeof path, "/tmp/bench_promises.%d.json", (int)getpid());
     o.certificate_path = certified ? path : NULL;
-    raises = interrupted;
-    pthread_create(&thread, NULL, mark_later, &after);
-    out->rc = moirai_place(&plan, p, placer, &o);
-    double ended = seconds(), work = clock_s(CLOCK_PROCESS_CPUTIME_ID);
-    pthread_join(thread, NULL);
+    double before_mb = peak_mb(), begun = util_seconds();
+    if (interrupted)
+        interrupt_after(asked.limit_s / 2);
+    out->rc = moirai_place(&plan, p, asked.placer, &o);
+    double ended = util_seconds();
     unlink(path);
     out->taken_s = ended - begun;
-    out->answer_s = interrupted && marked_at < ended ? ended - marked_at : 0;
-    out->work_s = marked_at < ended ? work - marked_work : 0;
+    out->answer_s = raised_at > 0 && raised_at < ended ? ended - raised_at : 0;
     out->gap = plan ? moirai_plan_gap(plan) : 1;
     out->peak_mb = peak_mb() - before_mb;
+    if (plan && plan->lower_bound_ns > 0)
+        out->proven = (double)UTIL_MAX(plan->certified_bound_ns, 0) / (double)plan->lower_bound_ns;
+    out->late = plan && plan->uncertified & MOIRAI_UNCERTIFIED_LIMIT;
+    if (plan && plan->uncertified & MOIRAI_UNCERTIFIED_REJECTED)
+        out->rc = moirai_error(MOIRAI_EVERIFY, "the verifier rejects the certificate");
     if (out->rc)
         fprintf(stderr, "%s\n", moirai_error_message());
     moirai_plan_free(plan);
 }
 
-/* In a process of its own, so that its memory is its own. */
-static int run_apart(outcome *out, const char *shape, int32_t n, int devices, const char *placer, double limit_s,
-                     bool interrupted)
+/* Whether `item` is one of those in a list, which `between` divides. */
+static bool listed(const char *list, char between, const char *item)
+{
+    size_t length = strlen(item);
+    for (const char *at = list; at != NULL; at = strchr(at, between) ? strchr(at, between) + 1 : NULL)
+        if (strncmp(at, item, length) == 0 && (at[length] == between || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+/* Three times the room of all operators and tensors together, over all devices; but what one operator reads and writes has room on each. */
+static void tighten(moirai_problem *p)
+{
+    int64_t bytes = 0, most = 0;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int64_t around = p->op_memory_bytes[i];
+        for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++)
+            around += p->tensor_bytes[p->op_in[j]];
+        for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
+            around += p->tensor_bytes[p->op_out[j]];
+        most = UTIL_MAX(most, around);
+    }
+    for (int32_t i = 0; i < p->n_ops; i++)
+        bytes += p->op_memory_bytes[i];
+    for (int32_t t = 0; t < p->n_tensors; t++)
+        bytes += p->tensor_bytes[t];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        p->device_memory_bytes[k] = UTIL_MAX(3 * bytes / p->n_devices, most + most / 5);
+}
+
+static void set_mode(moirai_problem *p, const char *mode)
+{
+    if (listed(mode, '+', "tight"))
+        tighten(p);
+    p->memory = listed(mode, '+', "peak") ? MOIRAI_MEMORY_PEAK : p->memory;
+    p->flow = listed(mode, '+', "edge") ? MOIRAI_FLOW_EDGE : p->flow;
+    p->congestion = listed(mode, '+', "none")     ? MOIRAI_CONGESTION_NONE
+                    : listed(mode, '+', "device") ? MOIRAI_CONGESTION_DEVICE
+                                                  : p->congestion;
+}
+
+/* In a process of its own, so that its memory and its time are its own. */
+static int run_apart(outcome *out, moirai_problem *p, const char *mode, bool interrupted)
 {
     int pipes[2];
     if (pipe(pipes))
@@ -100,19 +166,8 @@ static int run_apart(outcome *out, const char *shape, int32_t n, int devices, co
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        moirai_problem *p;
-        int rc = shape_problem(&p, shape, n, devices);
-        if (rc == 0 && peak)
-            p->memory = MOIRAI_MEMORY_PEAK;
-        if (rc == 0 && by_edge)
-            p->flow = MOIRAI_FLOW_EDGE;
-        if (rc == 0 && free_links)
-            p->congestion = MOIRAI_CONGESTION_NONE;
-        if (rc == 0)
-            place(out, p, placer, limit_s, interrupted);
-        else
-            fprintf(stderr, "%s\n", moirai_error_message());
-        out->rc |= rc;
+        set_mode(p, mode);
+        place(out, p, listed(mode, '+', "certificate"), interrupted);
         _exit(write(pipes[1], out, sizeof *out) != sizeof *out);
     }
     close(pipes[1]);
@@ -120,78 +175,138 @@ static int run_apart(outcome *out, const char *shape, int32_t n, int devices, co
     close(pipes[0]);
     if (child > 0)
         waitpid(child, NULL, 0);
-    return good ? 0 : -1;
+    return good ? out->rc : -1;
 }
 
-static void cell(const char *shape, int32_t n, int devices, const char *placer, double limit_s, bool with_interrupt)
+/* Whether its promises are kept. */
+static bool cell(moirai_problem *p, const char *shape, const char *mode)
 {
     outcome timed = {0}, cut = {0};
-    printf("%-12s %8d %4d %6.1f ", shape, n, devices, limit_s);
+    double cells = (double)p->n_ops * p->n_devices;
+    char proven[16] = "-";
+    printf("%-12s %8d %4d %-18s %6.1f ", shape, p->n_ops, p->n_devices, mode, asked.limit_s);
     fflush(stdout);
-    if (run_apart(&timed, shape, n, devices, placer, limit_s, false) || timed.rc) {
-        printf("failed\n");
-        return;
+    if (run_apart(&timed, p, mode, false)) {
+        printf("FAILED\n");
+        return false;
     }
-    double over = timed.taken_s - 1.05 * limit_s;
-    printf("%8.2f %7.2f %5.2f %7.2f%% %8.0f %6.0f ", timed.taken_s, over > 0 ? over : 0, timed.work_s, 100 * timed.gap,
-           timed.peak_mb, timed.peak_mb * 1048576.0 / n / devices);
+    double over = timed.taken_s - 1.05 * asked.limit_s;
+    if (listed(mode, '+', "certificate"))
+        snprintf(proven, sizeof proven, timed.late ? "late" : "%.2f%%", 100 * timed.proven);
+    printf("%8.2f %7.2f %7.2f%% %8s %8.0f %6.0f ", timed.taken_s, over > 0 ? over : 0, 100 * timed.gap, proven,
+           timed.peak_mb, timed.peak_mb * 1048576.0 / cells);
     fflush(stdout);
-    if (with_interrupt && !run_apart(&cut, shape, n, devices, placer, limit_s, true))
-        printf("%8.2f %5.2f", cut.answer_s, cut.work_s);
-    printf("%s\n", over > 0.3 || cut.answer_s > 1 ? "  BROKEN" : "");
+    bool kept = over <= OVER_S;
+    if (asked.interrupts) {
+        kept = !run_apart(&cut, p, mode, true) && cut.answer_s <= ANSWER_S && kept;
+        printf("%8.2f", cut.answer_s);
+    }
+    printf("%s\n", kept ? "" : "  BROKEN");
     fflush(stdout);
+    return kept;
 }
 
-static bool listed(const char *list, const char *item)
+/* ---- all of them ---- */
+
+/* Copies the next of a list that commas divide; false: there is none. */
+static bool next_of(const char **list, char *item, size_t size)
 {
-    size_t length = strlen(item);
-    for (const char *at = list; at != NULL; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, item, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    return false;
+    size_t length = strcspn(*list, ",");
+    if (!**list)
+        return false;
+    snprintf(item, size, "%.*s", (int)length, *list);
+    *list += length + ((*list)[length] == ',');
+    return true;
+}
+
+typedef struct tally {
+    int cells, broken;
+} tally;
+
+static void cells_of(tally *sum, const char *shape, int32_t n, int devices)
+{
+    moirai_problem *p = NULL;
+    char mode[64];
+    int rc = shape_problem(&p, shape, n, devices);
+    if (rc)
+        fprintf(stderr, "%s\n", moirai_error_message());
+    malloc_trim(0); /* what made the problem is not there for the placer to use */
+    for (const char *modes = asked.modes; next_of(&modes, mode, sizeof mode);) {
+        sum->cells++;
+        sum->broken += rc || !cell(p, shape, mode);
+    }
+    moirai_problem_free(p);
+}
+
+static bool known_shapes(void)
+{
+    static const char *const known =
+        "chain,fork-join,layered,transformer,one-block,side,wide,into-one,masked,two-towers,ten-towers";
+    char shape[32];
+    for (const char *shapes = asked.shapes; next_of(&shapes, shape, sizeof shape);)
+        if (!listed(known, ',', shape))
+            return false;
+    return true;
+}
+
+static bool known_modes(void)
+{
+    static const char *const known = "plain+certificate+peak+edge+none+device+tight";
+    char mode[64];
+    for (const char *modes = asked.modes; next_of(&modes, mode, sizeof mode);)
+        for (char *at = mode, *end; at; at = end ? end + 1 : NULL) {
+            end = strchr(at, '+');
+            if (end)
+                *end = '\0';
+            if (!listed(known, '+', at))
+                return false;
+        }
+    return true;
+}
+
+static bool read_arguments(int argc, char **argv)
+{
+    struct {
+        const char *name, **value;
+    } words[] = {{"--placer", &asked.placer},
+                 {"--ops", &asked.ops},
+                 {"--devices", &asked.devices},
+                 {"--shapes", &asked.shapes},
+                 {"--modes", &asked.modes}};
+    for (int i = 1; i < argc; i++) {
+        size_t w = 0, n = sizeof words / sizeof *words;
+        for (; w < n && strcmp(argv[i], words[w].name);)
+            w++;
+        bool more = i + 1 < argc;
+        if (w < n && more)
+            *words[w].value = argv[++i];
+        else if (!strcmp(argv[i], "--limit") && more)
+            asked.limit_s = atof(argv[++i]);
+        else if (!strcmp(argv[i], "--threads") && more)
+            asked.threads = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--no-interrupt"))
+            asked.interrupts = false;
+        else if (!strcmp(argv[i], "--wall"))
+            asked.wall = true;
+        else
+            return false;
+    }
+    return asked.limit_s > 0 && asked.threads > 0 && known_modes() && known_shapes();
 }
 
 int main(int argc, char **argv)
 {
-    const char *placer = "moirai", *ops = "100,3000,200000", *devices = "4,16,64", *only = NULL;
-    double limit_s = 5;
-    bool with_interrupt = true;
-    for (int i = 1; i < argc; i++) {
-        bool more = i + 1 < argc;
-        if (!strcmp(argv[i], "--placer") && more)
-            placer = argv[++i];
-        else if (!strcmp(argv[i], "--limit") && more)
-            limit_s = atof(argv[++i]);
-        else if (!strcmp(argv[i], "--ops") && more)
-            ops = argv[++i];
-        else if (!strcmp(argv[i], "--devices") && more)
-            devices = argv[++i];
-        else if (!strcmp(argv[i], "--shapes") && more)
-            only = argv[++i];
-        else if (!strcmp(argv[i], "--no-interrupt"))
-            with_interrupt = false;
-        else if (!strcmp(argv[i], "--certificate"))
-            certified = true;
-        else if (!strcmp(argv[i], "--peak"))
-            peak = true;
-        else if (!strcmp(argv[i], "--edge"))
-            by_edge = true;
-        else if (!strcmp(argv[i], "--free"))
-            free_links = true;
-        else
-            return fprintf(stderr, "see the head of bench/bench_promises.c\n"), 2;
-    }
-    printf("placer %s; limits in seconds, memory in MB\n%-12s %8s %4s %6s %8s %7s %5s %8s %8s %6s %8s %5s\n", placer,
-           "shape", "ops", "dev", "limit", "taken", "over", "work", "gap", "peak", "per", "answer", "work");
-    for (size_t s = 0; s < SHAPES; s++)
-        for (const char *n = ops; only == NULL || listed(only, shape_name[s]); n = strchr(n, ',') + 1) {
-            for (const char *k = devices;; k = strchr(k, ',') + 1) {
-                cell(shape_name[s], atoi(n), atoi(k), placer, limit_s, with_interrupt);
-                if (!strchr(k, ','))
-                    break;
-            }
-            if (!strchr(n, ','))
-                break;
-        }
-    return 0;
+    tally sum = {0};
+    char shape[32], n[32], k[32];
+    if (!read_arguments(argc, argv))
+        return fprintf(stderr, "see the head of bench/bench_promises.c\n"), 2;
+    printf("placer %s; %s seconds, memory in MB\n%-12s %8s %4s %-18s %6s %8s %7s %8s %8s %8s %6s %8s\n", asked.placer,
+           asked.wall ? "wall-clock" : "processor", "shape", "ops", "dev", "mode", "limit", "taken", "over", "gap",
+           "proven", "peak", "per", "answer");
+    for (const char *shapes = asked.shapes; next_of(&shapes, shape, sizeof shape);)
+        for (const char *ops = asked.ops; next_of(&ops, n, sizeof n);)
+            for (const char *devices = asked.devices; next_of(&devices, k, sizeof k);)
+                cells_of(&sum, shape, atoi(n), atoi(k));
+    printf("%d cells, %d broken\n", sum.cells, sum.broken);
+    return sum.broken > 0;
 }

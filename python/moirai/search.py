@@ -253,12 +253,15 @@ def compare(
 
 @dataclass(frozen=True)
 class Proof:
-    """What a certificate proves, recomputed."""
+    """What a certificate proves, recomputed: of one request, or with `of_rate` of the time between requests, where at
+    most `in_flight` (0: any number) are under way."""
 
     proven_ns: int
     certified_ns: int
     lower_bound_ns: int
     leaves: int
+    of_rate: bool = False
+    in_flight: int = 0
 
 
 def prove(
@@ -279,7 +282,14 @@ def prove(
         if isinstance(problem, Problem):
             check(lib.moirai_problem_write(problem._c, bytes_of(path)))
         call.run(lambda: int(lib.moirai_prove(out, bytes_of(path), bytes_of(certificate), budget)))
-    return Proof(int(out.proven_ns), int(out.certified_ns), int(out.lower_bound_ns), int(out.leaves))
+    return Proof(
+        proven_ns=int(out.proven_ns),
+        certified_ns=int(out.certified_ns),
+        lower_bound_ns=int(out.lower_bound_ns),
+        leaves=int(out.leaves),
+        of_rate=bool(out.of_rate),
+        in_flight=int(out.in_flight),
+    )
 
 
 def refine(

@@ -141,9 +141,18 @@ def test_certificate_is_written_and_proven(tiny, tmp_path):
     plan = moirai.place(tiny, time_limit=3, certificate=path)
     proof = moirai.prove(tiny, path)
     assert 0 < proof.proven_ns <= plan.makespan_ns and proof.proven_ns >= proof.certified_ns
+    assert not proof.of_rate and proof.in_flight == 0
     other = moirai.Problem(moirai.Graph.open("t5-tiny"), "inter-server")
     with pytest.raises(moirai.Error):
         moirai.prove(other, path)
+
+
+def test_certificate_of_a_rate_says_so(tiny, tmp_path):
+    path = tmp_path / "rate.json"
+    plan = moirai.place(tiny, objective="rate", in_flight=2, certificate=path, effort=0.02, threads=1)
+    proof = moirai.prove(tiny, path)
+    assert proof.of_rate and proof.in_flight in (0, 2)
+    assert 0 < proof.proven_ns <= plan.rate.period_ns
 
 
 def test_plan_knows_the_steps_behind_it(tiny, tmp_path):

@@ -271,7 +271,9 @@ static void write_digest(util_writer *w, const moirai_problem *p)
 static int write_all(util_writer *w, bound_certificate *from)
 {
     const pair_chain *c = from->c;
-    int64_t certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL), by_memory = 0;
+    int64_t certified = from->chain_ns, by_memory = 0;
+    if (certified <= 0)
+        certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
     util_writer_begin(w, "moirai-certificate");
     util_writer_pair_string(w, "problem", c->p->name);
     write_digest(w, from->spine ? from->spine->whole : c->p);

@@ -46,6 +46,7 @@ typedef struct bound_certificate {
     const bound_window_proof *windows; /* of the whole, or NULL */
     const decompose_spine *spine;      /* the chain is that of its problem; NULL: of the whole */
     int64_t lower_bound_ns;            /* of the plan, whoever proved it */
+    int64_t chain_ns;                  /* what the chain proves, where that was found before; 0: found anew */
     int64_t certified_ns;              /* out: what the certificate claims */
 } bound_certificate;
 

@@ -112,7 +112,8 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
     int rc = x.device && x.level && x.searched && x.picked && x.pick ? 0 : MOIRAI_EFAIL;
     if (!rc)
         count_trees(&x);
-    while (!rc && pair_chain_path(c, PAIR_CHAIN_CERTIFIED, x.device) < job->goal_ns && !util_stopped(&job->stop)) {
+    while (!rc && pair_chain_path_within(c, PAIR_CHAIN_CERTIFIED, x.device, &job->stop) < job->goal_ns &&
+           !util_stopped(&job->stop)) {
         choose(&x, false);
         if (!x.n_picks)
             choose(&x, true);

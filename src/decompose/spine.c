@@ -27,6 +27,7 @@
 #define FLOAT_COST 0.25
 #define MOST_FLOATING 0.35 /* of the work: the bound does not see it */
 #define MOST_SETS 64       /* that are tried */
+#define MOST_WORK 2e10     /* of W: half a minute; larger networks are taken as they are */
 
 typedef struct finder {
     const moirai_problem *p;
@@ -165,7 +166,7 @@ static int choose(int32_t *n_best, finder *x, double whole)
     double best = 0.5 * whole, work = 0, tried_work = 0;
     int32_t n = 0, tried = 0;
     *n_best = 0;
-    while (n < p->n_ops && tried < MOST_SETS) {
+    while (n < p->n_ops && tried < MOST_SETS && !util_stopped(x->stop)) {
         int64_t apart = x->apart[x->by_apart[n]];
         for (; n < p->n_ops && x->apart[x->by_apart[n]] == apart; n++) {
             x->floating[x->by_apart[n]] = true;
@@ -202,7 +203,8 @@ static int find(int32_t *n_floating, finder *x)
         x->total += (double)x->weight[i];
     }
     int rc = x->total > 0 ? judge(&whole, &largest, x) : 0;
-    if (rc || x->total <= 0 || largest < LARGE_BLOCK)
+    double work = (double)p->n_ops * ((double)p->n_ops + p->n_edges) / 64;
+    if (rc || x->total <= 0 || largest < LARGE_BLOCK || work > MOST_WORK)
         return rc;
     rc = weigh(x);
     if (!rc && !util_stopped(x->stop)) {

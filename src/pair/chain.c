@@ -15,6 +15,9 @@
 #include "problem/equal_devices.h"
 #include "util/util.h"
 
+#define MOST_VALUES ((size_t)1 << 23) /* of all classes, kept for one path */
+#define BLOCKS_PER_LOOK 16            /* at the clock */
+
 static void free_pair(pair_state *x)
 {
     if (!x)
@@ -228,63 +231,110 @@ static int64_t pair_value(const pair_state *x, pair_chain_side side, int64_t flo
     return x->plan.device ? x->plan.length_ns : INT64_MAX;
 }
 
-/* One step of the recursion; from[l] remembers the best predecessor. */
-static void step(const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t block, const int64_t *finish,
-                 int64_t *next, int8_t *from)
+/* What blocks of a class take between all pairs, [k * K + l]; INT64_MAX: no plan. */
+static void class_values(int64_t *value, const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t class_)
 {
-    uint64_t exits = pair_chain_exit_mask(c, block), entries = pair_chain_entry_mask(c, block);
-    int32_t exit = decompose_exit(c->s, block), class_ = c->s->block_class[block];
-    for (int32_t l = 0; l < c->K; l++) {
-        next[l] = INT64_MAX;
-        from[l] = 0;
-        for (int32_t k = 0; k < c->K && (exits >> l & 1); k++) {
-            if (!(entries >> k & 1) || finish[k] == INT64_MAX)
-                continue;
-            int64_t value = pair_value(pair_chain_at(c, class_, k, l), side, pair_chain_floor(c, class_));
-            if (value != INT64_MAX && k != l)
-                value += switch_ns;
-            if (value != INT64_MAX && finish[k] + value < next[l]) {
-                next[l] = finish[k] + value;
-                from[l] = (int8_t)k;
-            }
-        }
-        if (next[l] != INT64_MAX && exit >= 0)
-            next[l] += moirai_op_ns(c->p, exit, l);
+    int64_t floor_ns = pair_chain_floor(c, class_);
+    for (int32_t i = 0; i < c->K * c->K; i++) {
+        value[i] = pair_value(pair_chain_at(c, class_, i / c->K, i % c->K), side, floor_ns);
+        if (value[i] != INT64_MAX && i / c->K != i % c->K)
+            value[i] += switch_ns;
     }
 }
 
-static int64_t best_path(const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t *cut_device)
+/* One step of the recursion; from[l] remembers the best predecessor. */
+static void step(const pair_chain *c, const int64_t *value, int32_t block, const int64_t *finish, int64_t *next,
+                 int8_t *from)
+{
+    uint64_t exits = pair_chain_exit_mask(c, block), entries = pair_chain_entry_mask(c, block);
+    int32_t exit = decompose_exit(c->s, block);
+    for (int32_t l = 0; l < c->K; l++) {
+        next[l] = INT64_MAX;
+        from[l] = 0;
+    }
+    for (int32_t k = 0; k < c->K; k++)
+        for (int32_t l = 0; l < c->K && (entries >> k & 1) && finish[k] != INT64_MAX; l++) {
+            int64_t way = value[k * c->K + l];
+            if ((exits >> l & 1) && way != INT64_MAX && finish[k] + way < next[l]) {
+                next[l] = finish[k] + way;
+                from[l] = (int8_t)k;
+            }
+        }
+    for (int32_t l = 0; l < c->K; l++)
+        if (next[l] != INT64_MAX && exit >= 0)
+            next[l] += moirai_op_ns(c->p, exit, l);
+}
+
+/* Values of classes are found once where there are few. */
+typedef struct path_tables {
+    int64_t *value; /* of all classes, or of one at a time */
+    bool *known;    /* NULL: one at a time */
+    int8_t *from;   /* [block * K + device] */
+} path_tables;
+
+static bool open_tables(path_tables *t, const pair_chain *c)
+{
+    size_t cells = (size_t)c->K * (size_t)c->K, n = (size_t)c->s->n_classes;
+    bool all = n * 2 <= (size_t)c->s->n_blocks && n * cells <= MOST_VALUES;
+    *t = (path_tables){.value = util_alloc(all ? n * cells : cells, sizeof *t->value),
+                       .known = all ? util_alloc(n, sizeof *t->known) : NULL,
+                       .from = util_alloc((size_t)c->s->n_blocks * (size_t)c->K, sizeof *t->from)};
+    return t->value && t->from && !all == !t->known;
+}
+
+static void close_tables(path_tables *t)
+{
+    free(t->value);
+    free(t->known);
+    free(t->from);
+}
+
+static const int64_t *values_of(const path_tables *t, const pair_chain *c, pair_chain_side side, int64_t switch_ns,
+                                int32_t class_)
+{
+    int64_t *value = t->value + (t->known ? (int64_t)class_ * c->K * c->K : 0);
+    if (!t->known || !t->known[class_])
+        class_values(value, c, side, switch_ns, class_);
+    if (t->known)
+        t->known[class_] = true;
+    return value;
+}
+
+static int64_t best_path(const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t *cut_device,
+                         const util_stop *stop)
 {
     int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
     size_t K = (size_t)c->K;
-    int8_t *from = util_alloc((size_t)c->s->n_blocks * K, sizeof *from);
-    if (!from)
-        return side == PAIR_CHAIN_UPPER ? INT64_MAX : 0;
+    path_tables t;
+    bool whole = open_tables(&t, c);
     for (int32_t k = 1; k < c->K; k++)
         finish[k] = INT64_MAX; /* before the first cut there is one state */
-    for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        step(c, side, switch_ns, i, finish, next, from + (size_t)i * K);
-        for (int32_t k = 0; k < c->K; k++)
-            finish[k] = next[k];
+    for (int32_t i = 0; whole && i < c->s->n_blocks; i++) {
+        const int64_t *value = values_of(&t, c, side, switch_ns, c->s->block_class[i]);
+        step(c, value, i, finish, next, t.from + (size_t)i * K);
+        memcpy(finish, next, K * sizeof *finish);
+        whole = !stop || i % BLOCKS_PER_LOOK || !util_stopped(stop);
     }
     /* After the last cut there is one state again: device 0. */
-    if (cut_device) {
-        int32_t k = 0;
-        for (int32_t i = c->s->n_blocks - 1; i > 0; i--) {
-            k = from[(size_t)i * K + (size_t)k];
-            cut_device[i - 1] = k;
-        }
+    for (int32_t i = c->s->n_blocks - 1, k = 0; whole && cut_device && i > 0; i--) {
+        k = t.from[(size_t)i * K + (size_t)k];
+        cut_device[i - 1] = k;
     }
-    free(from);
-    return finish[0];
+    close_tables(&t);
+    return whole ? finish[0] : side == PAIR_CHAIN_UPPER ? INT64_MAX : 0;
 }
 
 int64_t pair_chain_path(const pair_chain *c, pair_chain_side side, int32_t *cut_device)
 {
-    return best_path(c, side, 0, cut_device);
+    return best_path(c, side, 0, cut_device, NULL);
+}
+
+int64_t pair_chain_path_within(const pair_chain *c, pair_chain_side side, int32_t *cut_device, const util_stop *stop)
+{
+    return best_path(c, side, 0, cut_device, stop);
 }
 
 int64_t pair_chain_steady_path(const pair_chain *c, int64_t switch_ns, int32_t *cut_device)
 {
-    return best_path(c, PAIR_CHAIN_UPPER, switch_ns, cut_device);
+    return best_path(c, PAIR_CHAIN_UPPER, switch_ns, cut_device, NULL);
 }

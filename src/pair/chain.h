@@ -111,6 +111,8 @@ typedef enum pair_chain_side { PAIR_CHAIN_LOWER, PAIR_CHAIN_CERTIFIED, PAIR_CHAI
 /* Least time over device paths by the pairs' lower bounds, by what a certificate can claim of them, or by their plans
  * (INT64_MAX where no path has plans). `cut_device` (n_cuts, may be NULL) gets the path. O(cuts * K^2). */
 int64_t pair_chain_path(const pair_chain *c, pair_chain_side side, int32_t *cut_device);
+/* The same while there is time; 0 or, of plans, INT64_MAX where `stop` comes first: nothing is known then, and cut_device is left as it was. */
+int64_t pair_chain_path_within(const pair_chain *c, pair_chain_side side, int32_t *cut_device, const util_stop *stop);
 /* The path by plans where every change of device costs switch_ns more: a stand-in for edges that jump over cuts, whose
  * transfers the recursion does not see. */
 int64_t pair_chain_steady_path(const pair_chain *c, int64_t switch_ns, int32_t *cut_device);

@@ -4,6 +4,8 @@
 
 #include <moirai/placer.h>
 
+#include "util/stop.h"
+
 /* What is placed as one: a keep-together group, or an operator outside any. */
 typedef struct place_units {
     int32_t n;
@@ -23,9 +25,9 @@ void place_units_free(place_units *u);
 int place_fit_assignment(const moirai_problem *p, const place_units *u, const int64_t *capacity, int32_t *op_device);
 
 /* The fastest schedule found for just these devices that fits the memory; *out is NULL, and *excess_bytes what the best
- * try lacked, where none does. */
+ * try lacked, where none does, or none did by the time `stop` (NULL: none) came. */
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
-                       int32_t *op_device);
+                       int32_t *op_device, const util_stop *stop);
 
 /* What device k needs at least if all operators are on it, in whatever order: their own bytes, shared weights once, and with memory mode
  * peak what an operator that takes time reads and writes, all of which is there while it runs. O(V + E). */
@@ -33,8 +35,10 @@ int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k);
 
 /* A plan for these devices that fits, with the problem's memory mode. Simulates `order` (n_order tasks) where given,
  * else dispatches by `priority` (NULL: upward ranks). Where that does not fit: other orders, waiting, other devices.
- * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes. */
+ * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes, also where `stop` (NULL: none) came
+ * before all was tried. */
 int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
-                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order);
+                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order,
+                   const util_stop *stop);
 
 #endif

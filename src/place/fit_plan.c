@@ -34,7 +34,13 @@ typedef struct fitting {
     int64_t over[MOIRAI_MAX_DEVICES]; /* bytes that each device lacks in the best try of this assignment */
     int64_t over_most;
     moirai_plan *best;
+    const util_stop *stop; /* or NULL */
 } fitting;
+
+static bool is_late(const fitting *f)
+{
+    return f->stop && util_stopped(f->stop);
+}
 
 /* ---- orders ---- */
 
@@ -123,7 +129,7 @@ static int try_order(fitting *f, const int32_t *order)
     for (int32_t j = 0; j < n; j++)
         f->priority[order[j]] = n - j;
     int rc = keep(f, moirai_sim_dispatch(f->sim, f->device, f->priority));
-    for (int32_t window = 256; window >= 1 && !rc; window /= 4)
+    for (int32_t window = 256; window >= 1 && !rc && !is_late(f); window /= 4)
         if (window < n || window == 1)
             rc = keep(f, schedule_sim_replay_window(f->sim, f->device, order, window));
     return rc;
@@ -137,7 +143,7 @@ static int try_assignment(fitting *f)
         return 0;
     order_of_log(f, f->order[0]);
     int found = 0;
-    for (int i = 0; i < N_ORDERS; i++) {
+    for (int i = 0; i < N_ORDERS && (i == 0 || !is_late(f)); i++) {
         int rc = try_order(f, f->order[i]);
         if (rc < 0)
             return rc;
@@ -153,7 +159,7 @@ static int try_shedding(fitting *f)
     int32_t K = f->p->n_devices;
     memcpy(capacity, f->p->device_memory_bytes, (size_t)K * sizeof *capacity);
     int rc = try_assignment(f);
-    for (int round = 0; round < ROUNDS && !rc; round++) {
+    for (int round = 0; round < ROUNDS && !rc && !is_late(f); round++) {
         for (int32_t k = 0; k < K; k++)
             if (f->over[k] > 0)
                 capacity[k] = UTIL_MAX(capacity[k] - f->over[k], 0);
@@ -191,7 +197,7 @@ int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k)
 static int try_single_devices(fitting *f)
 {
     int found = 0;
-    for (int32_t k = 0; k < f->p->n_devices && found >= 0; k++) {
+    for (int32_t k = 0; k < f->p->n_devices && found >= 0 && !is_late(f); k++) {
         if (place_fit_least_bytes(f->p, k) > f->p->device_memory_bytes[k])
             continue;
         for (int32_t i = 0; i < f->p->n_ops; i++)
@@ -208,7 +214,7 @@ static int try_random(fitting *f)
     util_rng_seed(&rng, 1);
     int64_t tries = UTIL_MIN(200, 2000000 / (f->p->n_ops + 1));
     int rc = 0;
-    for (int64_t round = 0; round < tries && !rc; round++) {
+    for (int64_t round = 0; round < tries && !rc && !is_late(f); round++) {
         for (int32_t unit = 0; unit < f->u->n; unit++) {
             uint64_t open = f->u->devices[unit];
             for (uint32_t skip = util_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
@@ -263,15 +269,16 @@ static int search(fitting *f)
     rc = rc ? rc : try_single_devices(f);
     rc = rc ? rc : try_random(f);
     rc = rc ? rc
-            : moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %s short of the peak in the best try",
-                           f->p->device_name[f->short_device], util_human_bytes(f->least_excess).s);
+            : moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %s short of the peak in the best try%s",
+                           f->p->device_name[f->short_device], util_human_bytes(f->least_excess).s,
+                           is_late(f) ? " when the time was up" : "");
     return rc;
 }
 
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
-                       int32_t *op_device)
+                       int32_t *op_device, const util_stop *stop)
 {
-    fitting f = {.p = p, .sim = sim};
+    fitting f = {.p = p, .sim = sim, .stop = stop};
     *out = NULL;
     int rc = prepare(&f, op_device) ? try_assignment(&f) : MOIRAI_EFAIL;
     release(&f);
@@ -285,9 +292,9 @@ int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim
 }
 
 static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
-                    int32_t *op_device)
+                    int32_t *op_device, const util_stop *stop)
 {
-    fitting f = {.p = p, .u = u, .sim = sim};
+    fitting f = {.p = p, .u = u, .sim = sim, .stop = stop};
     int rc = prepare(&f, op_device) ? search(&f) : MOIRAI_EFAIL;
     release(&f);
     if (rc < 0) {
@@ -300,7 +307,8 @@ static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p,
 }
 
 int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
-                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order)
+                   int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order,
+                   const util_stop *stop)
 {
     *out = NULL;
     int64_t makespan =
@@ -308,7 +316,7 @@ int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
     if (makespan >= 0 && moirai_sim_memory_excess(sim, NULL) == 0)
         return moirai_sim_plan(out, sim);
     if (p->memory == MOIRAI_MEMORY_PEAK)
-        return fit_peak(out, sim, p, u, op_device);
+        return fit_peak(out, sim, p, u, op_device, stop);
     int rc = place_fit_assignment(p, u, p->device_memory_bytes, op_device);
     if (rc)
         return rc;

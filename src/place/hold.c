@@ -18,6 +18,8 @@
 #define TRIES_PER_OP 20 /* more for every operator */
 #define PLAN_SHARE 0.6  /* of the time limit, for the plan with ports */
 #define STOP_EVERY 16
+#define QUICK_S 1e-3 /* a try that takes longer looks at the clock every time */
+#define TRIES_KEPT 3 /* times what a try takes, kept of the time: the plan is made from the best of them, and checked */
 
 typedef struct climb {
     const moirai_problem *p;
@@ -26,6 +28,7 @@ typedef struct climb {
     place_moves moves;
     int32_t *device, *tried;
     int64_t best_ns; /* of `device`, dispatched; MOIRAI_UNKNOWN where that does not fit */
+    double try_s;    /* what that takes */
 } climb;
 
 static int64_t judge(climb *x, const int32_t *device)
@@ -34,14 +37,17 @@ static int64_t judge(climb *x, const int32_t *device)
     return ns >= 0 && moirai_sim_memory_excess(x->sim, NULL) == 0 ? ns : MOIRAI_UNKNOWN;
 }
 
-static void improve(climb *x, const moirai_budget *budget, const util_stop *stop, int64_t lower_ns)
+static void improve(climb *x, const moirai_budget *budget, const util_stop *until, int64_t lower_ns)
 {
+    util_stop stop = *until;
+    if (stop.deadline > 0)
+        stop.deadline -= TRIES_KEPT * x->try_s;
     size_t bytes = sizeof *x->device * (size_t)x->p->n_ops;
     int64_t tries = (int64_t)UTIL_MIN(budget->effort * (TRIES + (double)TRIES_PER_OP * x->p->n_ops), 1e12);
     if (x->p->n_ops == 0 || x->p->n_devices == 1)
         return;
     for (int64_t i = 0; i < tries && (x->best_ns == MOIRAI_UNKNOWN || x->best_ns > lower_ns); i++) {
-        if (i % STOP_EVERY == 0 && util_stopped(stop))
+        if ((i % STOP_EVERY == 0 || x->try_s > QUICK_S) && util_stopped(&stop))
             return;
         memcpy(x->tried, x->device, bytes);
         place_move(&x->moves, x->tried);
@@ -63,18 +69,24 @@ static int carry_out(moirai_plan **out, climb *x, const moirai_plan *ports, cons
     int rc = moirai_plan_tighten(&own, x->p, ports);
     if (rc)
         return rc;
-    if (moirai_plan_check(x->p, own, NULL, NULL)) { /* by peak memory alone: the times are the simulator's */
-        moirai_plan_free(own);
+    if (x->p->memory == MOIRAI_MEMORY_PEAK && moirai_plan_check(x->p, own, NULL, NULL)) {
+        moirai_plan_free(own); /* by peak memory alone: the times are the simulator's */
         own = NULL;
     }
+    if (own && util_stopped(stop)) { /* a million operators take long to dispatch */
+        *out = own;
+        return 0;
+    }
+    double begun = util_seconds();
     x->best_ns = judge(x, x->device);
+    x->try_s = util_seconds() - begun;
     improve(x, budget, stop, ports->lower_bound_ns);
     if (own && (x->best_ns == MOIRAI_UNKNOWN || own->makespan_ns <= x->best_ns)) {
         *out = own;
         return 0;
     }
     moirai_plan_free(own);
-    return place_fit_plan(out, x->sim, x->p, x->units, x->device, NULL, NULL, 0);
+    return place_fit_plan(out, x->sim, x->p, x->units, x->device, NULL, NULL, 0, stop);
 }
 
 int place_holding_devices(moirai_plan **out, const moirai_problem *p, const moirai_placer *placer,

@@ -2,6 +2,7 @@
 #include "bound/bounds.h"
 #include "place/hold.h"
 #include "place/placers.h"
+#include "problem/problem_write.h"
 #include <moirai/prove.h>
 
 #include "schedule/plan.h"
@@ -74,9 +75,18 @@ static int sign(moirai_plan *plan, const moirai_problem *p, const moirai_placer 
 
 /* ---- the certificate ---- */
 
-#define VERIFY_SHARE 0.06 /* of the time limit, kept for the verifier */
-#define VERIFY_READS 5    /* times what writing the problem takes, kept as well: the verifier reads it */
+#define VERIFY_KEPT 0.08  /* of the time limit, for the verifier; and */
+#define VERIFY_SHARE 0.03 /* of it even where the search was late */
+#define WRITE_SHARE 0.08  /* of the time limit, to write the verifier's problem */
+#define VERIFY_READS 5    /* times what that took, kept for the verifier: it reads it */
 #define SEARCH_LEAST 0.25 /* of the time limit is the search's all the same */
+#define ANSWER_S 0.2      /* for the verifier after an interrupt */
+
+/* What the verifier is given: the problem as text, NULL where that takes too long, and how long it took. */
+typedef struct verifying {
+    moirai_prove_file problem;
+    double write_s, begun;
+} verifying;
 
 /* What certificates have no proof for, of this problem. */
 static uint32_t uncertified(const moirai_problem *p)
@@ -93,33 +103,67 @@ static uint32_t uncertified(const moirai_problem *p)
     return bits | (p->memory == MOIRAI_MEMORY_PEAK ? MOIRAI_UNCERTIFIED_PEAK : 0);
 }
 
-/* The verifier's problem, written before the search: how long that takes tells how much to leave for reading it. */
-static int write_problem(moirai_prove_file *out, double *search_s, const moirai_problem *p,
-                         const moirai_place_options *o)
+static int write_problem(verifying *v, const moirai_problem *p, const util_stop *stop)
 {
-    double begun = util_seconds(), limit_s = o->budget.time_limit_s;
     char *text = NULL;
-    int rc = moirai_problem_text(&text, &out->length, p);
-    out->label = p->name;
-    out->text = text;
-    *search_s =
-        UTIL_MAX(SEARCH_LEAST * limit_s, (1 - VERIFY_SHARE) * limit_s - VERIFY_READS * (util_seconds() - begun));
+    double begun = util_seconds();
+    int rc = problem_text_within(&text, &v->problem.length, p, stop);
+    v->problem.label = p->name;
+    v->problem.text = text;
+    v->write_s = util_seconds() - begun;
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+/* Under a time limit it is written before the search: how long that takes tells how much to leave for reading it. */
+static int write_first(verifying *v, double *search_s, const moirai_problem *p, const moirai_place_options *o)
+{
+    double limit_s = o->budget.time_limit_s;
+    util_stop stop = util_stop_of(&o->budget);
+    stop = util_stop_within(&stop, WRITE_SHARE * limit_s);
+    int rc = write_problem(v, p, &stop);
+    double rest_s = (1 - VERIFY_KEPT) * limit_s - (VERIFY_READS + 1) * v->write_s;
+    *search_s = v->problem.text ? UTIL_MAX(SEARCH_LEAST * limit_s, rest_s) : limit_s - v->write_s;
     return rc;
 }
 
+/* Without a limit, behind the search; after an interrupt in a moment, or not at all. */
+static int write_last(verifying *v, const moirai_problem *p, const moirai_place_options *o)
+{
+    util_stop stop = util_stop_of(&o->budget);
+    stop = util_stop_at_least(&stop, ANSWER_S / 3);
+    return o->budget.time_limit_s > 0 ? 0 : write_problem(v, p, &stop);
+}
+
+/* The time that is left to the verifier; false: not enough to read the problem. */
+static bool verifier_budget(moirai_budget *budget, const verifying *v, const moirai_place_options *o)
+{
+    double limit_s = o->budget.time_limit_s;
+    *budget = o->budget;
+    if (limit_s > 0)
+        budget->time_limit_s = UTIL_MAX(limit_s - (util_seconds() - v->begun), VERIFY_SHARE * limit_s);
+    if (moirai_interrupt_raised(budget->interrupt)) { /* of which nobody waits for the end of a long proof */
+        budget->interrupt = NULL;
+        budget->time_limit_s = limit_s > 0 ? UTIL_MIN(budget->time_limit_s, ANSWER_S) : ANSWER_S;
+    }
+    return v->problem.text && (budget->time_limit_s <= 0 || v->write_s < budget->time_limit_s);
+}
+
 /* The number that goes into the plan is the verifier's, from the file as it was written. */
-static int verify(moirai_plan *plan, const moirai_problem *p, const moirai_prove_file *problem,
-                  const moirai_place_options *o, double left_s)
+static int verify(moirai_plan *plan, const moirai_problem *p, verifying *v, const moirai_place_options *o)
 {
     char *certificate = NULL;
     moirai_proof proof = {0};
     moirai_prove_file file = {.label = o->certificate_path};
-    moirai_budget budget = o->budget;
-    budget.time_limit_s = o->budget.time_limit_s > 0 ? UTIL_MAX(left_s, VERIFY_SHARE * o->budget.time_limit_s) : 0;
-    int rc = util_file_read(&certificate, &file.length, o->certificate_path);
+    moirai_budget budget;
+    plan->certified_bound_ns = 0;
+    plan->uncertified = MOIRAI_UNCERTIFIED_LIMIT;
+    int rc = write_last(v, p, o);
+    if (rc || !verifier_budget(&budget, v, o))
+        return rc;
+    rc = util_file_read(&certificate, &file.length, o->certificate_path);
     if (!rc) {
         file.text = certificate;
-        int verdict = moirai_prove_text(&proof, problem, &file, &budget);
+        int verdict = moirai_prove_text(&proof, &v->problem, &file, &budget);
         plan->certified_bound_ns = verdict ? 0 : UTIL_MIN(proof.proven_ns, plan->makespan_ns);
         if (!verdict && proof.proven_ns > plan->makespan_ns)
             rc = moirai_error(MOIRAI_EFAIL, "%s proves %lld ns, but there is a plan of %lld", o->certificate_path,
@@ -147,19 +191,18 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     if (rc)
         return rc;
     moirai_plan *plan = NULL;
-    double begun = util_seconds();
+    verifying v = {.begun = util_seconds()};
     moirai_place_options some = *o;
-    moirai_prove_file problem = {0};
     bool verified = o->certificate_path && strcmp(o->certificate_path, "-");
-    if (verified)
-        rc = write_problem(&problem, &some.budget.time_limit_s, p, o);
+    if (verified && o->budget.time_limit_s > 0)
+        rc = write_first(&v, &some.budget.time_limit_s, p, o);
     rc = rc                                          ? rc
          : p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
                                                      : placer->place(&plan, p, &some);
     if (!rc && verified)
-        rc = verify(plan, p, &problem, o, o->budget.time_limit_s - (util_seconds() - begun));
-    free((char *)problem.text);
-    double seconds = util_seconds() - begun;
+        rc = verify(plan, p, &v, o);
+    free((char *)v.problem.text);
+    double seconds = util_seconds() - v.begun;
     if (rc) {
         moirai_plan_free(plan);
         return moirai_error_prefix(rc, "%s", placer->name);

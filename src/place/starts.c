@@ -29,7 +29,7 @@ static const struct heuristic {
 };
 
 /* Devices of the start, moved as little as memory asks for. */
-static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
+static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
 {
     moirai_sim *sim = NULL;
     place_units *units = NULL;
@@ -38,7 +38,7 @@ static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *s
     rc = rc ? rc : place_units_new(&units, p);
     if (!rc) {
         memcpy(device, start->op_device, sizeof *device * (size_t)p->n_ops);
-        rc = place_fit_plan(out, sim, p, units, device, NULL, NULL, 0);
+        rc = place_fit_plan(out, sim, p, units, device, NULL, NULL, 0, stop);
     }
     place_units_free(units);
     moirai_sim_free(sim);
@@ -46,14 +46,14 @@ static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *s
     return rc;
 }
 
-static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_plan *start)
+static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
 {
     int rc = moirai_plan_tighten(out, p, start);
     if (rc || !moirai_plan_check(p, *out, NULL, NULL))
         return rc;
     moirai_plan_free(*out);
     *out = NULL;
-    return mend(out, p, start);
+    return mend(out, p, start, stop);
 }
 
 static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h)
@@ -79,7 +79,7 @@ int place_starts(place_starts_task *task)
         if (i > 0)
             found = use_heuristic(&plan, task, &heuristic[i - 1]);
         else if (task->o->start)
-            found = use_start(&plan, task->p, task->o->start);
+            found = use_start(&plan, task->p, task->o->start, task->stop);
         if (!found) {
             offered = true;
             rc = task->offer(task->data, plan, i > 0 ? heuristic[i - 1].letter : 'S');

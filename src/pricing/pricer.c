@@ -22,17 +22,12 @@ static int64_t edge_weight(const moirai_problem *q, int32_t tensor)
 
 /* Prim's algorithm over the component, heaviest edge first; ties by operator number. O(n * edges of n) is fine: n is
  * small or the edges are few. */
-static int grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree)
+static void grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree, const int64_t *weight)
 {
     const decompose_block *b = w->block;
     const moirai_problem *q = &b->problem;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
     int32_t base = w->tree.n_nodes;
-    int64_t *weight = util_alloc((size_t)q->n_tensors, sizeof *weight);
-    if (!weight)
-        return MOIRAI_EFAIL;
-    for (int32_t t = 0; t < q->n_tensors; t++)
-        weight[t] = edge_weight(q, t);
     w->tree.node[w->tree.n_nodes++] = (pricing_tree_node){b->component_op[begin + n - 1], -1, MOIRAI_NONE, false, 1};
     in_tree[b->component_op[begin + n - 1]] = base;
     while (w->tree.n_nodes < base + n) {
@@ -59,8 +54,6 @@ static int grow_tree(pricing_pricer *w, int32_t kind, int32_t *in_tree)
         in_tree[pick.op] = w->tree.n_nodes;
         w->tree.node[w->tree.n_nodes++] = pick;
     }
-    free(weight);
-    return 0;
 }
 
 static int build_trees(pricing_pricer *w)
@@ -68,17 +61,19 @@ static int build_trees(pricing_pricer *w)
     const decompose_block *b = w->block;
     const moirai_problem *q = &b->problem;
     int32_t *in_tree = util_alloc((size_t)q->n_ops, sizeof *in_tree);
-    if (!in_tree)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < q->n_ops; i++)
+    int64_t *weight = util_alloc((size_t)q->n_tensors, sizeof *weight); /* once for all kinds, which may be many */
+    int rc = in_tree && weight ? 0 : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < q->n_ops && !rc; i++)
         in_tree[i] = -1;
-    int rc = 0;
+    for (int32_t t = 0; t < q->n_tensors && !rc; t++)
+        weight[t] = edge_weight(q, t);
     for (int32_t kind = 0; kind < b->n_kinds && !rc; kind++) {
         w->tree.kind_node[kind] = w->tree.n_nodes;
-        rc = grow_tree(w, kind, in_tree);
+        grow_tree(w, kind, in_tree, weight);
     }
     w->tree.kind_node[b->n_kinds] = w->tree.n_nodes;
     free(in_tree);
+    free(weight);
     return rc;
 }
 

@@ -5,6 +5,9 @@
 
 #include "graph/graph_read.h"
 #include "problem/problem_build.h"
+#include "problem/problem_write.h"
+
+#define LOOK 64 /* operators per look at the clock */
 
 static void write_devices(util_writer *w, const moirai_problem *p)
 {
@@ -112,7 +115,7 @@ static void write_op(util_writer *w, const moirai_problem *p, int32_t op, const 
     util_writer_close(w, '}');
 }
 
-static int write_all(util_writer *out, const moirai_problem *p)
+static int write_all(util_writer *out, const moirai_problem *p, const util_stop *stop)
 {
     int32_t *off, *weight;
     int rc = problem_weights_by_op(p, &off, &weight);
@@ -137,10 +140,16 @@ static int write_all(util_writer *out, const moirai_problem *p)
     write_channels(&w, p);
     util_writer_break(&w);
     util_writer_pair_open(&w, "ops", '[');
-    for (int32_t i = 0; i < p->n_ops; i++)
+    for (int32_t i = 0; i < p->n_ops && !rc; i++) {
         write_op(&w, p, i, weight + off[i], off[i + 1] - off[i]);
+        rc = stop && i % LOOK == 0 && util_stopped(stop) ? MOIRAI_ELIMIT : 0;
+    }
     free(off);
     free(weight);
+    if (rc) {
+        util_writer_free(&w);
+        return rc;
+    }
     util_writer_close(&w, ']');
     util_writer_close(&w, '}');
     *out = w;
@@ -150,15 +159,20 @@ static int write_all(util_writer *out, const moirai_problem *p)
 int moirai_problem_write(const moirai_problem *p, const char *path)
 {
     util_writer w;
-    int rc = write_all(&w, p);
+    int rc = write_all(&w, p, NULL);
     return rc ? rc : util_writer_save(&w, path);
 }
 
 int moirai_problem_text(char **out, size_t *length, const moirai_problem *p)
 {
+    return problem_text_within(out, length, p, NULL);
+}
+
+int problem_text_within(char **out, size_t *length, const moirai_problem *p, const util_stop *stop)
+{
     util_writer w;
     *out = NULL;
-    int rc = write_all(&w, p);
+    int rc = write_all(&w, p, stop);
     if (!rc && !(*out = util_writer_take(&w, length)))
         rc = MOIRAI_EFAIL;
     return rc;

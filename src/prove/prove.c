@@ -22,6 +22,7 @@
 #include "prove/prove_read.h"
 #include "util/util.h"
 
+#define LOOK 16                  /* cuts per look at the clock */
 #define FAR ((__int128)1 << 120) /* what a path costs is counted up to here: less is still true */
 
 /* ---- what floats ---- */
@@ -182,29 +183,42 @@ static int read_classes(prove_chain *x, yyjson_val *list)
 
 /* ---- the chain ---- */
 
-__int128 prove_chain_cost(const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value)
+/* The next cut, or the end, on each device: next[z] is the least over a of cost[a] + what block i takes from a to z. */
+static void pass_block(__int128 *next, const prove_chain *x, int32_t i, const __int128 *cost, const __int128 *value)
+{
+    int32_t K = x->p->K;
+    uint64_t in = i > 0 ? x->p->may[x->cut[i - 1]] : 1;
+    bool first = true;
+    for (int32_t a = 0; a < K; a++) {
+        int64_t at = ((int64_t)x->block_class[i] * K + a) * K;
+        if (!(in >> a & 1))
+            continue;
+        for (int32_t z = 0; z < K; z++) {
+            __int128 sum = UTIL_MIN(cost[a], FAR) + (value ? value[at + z] : x->bound[at + z]);
+            next[z] = first ? sum : UTIL_MIN(next[z], sum);
+        }
+        first = false;
+    }
+}
+
+int prove_chain_cost(__int128 *least, const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value)
 {
     const prove_problem *p = x->p;
-    int32_t K = p->K, n = x->n_cuts;
+    int32_t K = p->K;
     __int128 cost[PROVE_MAX_DEVICES] = {0}, next[PROVE_MAX_DEVICES] = {0};
-    for (int32_t i = 0; i <= n; i++) {
-        uint64_t in = i > 0 ? p->may[x->cut[i - 1]] : 1, out = i < n ? p->may[x->cut[i]] : 1;
-        for (int32_t z = 0; z < K; z++) {
-            bool first = true;
-            for (int32_t a = 0; a < K; a++)
-                if ((in >> a & 1) && (out >> z & 1)) {
-                    int64_t at = ((int64_t)x->block_class[i] * K + a) * K + z;
-                    __int128 sum = UTIL_MIN(cost[a], FAR) + (value ? value[at] : x->bound[at]);
-                    next[z] = first ? sum : UTIL_MIN(next[z], sum);
-                    first = false;
-                }
-            if (i < n && (out >> z & 1))
+    for (int32_t i = 0; i <= x->n_cuts; i++) {
+        int rc = i % LOOK ? 0 : prove_go_on(p);
+        if (rc)
+            return rc;
+        pass_block(next, x, i, cost, value);
+        for (int32_t z = 0; z < K && i < x->n_cuts; z++)
+            if (p->may[x->cut[i]] >> z & 1)
                 next[z] += (__int128)p->time[(int64_t)x->cut[i] * K + z] * unit +
                            (price ? (__int128)price[z] * p->bytes[x->cut[i]] : 0);
-        }
         memcpy(cost, next, sizeof cost);
     }
-    return cost[0];
+    *least = cost[0];
+    return 0;
 }
 
 /* ---- the certificate ---- */
@@ -235,9 +249,10 @@ static int prove_latency(int64_t *ns, prove_chain *x, yyjson_val *root)
     rc = rc ? rc : prove_windows(&by_windows, x, prove_get(root, "windows"));
     if (rc)
         return rc;
-    __int128 by_chain = prove_chain_cost(x, 1, NULL, NULL);
+    __int128 by_chain = 0;
+    rc = prove_chain_cost(&by_chain, x, 1, NULL, NULL);
     *ns = UTIL_MAX(by_chain > INT64_MAX ? INT64_MAX : (int64_t)by_chain, UTIL_MAX(by_memory, by_windows));
-    return 0;
+    return rc;
 }
 
 /* Loads of the whole; and of N requests that are under way each takes its time, so that one is done every N-th of it. */
@@ -303,13 +318,14 @@ int moirai_prove_text(moirai_proof *out, const moirai_prove_file *problem, const
     if (rc)
         return rc;
     util_stop stop = budget ? util_stop_of(budget) : (util_stop){0};
-    rc = prove_problem_read(&p, problem);
-    p.stop = budget ? &stop : NULL;
+    rc = prove_problem_read(&p, problem, budget ? &stop : NULL);
     rc = rc ? rc
             : util_json_open(&doc, certificate->text, certificate->length, certificate->label, "moirai-certificate");
     if (!rc) {
         prove_chain x = {.p = &p, .proof = out};
         rc = prove_all(&x, yyjson_doc_get_root(doc));
+        if (rc == MOIRAI_EVERIFY && prove_go_on(&p)) /* less was judged than there was: that is no verdict */
+            rc = MOIRAI_ELIMIT;
         rc = rc ? util_json_label(blame_name(rc, &p, yyjson_doc_get_root(doc)), certificate->label) : 0;
         free_chain(&x);
     }

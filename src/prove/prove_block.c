@@ -14,6 +14,7 @@
 #include "util/util.h"
 
 #define NEVER INT64_MAX
+#define LOOK 16 /* edges per look at the clock */
 
 void prove_block_free(prove_block *b)
 {
@@ -260,33 +261,48 @@ int32_t prove_packet_end(const prove_block *b, int32_t first)
 
 /* ---- longest paths ---- */
 
-/* Edges come by producer, and producers before their readers: a head is final before it is passed on. */
-void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head)
+/* One edge: to[k] is no less than what `other`, at its other end, has over the best of its devices. Where all transfers
+ * between two devices take the same, the best of all others is one device for all. */
+static void reach(int64_t *to, const prove_block *b, const prove_edge *e, int32_t other, uint64_t may,
+                  const int64_t *ns)
 {
     int32_t K = b->p->K;
-    for (int32_t e = 0; e < b->n_edges; e++)
-        for (int32_t l = 0; l < K; l++) {
-            int32_t i = b->edge[e].from;
-            int64_t soonest = NEVER, *at = &head[b->edge[e].to * K + l];
-            for (int32_t k = 0; k < K; k++)
-                if (may[i] >> k & 1)
-                    soonest = UTIL_MIN(soonest, head[i * K + k] + prove_op_ns(b, i, k) + prove_edge_ns(b, e, k, l));
-            *at = UTIL_MAX(*at, soonest);
-        }
+    int64_t at[PROVE_MAX_DEVICES], least = NEVER;
+    for (int32_t l = 0; l < K; l++) {
+        at[l] = may >> l & 1 ? ns[other * (int64_t)K + l] + prove_op_ns(b, other, l) : NEVER;
+        least = UTIL_MIN(least, at[l]);
+    }
+    for (int32_t k = 0; k < K; k++) {
+        int64_t soonest = at[k];
+        if (e->even_ns >= 0 && least < NEVER)
+            soonest = UTIL_MIN(soonest, least + e->even_ns);
+        for (int32_t l = 0; l < K && e->even_ns < 0; l++)
+            if (at[l] < NEVER)
+                soonest = UTIL_MIN(soonest, at[l] + e->ns[other == e->from ? l * K + k : k * K + l]);
+        to[k] = UTIL_MAX(to[k], soonest);
+    }
+}
+
+/* Edges come by producer, and producers before their readers: a head is final before it is passed on. Where the time is up, heads
+ * and tails stay shorter than they are. */
+void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head)
+{
+    for (int32_t e = 0; e < b->n_edges; e++) {
+        const prove_edge *f = &b->edge[e];
+        if (e % LOOK == 0 && prove_go_on(b->p))
+            return;
+        reach(&head[(int64_t)f->to * b->p->K], b, f, f->from, may[f->from], head);
+    }
 }
 
 void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail)
 {
-    int32_t K = b->p->K;
-    for (int32_t e = b->n_edges - 1; e >= 0; e--)
-        for (int32_t k = 0; k < K; k++) {
-            int32_t j = b->edge[e].to;
-            int64_t least = NEVER, *at = &tail[b->edge[e].from * K + k];
-            for (int32_t l = 0; l < K; l++)
-                if (may[j] >> l & 1)
-                    least = UTIL_MIN(least, prove_edge_ns(b, e, k, l) + prove_op_ns(b, j, l) + tail[j * K + l]);
-            *at = UTIL_MAX(*at, least);
-        }
+    for (int32_t e = b->n_edges - 1; e >= 0; e--) {
+        const prove_edge *f = &b->edge[e];
+        if (e % LOOK == 0 && prove_go_on(b->p))
+            return;
+        reach(&tail[(int64_t)f->from * b->p->K], b, f, f->to, may[f->to], tail);
+    }
 }
 
 int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *head, const int64_t *tail)

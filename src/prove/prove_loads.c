@@ -35,6 +35,7 @@
 
 #define NEVER INT64_MAX
 #define LARGEST (INT64_C(1) << 62) /* message */
+#define LOOK 16                    /* edges per look at the clock */
 
 typedef __int128 wide;
 
@@ -42,11 +43,12 @@ typedef struct court {
     const prove_block *b;
     int32_t K, R;
     bool rate, bytes;      /* of a period; some case has prices on bytes */
+    bool told;             /* this case has messages; without any packets lose nothing */
     uint64_t *may;         /* devices that are left to each operator in this case */
     int64_t *head, *tail;  /* [local * K + device] */
     int64_t *first, *last; /* per resource: the least head and tail of what it may get */
     int64_t *price, *byte_price;
-    int64_t *from, *to; /* [edge * K + device] */
+    int64_t *from, *to; /* [edge * K + device], where the case has messages */
     wide *cost;         /* [local * K + device] */
     int64_t leaves;
 } court;
@@ -59,24 +61,60 @@ static void meet(court *x, int32_t r, int64_t before, int64_t after)
     x->last[r] = UTIL_MIN(x->last[r], after);
 }
 
-/* What the ports, the channel or the devices, where these are held, between k and l get of an edge. */
-static void meet_edge(court *x, const prove_edge *e, int32_t k, int32_t l)
+/* The end of an operator on k after its head, or its start there before its tail; NEVER where it may not be. */
+static int64_t end_ns(const court *x, int32_t i, const int64_t *path, int32_t k)
 {
-    int32_t K = x->K;
-    int64_t before = x->head[(int64_t)e->from * K + k] + prove_op_ns(x->b, e->from, k),
-            after = x->tail[(int64_t)e->to * K + l] + prove_op_ns(x->b, e->to, l);
-    if (x->b->p->holds_devices) {
-        meet(x, k, before, after);
-        meet(x, l, before, after);
-    } else if (x->b->p->congestion == PROVE_PORT) {
-        meet(x, K + k, before, after);
-        meet(x, 2 * K + l, before, after);
-    } else {
-        meet(x, K + k * K + l, before, after);
+    return x->may[i] >> k & 1 ? path[(int64_t)i * x->K + k] + prove_op_ns(x->b, i, k) : NEVER;
+}
+
+/* Of all values but the k-th the least; `first` and `second` are the two least of all. */
+static int64_t beside(const int64_t *value, int32_t first, int32_t second, int32_t k)
+{
+    int32_t best = k == first ? second : first;
+    return best >= 0 ? value[best] : NEVER;
+}
+
+static void two_least(const int64_t *value, int32_t K, int32_t *first, int32_t *second)
+{
+    *first = *second = -1;
+    for (int32_t k = 0; k < K; k++)
+        if (*first < 0 || value[k] < value[*first]) {
+            *second = *first;
+            *first = k;
+        } else if (*second < 0 || value[k] < value[*second]) {
+            *second = k;
+        }
+}
+
+/* What the channel, the ports or the devices, where these are held, get of an edge. A port has its own end of the transfer, and the
+ * best of all other devices at the other one. */
+static void meet_edge(court *x, const prove_edge *e)
+{
+    int32_t K = x->K, from[2], to[2];
+    bool held = x->b->p->holds_devices;
+    int64_t before[PROVE_MAX_DEVICES], after[PROVE_MAX_DEVICES];
+    for (int32_t k = 0; k < K; k++) {
+        before[k] = end_ns(x, e->from, x->head, k);
+        after[k] = end_ns(x, e->to, x->tail, k);
+    }
+    if (x->b->p->congestion == PROVE_CHANNEL) {
+        for (int32_t c = 0; c < K * K; c++)
+            if (c / K != c % K && before[c / K] < NEVER && after[c % K] < NEVER)
+                meet(x, K + c, before[c / K], after[c % K]);
+        return;
+    }
+    two_least(before, K, &from[0], &from[1]);
+    two_least(after, K, &to[0], &to[1]);
+    for (int32_t k = 0; k < K; k++) {
+        int64_t sent = beside(before, from[0], from[1], k), read = beside(after, to[0], to[1], k);
+        if (before[k] < NEVER && read < NEVER)
+            meet(x, held ? k : K + k, before[k], read);
+        if (after[k] < NEVER && sent < NEVER)
+            meet(x, held ? k : 2 * K + k, sent, after[k]);
     }
 }
 
-static void meet_all(court *x)
+static int meet_all(court *x)
 {
     const prove_block *b = x->b;
     int32_t K = x->K;
@@ -86,11 +124,12 @@ static void meet_all(court *x)
         for (int32_t k = 0; k < K; k++)
             if (x->may[i] >> k & 1)
                 meet(x, k, x->head[(int64_t)i * K + k], x->tail[(int64_t)i * K + k]);
-    for (int32_t e = 0; e < b->n_edges && b->p->congestion != PROVE_FREE; e++)
-        for (int32_t k = 0; k < K; k++)
-            for (int32_t l = 0; l < K; l++)
-                if (k != l && x->may[b->edge[e].from] >> k & 1 && x->may[b->edge[e].to] >> l & 1)
-                    meet_edge(x, &b->edge[e], k, l);
+    int rc = 0;
+    for (int32_t e = 0; e < b->n_edges && b->p->congestion != PROVE_FREE && !rc; e++) {
+        meet_edge(x, &b->edge[e]);
+        rc = e % LOOK ? 0 : prove_go_on(b->p);
+    }
+    return rc;
 }
 
 /* Heads and tails of this case; its longest path. */
@@ -104,15 +143,14 @@ static int64_t find_path(court *x)
     return prove_longest(x->b, x->may, x->head, x->tail);
 }
 
-static wide offsets(court *x, int64_t path)
+static int offsets(wide *sum, court *x, int64_t path)
 {
-    wide sum = 0;
-    meet_all(x);
-    for (int32_t r = 0; r < x->R; r++) {
+    int rc = meet_all(x);
+    for (int32_t r = 0; r < x->R && !rc; r++) {
         bool any = x->first[r] < NEVER;
-        sum += (wide)x->price[r] * (any ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
+        *sum += (wide)x->price[r] * (any ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
     }
-    return sum;
+    return rc;
 }
 
 /* ---- costs ---- */
@@ -148,6 +186,15 @@ static wide loss(const court *x, int32_t first, int32_t end, int32_t k)
     return sum;
 }
 
+/* Without messages a packet takes nothing, and loses nothing. */
+static bool is_silent(const court *x, int32_t first, int32_t end)
+{
+    for (int64_t at = (int64_t)first * x->K; at < (int64_t)end * x->K; at++)
+        if (x->from[at] || x->to[at])
+            return false;
+    return true;
+}
+
 static int add_packets(court *x)
 {
     const prove_block *b = x->b;
@@ -156,7 +203,7 @@ static int add_packets(court *x)
     for (int32_t first = 0, end; first < b->n_edges && !rc; first = end) {
         int32_t i = b->edge[first].from;
         end = prove_packet_end(b, first);
-        for (int32_t k = 0; k < K; k++) {
+        for (int32_t k = 0; k < K && !is_silent(x, first, end); k++) {
             x->cost[(int64_t)i * K + k] -= x->may[i] >> k & 1 ? loss(x, first, end, k) : 0;
             for (int32_t e = first; e < end; e++) {
                 x->cost[(int64_t)i * K + k] += x->from[(int64_t)e * K + k];
@@ -190,14 +237,15 @@ static wide cheapest(const court *x)
 static int judge_prices(wide *total, court *x, int64_t path)
 {
     const prove_block *b = x->b;
-    *total = x->rate ? 0 : offsets(x, path);
-    for (int32_t i = 0; i < b->n; i++)
+    *total = 0;
+    int rc = x->rate ? 0 : offsets(total, x, path);
+    for (int32_t i = 0; i < b->n && !rc; i++)
         for (int32_t k = 0; k < x->K; k++) {
             wide bytes = prove_is_cut(b, i) ? 0 : b->p->bytes[b->op[i]];
             x->cost[(int64_t)i * x->K + k] =
                 x->may[i] >> k & 1 ? (wide)x->price[k] * prove_op_ns(b, i, k) + x->byte_price[k] * bytes : 0;
         }
-    int rc = add_packets(x);
+    rc = rc || !x->told ? rc : add_packets(x);
     *total += cheapest(x);
     for (int32_t k = 0; k < x->K; k++)
         *total -= (wide)x->byte_price[k] * b->p->capacity[k];
@@ -248,9 +296,12 @@ static int read_leaf(court *x, yyjson_val *object)
     int64_t unit = prove_get(object, "unit") ? prove_number(object, "unit") : 1;
     int rc = read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
     rc = rc ? rc : read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
+    x->bytes |= bytes != NULL;
+    x->told = prove_get(object, "from") || prove_get(object, "to");
+    if (rc || !x->told)
+        return rc;
     rc = rc ? rc : read_messages(x, x->from, prove_get(object, "from"), unit);
     rc = rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
-    x->bytes |= bytes != NULL;
     return rc;
 }
 

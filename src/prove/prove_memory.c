@@ -126,14 +126,16 @@ static int read_pair(memory_proof *y, yyjson_val *object)
     return rc ? moirai_error_prefix(rc, "memory: class %d between devices %d and %d", class_, a, z) : 0;
 }
 
-static int64_t bound_of(const memory_proof *y)
+static int bound_of(int64_t *bound_ns, const memory_proof *y)
 {
     const prove_problem *p = y->x->p;
-    __int128 sum = prove_chain_cost(y->x, y->unit, y->price, y->value);
+    __int128 sum = 0;
+    int rc = prove_chain_cost(&sum, y->x, y->unit, y->price, y->value);
     for (int32_t k = 0; k < p->K; k++)
         sum -= (__int128)y->price[k] * p->capacity[k];
     sum = sum > 0 ? (sum + y->unit - 1) / y->unit : 0; /* the makespan is whole: up is right */
-    return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
+    *bound_ns = sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
+    return rc;
 }
 
 int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
@@ -149,13 +151,18 @@ int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
         rc = prove_wrong("byte_prices has not one price per device");
     if (!rc && !(y.value = prove_alloc(pairs, sizeof *y.value)))
         rc = MOIRAI_EFAIL;
-    for (i = 0; !rc && i < pairs; i++)
-        y.value[i] = (__int128)x->bound[i] * y.unit + cheapest_bytes(&y, &x->class_[i / (K * K)]);
+    __int128 bytes = 0;
+    for (i = 0; !rc && i < pairs; i++) {
+        if (i % (K * K) == 0) {
+            bytes = cheapest_bytes(&y, &x->class_[i / (K * K)]);
+            rc = prove_go_on(x->p);
+        }
+        y.value[i] = (__int128)x->bound[i] * y.unit + bytes;
+    }
     yyjson_val *value;
     yyjson_arr_foreach(prove_get(object, "pairs"), i, max, value)
         rc = rc ? rc : read_pair(&y, value);
-    if (!rc)
-        *bound_ns = bound_of(&y);
+    rc = rc ? rc : bound_of(bound_ns, &y);
     free(y.price);
     free(y.value);
     return rc;

@@ -21,6 +21,7 @@ typedef enum prove_congestion { PROVE_PORT, PROVE_CHANNEL, PROVE_FREE } prove_co
 typedef struct prove_edge {
     int32_t from, output, to; /* output: place of the tensor among those that `from` writes */
     const int64_t *ns;        /* [from device * K + to device] */
+    int64_t even_ns;          /* what all of these between two devices are, or PROVE_NONE where they differ */
     int32_t readers;          /* of that tensor, among the operators at hand */
     int32_t line;             /* in a block: edges of equal times and readers have equal lines */
 } prove_edge;
@@ -47,8 +48,8 @@ typedef struct prove_problem {
 } prove_problem;
 
 /* Reads a problem file (docs/formats.md): MOIRAI_EINPUT where it is malformed, MOIRAI_EINFEASIBLE where an operator or
- * a group has no device. To be freed also after a failure. O((V + E) log V + tables). */
-int prove_problem_read(prove_problem *p, const moirai_prove_file *file);
+ * a group has no device, MOIRAI_ELIMIT where `stop` (NULL: none), which is the problem's from now on, came first. To be freed also after a failure. O((V + E) log V + tables). */
+int prove_problem_read(prove_problem *p, const moirai_prove_file *file, const util_stop *stop);
 /* The problem of the operators op[0 .. n) alone, in that order, which must be topological. A plan of the whole, seen at
  * these, is a plan of theirs. It must not outlive `p`. */
 int prove_problem_take(prove_problem *out, const prove_problem *p, int32_t n, const int32_t *op);

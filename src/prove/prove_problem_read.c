@@ -12,6 +12,8 @@
 #include "util/json.h"
 #include "util/util.h"
 
+#define LOOK 64 /* operators per look at the clock */
+
 /* ---- devices and channels ---- */
 
 static int word(int *out, const prove_reader *x, const char *key, const char *const *words)
@@ -282,11 +284,13 @@ static int read_ops(prove_reader *x)
     x->group_may = util_alloc(n, sizeof(uint64_t));
     int rc = x->p->time && x->p->bytes && x->p->may && x->p->name && x->group && x->group_may ? 0 : MOIRAI_EFAIL;
     yyjson_arr_foreach(x->ops, i, max, object) {
+        rc = rc || i % LOOK ? rc : prove_go_on(x->p);
         rc = rc ? rc : read_op(x, (int32_t)i, object);
     }
     if (!rc && !(seen = util_alloc(x->n_tensors, sizeof *seen)))
         rc = MOIRAI_EFAIL;
     yyjson_arr_foreach(x->ops, i, max, object) {
+        rc = rc || i % LOOK ? rc : prove_go_on(x->p);
         rc = rc ? rc : read_inputs(x, (int32_t)i, seen, object);
     }
     x->p->n_edges = (int32_t)x->n_edges;
@@ -314,16 +318,17 @@ static int read_all(prove_reader *x)
     return rc ? rc : prove_problem_settle(x);
 }
 
-int prove_problem_read(prove_problem *p, const moirai_prove_file *file)
+int prove_problem_read(prove_problem *p, const moirai_prove_file *file, const util_stop *stop)
 {
-    prove_problem raw = {.whole = true};
+    prove_problem raw = {.whole = true, .stop = stop};
     prove_reader x = {.label = file->label, .p = &raw};
     *p = (prove_problem){0};
     int rc = util_json_open(&raw.doc, file->text, file->length, file->label, "moirai-problem");
     if (rc)
         return rc;
     x.root = yyjson_doc_get_root(raw.doc);
-    rc = read_all(&x);
+    rc = prove_go_on(&raw);
+    rc = rc ? rc : read_all(&x);
     rc = rc ? rc : prove_problem_sort(p, &raw);
     for (size_t t = 0; t < x.n_tensors; t++)
         free(x.tensor[t].ns);

@@ -13,6 +13,8 @@ typedef struct prove_tensor {
     int32_t from, output, n_readers;
     int64_t *ns;          /* the file's own table, or NULL */
     const int64_t *table; /* that counts */
+    int64_t most_ns;      /* in it */
+    int64_t even_ns;      /* all of it between two devices, or PROVE_NONE */
 } prove_tensor;
 
 typedef struct prove_weight {

@@ -4,15 +4,18 @@
 
 #include <stdlib.h>
 
+#define LOOK 16 /* tables per look at the clock */
+
 static int compare_sizes(const void *a, const void *b)
 {
     const prove_tensor *x = *(prove_tensor *const *)a, *y = *(prove_tensor *const *)b;
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-static int fill_table(const prove_reader *x, const prove_tensor *t, int64_t *out)
+static int fill_table(const prove_reader *x, prove_tensor *t, int64_t *out)
 {
-    for (int32_t c = 0; c < x->p->K * x->p->K; c++) {
+    int32_t K = x->p->K;
+    for (int32_t c = 0; c < K * K; c++) {
         if (t->ns)
             out[c] = t->ns[c];
         else if (c / x->p->K != c % x->p->K) {
@@ -21,7 +24,12 @@ static int fill_table(const prove_reader *x, const prove_tensor *t, int64_t *out
         }
         if (out[c] >= PROVE_MAX_TIME)
             return moirai_error(MOIRAI_EINPUT, "moving tensor '%.200s' takes more than 2^61 ns", t->name);
+        t->most_ns = UTIL_MAX(t->most_ns, out[c]);
     }
+    t->even_ns = K > 1 ? out[1] : 0;
+    for (int32_t c = 0; c < K * K; c++)
+        if (c / K != c % K && out[c] != t->even_ns)
+            t->even_ns = PROVE_NONE;
     return 0;
 }
 
@@ -47,7 +55,12 @@ static int find_tables(prove_reader *x)
             used += !shares;
             by_size[i]->table =
                 pass ? x->p->table + (shares ? (size_t)(last->table - x->p->table) : (used - 1) * cells) : NULL;
+            if (pass && shares) {
+                by_size[i]->most_ns = last->most_ns;
+                by_size[i]->even_ns = last->even_ns;
+            }
             last = by_size[i]->ns ? last : by_size[i];
+            rc = rc || i % LOOK ? rc : prove_go_on(x->p);
         }
         n_tables = used;
         if (!pass && !(x->p->table = prove_alloc(n_tables * cells, sizeof(int64_t))))
@@ -90,7 +103,7 @@ static int check_totals(const prove_reader *x)
     for (size_t t = 0; t < x->n_tensors; t++) {
         bytes += x->tensor[t].bytes;
         if (x->tensor[t].table)
-            ns += (__int128)most_of(x->tensor[t].table, x->p->K * x->p->K) * x->tensor[t].n_readers;
+            ns += (__int128)x->tensor[t].most_ns * x->tensor[t].n_readers;
     }
     for (size_t w = 0; w < x->n_weights; w++)
         bytes += x->weight[w].bytes;
@@ -106,6 +119,7 @@ int prove_problem_settle(prove_reader *x)
     rc = rc ? rc : check_totals(x);
     for (int32_t e = 0; !rc && e < x->p->n_edges; e++) {
         x->p->edge[e].ns = x->tensor[x->p->edge[e].line].table;
+        x->p->edge[e].even_ns = x->tensor[x->p->edge[e].line].even_ns;
         x->p->edge[e].line = 0;
     }
     for (size_t w = 0; !rc && w < x->n_weights; w++)

@@ -71,8 +71,8 @@ typedef struct prove_chain {
 
 /* The shortest way along the cuts, in units of which `unit` make a nanosecond, where an operator's bytes on k cost
  * price[k] each and block i between a and z costs value(i's class, a, z); price and value NULL: none, and the proven
- * bounds. */
-__int128 prove_chain_cost(const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value);
+ * bounds. MOIRAI_ELIMIT where the time is up. */
+int prove_chain_cost(__int128 *least, const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value);
 /* What is proven of a block between all pairs of devices, [a * K + z]: longest paths, and the pairs of `object`. */
 int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object);
 /* The bound of the certificate's part about bytes; 0 where there is none. */

@@ -24,6 +24,7 @@
 #define HUB_SHARE 0.03                    /* of all transfers */
 #define MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */
 #define MOST_MESSAGES (INT64_C(40) << 20) /* edges x devices */
+#define MOMENT_S 0.1                      /* for the evaluation of what was found, where the time is up */
 
 typedef struct node {
     int32_t n_fixed;
@@ -167,10 +168,11 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     int rc = relax_find_prices(&value, NULL, s, &job);
     rc = rc ? rc : relax_leaf_write(&x->leaf, s, value);
     int64_t lower = 0;
-    rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate);
+    util_stop evaluation = util_stop_at_least(&t->job->stop, MOMENT_S);
+    rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     if (!rc && parent && lower < parent->proven_ns) {
         rc = take_parents(&x->leaf, &t->v, parent);
-        rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate);
+        rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     }
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     x->leaf.proven_ns = lower;
@@ -191,7 +193,7 @@ static int solve(void *data, int32_t which)
         return MOIRAI_EFAIL;
     memcpy(x->leaf.fixed, x->fixed, sizeof *x->fixed * (size_t)x->n_fixed);
     x->leaf.n_fixed = x->n_fixed;
-    int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate);
+    int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->job->stop);
     rc = rc ? rc : relax_state_open(&s, &t->v, &c);
     rc = rc ? rc : solve_with(x, t, &s, x->parent == MOIRAI_NONE ? NULL : &t->node[x->parent].leaf);
     relax_state_close(&s);

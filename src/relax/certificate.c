@@ -63,7 +63,7 @@ int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_de
     return n;
 }
 
-int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price)
+int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price, const util_stop *stop)
 {
     size_t R = (size_t)relax_resources(p);
     *out = (relax_proof){.leaf = util_alloc(1, sizeof *out->leaf)};
@@ -74,7 +74,7 @@ int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int6
     if (!out->leaf->price)
         return MOIRAI_EFAIL;
     memcpy(out->leaf->price, price, sizeof *price * (size_t)p->n_devices);
-    int rc = relax_evaluate(&out->proven_ns, p, out->leaf, false);
+    int rc = relax_evaluate(&out->proven_ns, p, out->leaf, false, stop);
     out->leaf->proven_ns = out->proven_ns;
     return rc;
 }

@@ -33,6 +33,7 @@ typedef __int128 wide;
 #define MOST_PRICE (INT64_C(1) << 40)
 #define MOST_BYTE_PRICE (INT64_C(1) << 50)
 #define LARGEST (INT64_C(1) << 62) /* message */
+#define LOOK 16                    /* edges, packets, operators per look at the clock */
 
 typedef struct judge {
     const moirai_problem *p;
@@ -42,7 +43,13 @@ typedef struct judge {
     int64_t *head, *tail;
     int64_t *first, *last; /* per resource: head and tail of all that it may get */
     wide *cost;            /* [op * K + device] */
+    const util_stop *stop; /* or NULL */
 } judge;
+
+static bool time_is_up(const judge *x, int32_t i)
+{
+    return x->stop && i % LOOK == 0 && util_stopped(x->stop);
+}
 
 /* What holds the send side of a transfer, and the receive side; MOIRAI_NONE where a channel is one for both. */
 static int32_t sends(const judge *x, int32_t k, int32_t l)
@@ -96,30 +103,63 @@ static void meet(judge *x, int32_t r, int64_t before, int64_t after)
     x->last[r] = UTIL_MIN(x->last[r], after);
 }
 
-/* An edge as a transfer of its own: for windows that is the same, shared or not. */
+/* Of an operator on each device: the end after its head (`before`) or the start before its tail; SCHEDULE_NEVER_NS where it may not be. */
+static void ends(int64_t *out, const judge *x, int32_t op, const int64_t *path)
+{
+    for (int32_t k = 0; k < x->K; k++) {
+        int64_t at = (int64_t)op * x->K + k;
+        out[k] = may(x, op, k) ? path[at] + moirai_op_ns(x->p, op, k) : SCHEDULE_NEVER_NS;
+    }
+}
+
+/* beside[k]: the least of all values but the k-th. O(K). */
+static void find_beside(int64_t *beside, const int64_t *value, int32_t K)
+{
+    int64_t least = SCHEDULE_NEVER_NS, second = SCHEDULE_NEVER_NS;
+    int32_t first = MOIRAI_NONE;
+    for (int32_t k = 0; k < K; k++) {
+        bool less = value[k] < least;
+        second = less ? least : UTIL_MIN(second, value[k]);
+        least = less ? value[k] : least;
+        first = less ? k : first;
+    }
+    for (int32_t k = 0; k < K; k++)
+        beside[k] = k == first ? second : least;
+}
+
+/* An edge as a transfer of its own: for windows that is the same, shared or not. A port, or a device that is held, sees its own end of
+ * the transfer and the best of all others; a channel has both ends given. */
 static void meet_edge(judge *x, int32_t e)
 {
     const moirai_problem *p = x->p;
-    int32_t K = x->K, i = p->tensor_producer[p->edge_tensor[e]], j = p->edge_reader[e];
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K; l++) {
-            if (k == l || !may(x, i, k) || !may(x, j, l))
-                continue;
-            int64_t before = x->head[(int64_t)i * K + k] + moirai_op_ns(p, i, k),
-                    after = x->tail[(int64_t)j * K + l] + moirai_op_ns(p, j, l);
-            meet(x, sends(x, k, l), before, after);
-            if (receives(x, l) != MOIRAI_NONE)
-                meet(x, receives(x, l), before, after);
-        }
+    int64_t before[MOIRAI_MAX_DEVICES], after[MOIRAI_MAX_DEVICES], before_beside[MOIRAI_MAX_DEVICES],
+        after_beside[MOIRAI_MAX_DEVICES];
+    int32_t K = x->K;
+    ends(before, x, p->tensor_producer[p->edge_tensor[e]], x->head);
+    ends(after, x, p->edge_reader[e], x->tail);
+    if (p->congestion == MOIRAI_CONGESTION_CHANNEL) {
+        for (int32_t i = 0; i < K * K; i++)
+            if (i / K != i % K && before[i / K] < SCHEDULE_NEVER_NS && after[i % K] < SCHEDULE_NEVER_NS)
+                meet(x, K + i, before[i / K], after[i % K]);
+        return;
+    }
+    find_beside(before_beside, before, K);
+    find_beside(after_beside, after, K);
+    for (int32_t k = 0; k < K; k++) {
+        if (before[k] < SCHEDULE_NEVER_NS && after_beside[k] < SCHEDULE_NEVER_NS)
+            meet(x, sends(x, k, MOIRAI_NONE), before[k], after_beside[k]);
+        if (after[k] < SCHEDULE_NEVER_NS && before_beside[k] < SCHEDULE_NEVER_NS)
+            meet(x, receives(x, k), before_beside[k], after[k]);
+    }
 }
 
-/* sum of l(r) offset(r). */
+/* sum of l(r) offset(r); where the time is up 0, since what was not looked at could begin sooner. */
 static wide offsets(judge *x)
 {
     const moirai_problem *p = x->p;
     int64_t path = 0;
     wide sum = 0;
-    schedule_paths paths = {.p = p, .devices = x->devices};
+    schedule_paths paths = {.p = p, .devices = x->devices, .stop = x->stop};
     schedule_heads(x->head, &paths);
     schedule_tails(x->tail, &paths);
     for (int32_t r = 0; r < x->R; r++)
@@ -135,8 +175,11 @@ static wide offsets(judge *x)
         }
         path = UTIL_MAX(path, least);
     }
-    for (int32_t e = 0; e < p->n_edges && p->congestion != MOIRAI_CONGESTION_NONE; e++)
+    for (int32_t e = 0; e < p->n_edges && p->congestion != MOIRAI_CONGESTION_NONE; e++) {
+        if (time_is_up(x, e))
+            return 0;
         meet_edge(x, e);
+    }
     for (int32_t r = 0; r < x->R; r++)
         sum += (wide)x->leaf->price[r] *
                (x->first[r] < SCHEDULE_NEVER_NS ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
@@ -188,17 +231,19 @@ static void add_packet(judge *x, int32_t first, int32_t last)
     }
 }
 
-static void add_packets(judge *x)
+/* Whether all of them were added. */
+static bool add_packets(judge *x)
 {
     const moirai_problem *p = x->p;
-    if (p->flow == MOIRAI_FLOW_EDGE) {
-        for (int32_t e = 0; e < p->n_edges; e++)
-            add_packet(x, e, e + 1);
-        return;
+    bool apart = p->flow == MOIRAI_FLOW_EDGE;
+    for (int32_t i = 0; i < (apart ? p->n_edges : p->n_tensors); i++) {
+        int32_t first = apart ? i : p->tensor_edge_off[i], last = apart ? i + 1 : p->tensor_edge_off[i + 1];
+        if (time_is_up(x, i))
+            return false;
+        if (first < last)
+            add_packet(x, first, last);
     }
-    for (int32_t t = 0; t < p->n_tensors; t++)
-        if (p->tensor_edge_off[t] < p->tensor_edge_off[t + 1])
-            add_packet(x, p->tensor_edge_off[t], p->tensor_edge_off[t + 1]);
+    return true;
 }
 
 /* The sum of the cheapest devices. */
@@ -229,8 +274,8 @@ static int64_t verdict(judge *x, bool rate)
                 x->cost[(int64_t)i * x->K + k] =
                     (wide)leaf->price[k] * moirai_op_ns(p, i, k) +
                     (leaf->byte_price ? (wide)leaf->byte_price[k] * p->op_memory_bytes[i] : 0);
-    if (leaf->from)
-        add_packets(x);
+    if (leaf->from && !add_packets(x))
+        return 0;
     total += cheapest(x);
     for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
         total -= (wide)leaf->byte_price[k] * p->device_memory_bytes[k];
@@ -242,9 +287,9 @@ static int64_t verdict(judge *x, bool rate)
     return bound > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)bound;
 }
 
-int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate)
+int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate, const util_stop *stop)
 {
-    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = resources(p)};
+    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = resources(p), .stop = stop};
     size_t n = (size_t)x.n, cells = n * (size_t)x.K, windows = rate ? 0 : cells;
     *lower_ns = 0;
     if (!sound(&x))
@@ -301,7 +346,7 @@ int relax_check(int64_t *lower_ns, const moirai_problem *p, const relax_proof *p
     if (proof->n_leaves < 1 || (proof->rate && proof->n_leaves > 1) || !complete(p, proof->leaf, 0, proof->n_leaves, 0))
         return 0;
     for (int32_t i = 0; i < proof->n_leaves; i++) {
-        int rc = relax_evaluate(&one, p, &proof->leaf[i], proof->rate);
+        int rc = relax_evaluate(&one, p, &proof->leaf[i], proof->rate, NULL);
         if (rc)
             return rc;
         least = UTIL_MIN(least, one);

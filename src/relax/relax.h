@@ -93,9 +93,10 @@ void relax_answer_clear(relax_answer *a);
  * are no blocks to speak of, or too many. job->cases and rounds are those of a block. */
 int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_task *job);
 
-/* What the numbers of a leaf prove of its plans; shares no code with what finds them. MOIRAI_EFAIL: out of memory.
- * O(E K^2). */
-int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate);
+/* What the numbers of a leaf prove of its plans; shares no code with what finds them. Where `stop` (NULL: none) comes first less, or 0, which
+ * is still true. MOIRAI_EFAIL: out of memory. O(E K^2). */
+int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate,
+                   const util_stop *stop);
 /* The least of all leaves, 0 where they leave something out. */
 int relax_check(int64_t *lower_ns, const moirai_problem *p, const relax_proof *proof);
 
@@ -114,7 +115,7 @@ typedef struct relax_certificate {
 } relax_certificate;
 
 /* The proof that prices of devices alone, without messages, have of the whole: the load bound, or more. */
-int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price);
+int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price, const util_stop *stop);
 /* Numbers of messages that the proof takes in a file. */
 int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices);
 /* Writes format moirai-certificate, version 1. */

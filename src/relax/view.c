@@ -13,6 +13,8 @@
 #include "schedule/paths.h"
 #include "util/util.h"
 
+#define LOOK 16 /* packets per look at the clock */
+
 /* Bytes can be short if all operators do not fit the smallest device, or some device alone cannot take what it may get. */
 static bool bytes_bind(const moirai_problem *p)
 {
@@ -129,7 +131,9 @@ static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *dev
     }
 }
 
-static void find_offsets(relax_case *c, windows *w, const relax_view *v, const int64_t *head, const int64_t *tail)
+/* Where the time is up offsets are 0: a bound without them is found, which is less. */
+static void find_offsets(relax_case *c, windows *w, const relax_view *v, const int64_t *head, const int64_t *tail,
+                         const util_stop *stop)
 {
     for (int32_t r = 0; r < v->n_resources; r++)
         w->head[r] = w->tail[r] = SCHEDULE_NEVER_NS;
@@ -137,9 +141,12 @@ static void find_offsets(relax_case *c, windows *w, const relax_view *v, const i
         for (int32_t k = 0; k < v->K; k++)
             if (c->devices[i] >> k & 1)
                 widen(w, k, head[(int64_t)i * v->K + k], tail[(int64_t)i * v->K + k]);
-    for (int32_t j = 0; j < v->n_packets; j++)
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        if (j % LOOK == 0 && util_stopped(stop))
+            return;
         if (v->packet_off[j] < v->packet_off[j + 1])
             widen_by_packet(w, v, c->devices, j, head, tail);
+    }
     for (int32_t r = 0; r < v->n_resources; r++)
         c->offset_ns[r] = w->head[r] >= SCHEDULE_NEVER_NS ? c->path_ns : UTIL_MIN(w->head[r] + w->tail[r], c->path_ns);
 }
@@ -159,18 +166,18 @@ static int64_t longest(const relax_view *v, const uint64_t *devices, const int64
     return longest_ns;
 }
 
-static int find_windows(relax_case *c, const relax_view *v)
+static int find_windows(relax_case *c, const relax_view *v, const util_stop *stop)
 {
     size_t cells = (size_t)v->n * (size_t)v->K, R = (size_t)v->n_resources;
     int64_t *head = util_alloc(cells, sizeof *head), *tail = util_alloc(cells, sizeof *tail);
     windows w = {util_alloc(R, sizeof *w.head), util_alloc(R, sizeof *w.tail)};
     int rc = head && tail && w.head && w.tail ? 0 : MOIRAI_EFAIL;
     if (!rc) {
-        schedule_paths paths = {.p = v->p, .devices = c->devices};
+        schedule_paths paths = {.p = v->p, .devices = c->devices, .stop = stop};
         schedule_heads(head, &paths);
         schedule_tails(tail, &paths);
         c->path_ns = longest(v, c->devices, head, tail);
-        find_offsets(c, &w, v, head, tail);
+        find_offsets(c, &w, v, head, tail, stop);
     }
     free(head);
     free(tail);
@@ -179,7 +186,8 @@ static int find_windows(relax_case *c, const relax_view *v)
     return rc;
 }
 
-int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate)
+int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate,
+                    const util_stop *stop)
 {
     *c = (relax_case){.devices = util_alloc((size_t)v->n, sizeof *c->devices),
                       .offset_ns = util_alloc((size_t)v->n_resources, sizeof *c->offset_ns)};
@@ -188,7 +196,7 @@ int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed
     memcpy(c->devices, v->p->op_devices, sizeof *c->devices * (size_t)v->n);
     for (int32_t i = 0; i < n_fixed; i++)
         c->devices[fixed[i].op] &= UINT64_C(1) << fixed[i].device;
-    return rate ? 0 : find_windows(c, v);
+    return rate ? 0 : find_windows(c, v, stop);
 }
 
 void relax_case_close(relax_case *c)

@@ -67,7 +67,8 @@ typedef struct relax_case {
 } relax_case;
 
 /* O(E K^2). With `rate` offsets are 0. */
-int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate);
+int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate,
+                    const util_stop *stop);
 void relax_case_close(relax_case *c);
 
 /* Loads of devices, ports or channels when operators are where `device` says, added to load_ns. */

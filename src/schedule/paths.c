@@ -5,70 +5,133 @@
 
 #include <stdlib.h>
 
+#define OPS_PER_LOOK 16 /* at the clock */
+
 static inline uint64_t devices_of(const schedule_paths *x, int32_t op)
 {
     return x->devices ? x->devices[op] : x->p->op_devices[op];
 }
 
-/* Where `other` may be if `op` is on k. */
-static inline uint64_t devices_beside(const schedule_paths *x, int32_t other, int32_t op, int32_t k)
+/* What all transfers of a class of tensors between two devices take, -1 where they differ: most clusters have one kind of link, and O(K) steps
+ * suffice then. NULL: not worth it, or no memory. */
+static int64_t *find_even(const moirai_problem *p)
 {
-    const int32_t *group = x->p->op_group;
-    bool together = x->groups && group[op] != MOIRAI_NONE && group[op] == group[other];
-    return devices_of(x, other) & (together ? UINT64_C(1) << k : UINT64_MAX);
+    int32_t K = p->n_devices;
+    int64_t *even = K > 2 && p->n_classes <= p->n_edges ? util_alloc((size_t)p->n_classes, sizeof *even) : NULL;
+    for (int32_t c = 0; even && c < p->n_classes; c++) {
+        const int64_t *table = p->class_transfer_ns + (int64_t)c * K * K;
+        even[c] = table[1];
+        for (int32_t i = 0; i < K * K && even[c] >= 0; i++)
+            even[c] = i / K == i % K || table[i] == even[c] ? even[c] : -1;
+    }
+    return even;
 }
 
-static int64_t head_of(const int64_t *head, const schedule_paths *x, int32_t op, int32_t k)
+/* One tensor between `op` and `other`, its producer (forward) or a reader: to[k] is no sooner than over the best of other's devices, whose
+ * times begin at other_ns. */
+static void reach(int64_t *to, const schedule_paths *x, const int64_t *other_ns, int32_t op, int32_t other, int32_t t,
+                  int64_t even, bool forward)
 {
     const moirai_problem *p = x->p;
-    int64_t ready = 0;
+    const int32_t K = p->n_devices, *group = p->op_group;
+    const int64_t *table = p->class_transfer_ns + (int64_t)p->tensor_class[t] * K * K;
+    const uint64_t mine = devices_of(x, op), theirs = devices_of(x, other);
+    const bool together = x->groups && group[op] != MOIRAI_NONE && group[op] == group[other];
+    int64_t at[MOIRAI_MAX_DEVICES], least = SCHEDULE_NEVER_NS;
+    for (int32_t l = 0; l < K; l++) {
+        at[l] = SCHEDULE_NEVER_NS;
+        if (theirs >> l & 1)
+            at[l] = UTIL_MIN(at[l], other_ns[l] + moirai_op_ns(p, other, l));
+        least = UTIL_MIN(least, at[l]);
+    }
+    for (int32_t k = 0; k < K; k++) {
+        int64_t soonest = at[k];
+        if (!(mine >> k & 1))
+            continue;
+        if (!together && even >= 0)
+            soonest = UTIL_MIN(soonest, least + even);
+        for (int32_t l = 0; l < K && !together && even < 0; l++)
+            soonest = UTIL_MIN(soonest, at[l] + table[forward ? l * K + k : k * K + l]);
+        to[k] = UTIL_MAX(to[k], soonest);
+    }
+}
+
+static int64_t even_of(const moirai_problem *p, const int64_t *even, int32_t t)
+{
+    return even ? even[p->tensor_class[t]] : -1;
+}
+
+/* What is known of an operator without its neighbours. */
+static void begin(int64_t *to, const schedule_paths *x, int32_t op)
+{
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        to[k] = devices_of(x, op) >> k & 1 ? 0 : SCHEDULE_NEVER_NS;
+}
+
+static void heads_of(int64_t *head, const schedule_paths *x, int32_t op, const int64_t *even)
+{
+    const moirai_problem *p = x->p;
+    int64_t K = p->n_devices;
+    begin(head + op * K, x, op);
     for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
-        int32_t t = p->op_in[j];
-        uint64_t from = devices_beside(x, p->tensor_producer[t], op, k);
-        ready = UTIL_MAX(ready, schedule_arrival_ns(p, head, from, t, k, 0));
+        int32_t t = p->op_in[j], from = p->tensor_producer[t];
+        reach(head + op * K, x, head + from * K, op, from, t, even_of(p, even, t), true);
     }
-    return ready;
 }
 
-static int64_t tail_of(const int64_t *tail, const schedule_paths *x, int32_t op, int32_t k)
+static void tails_of(int64_t *tail, const schedule_paths *x, int32_t op, const int64_t *even)
 {
     const moirai_problem *p = x->p;
-    int64_t after = 0;
-    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
-        int32_t t = p->op_out[j];
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+    int64_t K = p->n_devices;
+    begin(tail + op * K, x, op);
+    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
+        for (int32_t t = p->op_out[j], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
             int32_t reader = p->edge_reader[e];
-            uint64_t to = devices_beside(x, reader, op, k);
-            after = UTIL_MAX(after, schedule_departure_ns(p, tail, to, reader, t, k, NULL, 0));
+            reach(tail + op * K, x, tail + reader * K, op, reader, t, even_of(p, even, t), false);
         }
-    }
-    return after;
 }
 
 void schedule_heads_of(int64_t *head, const schedule_paths *x, int32_t op)
 {
-    int64_t K = x->p->n_devices;
-    for (int32_t k = 0; k < K; k++)
-        head[op * K + k] = devices_of(x, op) >> k & 1 ? head_of(head, x, op, k) : SCHEDULE_NEVER_NS;
+    heads_of(head, x, op, NULL);
 }
 
 void schedule_tails_of(int64_t *tail, const schedule_paths *x, int32_t op)
 {
-    int64_t K = x->p->n_devices;
-    for (int32_t k = 0; k < K; k++)
-        tail[op * K + k] = devices_of(x, op) >> k & 1 ? tail_of(tail, x, op, k) : SCHEDULE_NEVER_NS;
+    tails_of(tail, x, op, NULL);
+}
+
+static bool time_is_up(const schedule_paths *x, int32_t done)
+{
+    return x->stop && done % OPS_PER_LOOK == 0 && util_stopped(x->stop);
 }
 
 void schedule_heads(int64_t *head, const schedule_paths *x)
 {
-    for (int32_t r = 0; r < x->p->n_ops; r++)
-        schedule_heads_of(head, x, x->p->topo[r]);
+    int64_t *even = find_even(x->p), K = x->p->n_devices;
+    bool stopped = false;
+    for (int32_t r = 0; r < x->p->n_ops; r++) {
+        stopped = stopped || time_is_up(x, r);
+        if (stopped)
+            begin(head + x->p->topo[r] * K, x, x->p->topo[r]);
+        else
+            heads_of(head, x, x->p->topo[r], even);
+    }
+    free(even);
 }
 
 void schedule_tails(int64_t *tail, const schedule_paths *x)
 {
-    for (int32_t r = x->p->n_ops - 1; r >= 0; r--)
-        schedule_tails_of(tail, x, x->p->topo[r]);
+    int64_t *even = find_even(x->p), K = x->p->n_devices;
+    bool stopped = false;
+    for (int32_t r = x->p->n_ops - 1; r >= 0; r--) {
+        stopped = stopped || time_is_up(x, x->p->n_ops - 1 - r);
+        if (stopped)
+            begin(tail + x->p->topo[r] * K, x, x->p->topo[r]);
+        else
+            tails_of(tail, x, x->p->topo[r], even);
+    }
+    free(even);
 }
 
 int64_t schedule_longest_path(const schedule_paths *x)

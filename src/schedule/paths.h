@@ -16,6 +16,7 @@
 
 #include <moirai/problem.h>
 
+#include "util/stop.h"
 #include "util/util.h"
 
 /* Later than every path: a problem's times add up to less (PROBLEM_TOTAL_LIMIT), and a few of these still fit int64. */
@@ -25,10 +26,11 @@ typedef struct schedule_paths {
     const moirai_problem *p;
     const uint64_t *devices; /* [op] those that are left; NULL: all that the problem allows */
     bool groups;             /* members of a group share one device, so their tensors never travel */
+    const util_stop *stop; /* or NULL; where it comes first, the rest begins at 0: paths are shorter, and still true */
 } schedule_paths;
 
 /* head[op * K + k] and tail[op * K + k], SCHEDULE_NEVER_NS where op may not be on k or something next to it is left
- * without a device. O(E K^2). */
+ * without a device. O(E K^2), or O(E K + classes K^2) where all links are alike. */
 void schedule_heads(int64_t *head, const schedule_paths *x);
 void schedule_tails(int64_t *tail, const schedule_paths *x);
 /* Those of one operator, from its producers' heads (its readers' tails), which may be later than paths say. */

@@ -52,6 +52,19 @@ util_stop util_stop_within(const util_stop *stop, double seconds)
     return sooner;
 }
 
+util_stop util_stop_at_least(const util_stop *stop, double seconds)
+{
+    util_stop later = *stop;
+    double deadline = util_seconds() + seconds;
+    if (moirai_interrupt_raised(stop->interrupt)) {
+        later.interrupt = NULL;
+        later.deadline = deadline;
+    } else if (later.deadline > 0 && later.deadline < deadline) {
+        later.deadline = deadline;
+    }
+    return later;
+}
+
 moirai_budget util_stop_rest(const util_stop *stop, const moirai_budget *budget)
 {
     moirai_budget rest = *budget;

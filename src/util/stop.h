@@ -19,6 +19,9 @@ util_stop util_stop_of(const moirai_budget *budget);
 double util_stop_left_s(const util_stop *stop);
 /* The same stop with the deadline no later than `seconds` from now. */
 util_stop util_stop_within(const util_stop *stop, double seconds);
+/* The same stop with at least `seconds` left, also after the deadline or an interrupt: for what ends a piece of work that would be lost
+ * otherwise. */
+util_stop util_stop_at_least(const util_stop *stop, double seconds);
 /* The budget for a part of the work: what is left of the time, and no progress. A budget without time left gets a
  * moment, since 0 would mean no limit. */
 moirai_budget util_stop_rest(const util_stop *stop, const moirai_budget *budget);

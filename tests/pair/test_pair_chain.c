@@ -36,6 +36,24 @@ static void test_pair_chain_goes_the_shortest_path(void **state)
     moirai_problem_free(p);
 }
 
+/* Without time nothing is known, and the devices stay as they were. */
+static void test_pair_chain_path_ends_with_the_time(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(there_and_back);
+    pair_chain *c = chain_of(p);
+    moirai_interrupt interrupt = {0};
+    util_stop stop = {.interrupt = &interrupt};
+    int32_t device[3] = {7, 7, 7};
+    assert_int_equal(pair_chain_path_within(c, PAIR_CHAIN_LOWER, NULL, &stop), 29);
+    moirai_interrupt_raise(&interrupt);
+    assert_int_equal(pair_chain_path_within(c, PAIR_CHAIN_LOWER, device, &stop), 0);
+    assert_int_equal(pair_chain_path_within(c, PAIR_CHAIN_UPPER, device, &stop), INT64_MAX);
+    assert_int_equal(device[1], 7);
+    pair_chain_free(c);
+    moirai_problem_free(p);
+}
+
 /* Where every change of device costs 10 more, all of it on A is worth it: 39 against 29 + 20; at 4 it is not. */
 static void test_pair_chain_steady_path_avoids_changes(void **state)
 {
@@ -179,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair_chain_goes_the_shortest_path),
+        cmocka_unit_test(test_pair_chain_path_ends_with_the_time),
         cmocka_unit_test(test_pair_chain_steady_path_avoids_changes),
         cmocka_unit_test(test_pair_chain_adds_up_what_is_sent),
         cmocka_unit_test(test_pair_chain_masks_and_possible_pairs),

@@ -56,7 +56,7 @@ static void test_crossing_puts_the_good_stages_of_all_states_together(void **sta
     place_states s = {0};
     place_whole *w;
     int32_t device[STAGES * (STAGE + 1)];
-    assert_ok(place_whole_new(&w, p));
+    assert_ok(place_whole_new(&w, p, NULL));
     for (int stage = 0; stage < STAGES; stage++) {
         share_out(device, stage);
         assert_int_equal(place_whole_set(w, device, p->topo), STAGES * (100 * STAGE + 1) - 50 * STAGE);
@@ -78,7 +78,7 @@ static void test_of_too_many_states_the_longest_goes_and_equal_ones_are_kept_onc
     place_states s = {0};
     place_whole *w;
     int32_t device[STAGES * (STAGE + 1)] = {0};
-    assert_ok(place_whole_new(&w, p));
+    assert_ok(place_whole_new(&w, p, NULL));
     int64_t longest = place_whole_set(w, device, p->topo);
     for (int i = 0; i < 2; i++)
         assert_ok(place_states_add(&s, w));

@@ -120,7 +120,7 @@ static void test_place_fit_schedule_waits_for_memory(void **state)
         int64_t excess = -1;
         int32_t device[4] = {0};
         assert_ok(moirai_sim_new(&sim, p));
-        assert_ok(place_fit_schedule(&plan, &excess, sim, p, device));
+        assert_ok(place_fit_schedule(&plan, &excess, sim, p, device, NULL));
         if (bytes < 8) {
             assert_null(plan);
             assert_int_equal(excess, 1);
@@ -144,9 +144,16 @@ static void test_place_fit_plan_says_what_is_short(void **state)
     int32_t device[2] = {0};
     assert_ok(moirai_sim_new(&sim, p));
     assert_ok(place_units_new(&u, p));
-    assert_int_equal(place_fit_plan(&plan, sim, p, u, device, NULL, NULL, 0), MOIRAI_EINFEASIBLE);
+    assert_int_equal(place_fit_plan(&plan, sim, p, u, device, NULL, NULL, 0, NULL), MOIRAI_EINFEASIBLE);
     assert_non_null(strstr(moirai_error_message(), "device 'A'"));
     assert_non_null(strstr(moirai_error_message(), "1 B short"));
+    assert_null(strstr(moirai_error_message(), "time"));
+    /* Without time one try is made, and that it was one is said. */
+    moirai_interrupt interrupt = {0};
+    moirai_interrupt_raise(&interrupt);
+    util_stop stop = {.interrupt = &interrupt};
+    assert_int_equal(place_fit_plan(&plan, sim, p, u, device, NULL, NULL, 0, &stop), MOIRAI_EINFEASIBLE);
+    assert_non_null(strstr(moirai_error_message(), "1 B short of the peak in the best try when the time was up"));
     place_units_free(u);
     moirai_sim_free(sim);
     moirai_problem_free(p);

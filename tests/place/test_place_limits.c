@@ -18,6 +18,8 @@
 
 #include <moirai/moirai.h>
 
+#include <unistd.h>
+
 #define LIMIT_S 0.2
 #define PROMISE_S (1.05 * LIMIT_S + 0.1) /* stricter than the 0.3 s of real time */
 #define ANSWER_S 0.1
@@ -191,12 +193,59 @@ static void test_limits_of_list_placers(void **state)
         check_cell("layered", 3000, 16, placer[i]);
 }
 
+/* A plan and its certificate within the limit, by our clock. */
+static moirai_plan *certified_plan(double *taken_s, const moirai_problem *p, double limit_s)
+{
+    moirai_place_options o;
+    moirai_plan *plan = NULL;
+    char path[] = "/tmp/moirai-test-limits-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    moirai_place_options_init(&o);
+    o.gap = 0;
+    o.budget.threads = 1;
+    o.budget.time_limit_s = limit_s;
+    o.certificate_path = path;
+    raise_at_s = 0;
+    now_s = 1;
+    assert_ok(moirai_place(&plan, p, "moirai", &o));
+    *taken_s = now_s - 1;
+    unlink(path);
+    return plan;
+}
+
+/* The certificate is written and proven within the limit; where there is no time to write the problem for the verifier,
+ * nothing is certified, and the plan says why. */
+static void test_limits_hold_with_certificates(void **state)
+{
+    (void)state;
+    double taken = 0;
+    moirai_problem *p;
+    for (int s = 0; s < 3; s += 2) { /* chain, layered */
+        assert_ok(shape_problem(&p, shape_name[s], 3000, 16));
+        moirai_plan *plan = certified_plan(&taken, p, LIMIT_S);
+        if (taken > PROMISE_S)
+            fail_msg("%s with a certificate took %.3f s of %.2f", shape_name[s], taken, LIMIT_S);
+        moirai_plan_free(plan);
+        plan = certified_plan(&taken, p, 20 * LIMIT_S);
+        assert_true(plan->certified_bound_ns > 0 && !(plan->uncertified & MOIRAI_UNCERTIFIED_LIMIT));
+        moirai_plan_free(plan);
+        plan = certified_plan(&taken, p, LIMIT_S / 10);
+        assert_int_equal(plan->certified_bound_ns, 0);
+        assert_int_equal(plan->uncertified, MOIRAI_UNCERTIFIED_LIMIT);
+        moirai_plan_free(plan);
+        moirai_problem_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits_of_small_problems),
         cmocka_unit_test(test_limits_of_large_problems),
         cmocka_unit_test(test_limits_of_list_placers),
+        cmocka_unit_test(test_limits_hold_with_certificates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void insert_on_b(const char *congestion, int64_t start_ns)
     place_insert_keep(x);
     assert_ok(place_insert_commit(x, 2, 1, start_ns));
     moirai_plan *plan;
-    assert_ok(place_list_plan(&plan, x->list));
+    assert_ok(place_list_plan(&plan, x->list, NULL));
     assert_ok(moirai_plan_check(p, plan, NULL, NULL));
     assert_int_equal(plan->makespan_ns, start_ns + 2);
     moirai_plan_free(plan);

@@ -59,8 +59,8 @@ static void follow(const moirai_problem *p, uint64_t seed)
     util_rng rng;
     util_rng_seed(&rng, seed);
     moirai_task *task = malloc(sizeof *task * (size_t)(p->n_ops + p->n_edges + 1));
-    assert_ok(place_whole_new(&w, p));
-    assert_ok(place_whole_new(&fresh, p));
+    assert_ok(place_whole_new(&w, p, NULL));
+    assert_ok(place_whole_new(&fresh, p, NULL));
     assert_ok(moirai_sim_new(&sim, p));
     place_whole_set(w, plan->op_device, p->topo);
     for (int i = 0; i < 200; i++) {
@@ -112,7 +112,7 @@ static void test_moves_within_a_window_leave_the_rest_alone(void **state)
             moirai_problem_free(p);
             continue;
         }
-        assert_ok(place_mover_open(&m, p));
+        assert_ok(place_mover_open(&m, p, NULL));
         util_rng_seed(&m.rng, seed);
         m.low = p->n_ops / 4;
         m.high = p->n_ops - p->n_ops / 4;
@@ -223,7 +223,7 @@ static void test_exchanges_leave_packings_that_no_single_move_leaves(void **stat
     int32_t device[] = {0, 0, 1, 1};
     for (int exchanges = 0; exchanges < 2; exchanges++) {
         place_mover m = {0};
-        assert_ok(place_mover_open(&m, p));
+        assert_ok(place_mover_open(&m, p, NULL));
         m.exchanges = exchanges;
         util_rng_seed(&m.rng, 5);
         assert_int_equal(place_whole_set(m.w, device, p->topo), 800);
@@ -242,7 +242,7 @@ static void test_lean_annealing_lightens_devices_that_are_not_critical(void **st
     const double worth[] = {0.4, 0.3, 0.3};
     int32_t device[] = {0, 1};
     place_mover m = {0};
-    assert_ok(place_mover_open(&m, p));
+    assert_ok(place_mover_open(&m, p, NULL));
     util_rng_seed(&m.rng, 7);
     assert_int_equal(place_whole_set(m.w, device, p->topo), 900);
     descend(&m, 0.5, worth);

@@ -69,6 +69,25 @@ static void test_relax_hubs_are_cases(void **state)
     moirai_problem_free(p);
 }
 
+/* Numbers that are evaluated without time prove less, never more; with time, what they proved before. */
+static void test_relax_evaluation_ends_with_the_time(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem(JOIN);
+    moirai_interrupt interrupt = {0};
+    util_stop stop = {.interrupt = &interrupt};
+    relax_answer answer;
+    relax_task job = task_of(1, 50);
+    int64_t lower = -1, all = solve(&answer, p, &job);
+    assert_ok(relax_evaluate(&lower, p, answer.proof.leaf, false, &stop));
+    assert_int_equal(lower, all);
+    moirai_interrupt_raise(&interrupt);
+    assert_ok(relax_evaluate(&lower, p, answer.proof.leaf, false, &stop));
+    assert_true(lower >= 0 && lower < all);
+    relax_answer_clear(&answer);
+    moirai_problem_free(p);
+}
+
 /* Two operators of 3 bytes that are quick on x. Shared out as well as can be they take 100 / 6 ns; if x holds 4 bytes, two thirds of one of
  * them are on y for 100 / 3 ns. */
 static void test_relax_bytes_have_prices(void **state)
@@ -213,9 +232,11 @@ static void test_relax_rate_is_of_loads_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_relax_work_goes_where_it_is_quick), cmocka_unit_test(test_relax_hubs_are_cases),
-        cmocka_unit_test(test_relax_bytes_have_prices), cmocka_unit_test(test_relax_is_never_above_the_optimum),
-        cmocka_unit_test(test_relax_rate_is_of_loads_alone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_relax_work_goes_where_it_is_quick),
+                                       cmocka_unit_test(test_relax_hubs_are_cases),
+                                       cmocka_unit_test(test_relax_evaluation_ends_with_the_time),
+                                       cmocka_unit_test(test_relax_bytes_have_prices),
+                                       cmocka_unit_test(test_relax_is_never_above_the_optimum),
+                                       cmocka_unit_test(test_relax_rate_is_of_loads_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,6 +110,57 @@ static void test_paths_hold_for_every_plan(void **state)
     }
 }
 
+/* All links alike: the sweep takes a short cut, operator by operator nothing does. */
+static void test_paths_over_equal_links_are_the_same(void **state)
+{
+    (void)state;
+    int even = 0, uneven = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        random_spec spec = random_spec_draw(seed, 14);
+        spec.n_devices = 4;
+        moirai_problem *p = random_problem(&spec);
+        assert_non_null(p);
+        int32_t K = p->n_devices;
+        for (int32_t c = 0; seed % 3 && c < p->n_classes * K * K; c++)
+            p->class_transfer_ns[c] = c / K % K == c % K ? 0 : 7 + c / K / K;
+        even += seed % 3 != 0;
+        uneven += seed % 3 == 0;
+        size_t cells = (size_t)p->n_ops * (size_t)K;
+        int64_t *swept = calloc(cells, sizeof *swept), *each = calloc(cells, sizeof *each);
+        schedule_paths paths = {.p = p, .groups = seed % 2};
+        schedule_heads(swept, &paths);
+        for (int32_t r = 0; r < p->n_ops; r++)
+            schedule_heads_of(each, &paths, p->topo[r]);
+        assert_memory_equal(swept, each, cells * sizeof *each);
+        schedule_tails(swept, &paths);
+        for (int32_t r = p->n_ops - 1; r >= 0; r--)
+            schedule_tails_of(each, &paths, p->topo[r]);
+        assert_memory_equal(swept, each, cells * sizeof *each);
+        free(swept);
+        free(each);
+        moirai_problem_free(p);
+    }
+    assert_true(even > 20 && uneven > 10);
+}
+
+/* Ended before it begins, a sweep knows where operators may be, and nothing else. */
+static void test_paths_end_with_the_time(void **state)
+{
+    (void)state;
+    moirai_problem *p = diamond();
+    moirai_interrupt interrupt = {0};
+    moirai_interrupt_raise(&interrupt);
+    util_stop stop = {.interrupt = &interrupt};
+    uint64_t devices[] = {1, 3, 2, 3};
+    const int64_t none = SCHEDULE_NEVER_NS, expected[] = {0, none, 0, 0, none, 0, 0, 0};
+    int64_t row[8];
+    schedule_heads(row, &(schedule_paths){.p = p, .devices = devices, .stop = &stop});
+    assert_row(row, expected, 8);
+    schedule_tails(row, &(schedule_paths){.p = p, .devices = devices, .stop = &stop});
+    assert_row(row, expected, 8);
+    moirai_problem_free(p);
+}
+
 static void test_replay_waits_for_arcs(void **state)
 {
     (void)state;
@@ -179,6 +230,8 @@ int main(void)
         cmocka_unit_test(test_paths_keep_groups_together_if_asked),
         cmocka_unit_test(test_paths_never_use_a_device_that_is_gone),
         cmocka_unit_test(test_paths_hold_for_every_plan),
+        cmocka_unit_test(test_paths_over_equal_links_are_the_same),
+        cmocka_unit_test(test_paths_end_with_the_time),
         cmocka_unit_test(test_replay_waits_for_arcs),
         cmocka_unit_test(test_tasks_start_when_all_they_wait_for_is_done),
         cmocka_unit_test(test_tasks_in_a_circle_do_not_run),

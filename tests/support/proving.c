@@ -61,7 +61,7 @@ bool proving_problem(prove_problem *out, const moirai_problem *p)
     *out = (prove_problem){0};
     int rc = moirai_problem_text(&text, &problem.length, p);
     problem.text = text;
-    rc = rc ? rc : prove_problem_read(out, &problem);
+    rc = rc ? rc : prove_problem_read(out, &problem, NULL);
     free(text);
     bool same = !rc && out->n == p->n_ops;
     for (int32_t i = 0; same && i < p->n_ops; i++)

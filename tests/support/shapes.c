@@ -4,6 +4,7 @@
 #include <moirai/moirai.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SIZES 40 /* distinct sizes of tensors */
@@ -113,9 +114,26 @@ static void add_towers(moirai_graph_builder *b, int32_t n, int32_t towers)
     }
 }
 
+/* One beside the other; the last reads all others, or a first one is read by them. */
+static bool add_beside(moirai_graph_builder *b, const char *shape, int32_t n)
+{
+    bool joined = !strcmp(shape, "into-one"), forked = !strcmp(shape, "wide");
+    int32_t *input = !joined && !forked && strcmp(shape, "side") ? NULL : malloc(sizeof *input * (size_t)(n + 1));
+    if (!input)
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        input[i] = i;
+    for (int32_t i = 0; i < n; i++)
+        add_op(b, i, i == n - 1 && (joined || forked) ? i : forked && i > 0, input);
+    free(input);
+    return true;
+}
+
 static void add_shape(moirai_graph_builder *b, const char *shape, int32_t n)
 {
     int32_t input[16] = {0};
+    if (add_beside(b, shape, n))
+        return;
     if (!strcmp(shape, "two-towers") || !strcmp(shape, "ten-towers")) {
         add_towers(b, n, shape[1] == 'w' ? 2 : 10);
         return;

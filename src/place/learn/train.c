@@ -284,7 +284,7 @@ static int best_plan(moirai_plan **out, learn_run *run)
         return moirai_plan_copy(out, given);
     if (j->best_ns == MOIRAI_UNKNOWN) {
         int32_t *device = j->nearest_excess == MOIRAI_UNKNOWN ? run->start_device : j->nearest;
-        return place_fit_plan(out, j->sim, run->p, run->units, device, NULL, NULL, 0);
+        return place_fit_plan(out, j->sim, run->p, run->units, device, NULL, NULL, 0, NULL);
     }
     if (moirai_sim_dispatch(j->sim, j->best, NULL) != j->best_ns)
         return moirai_error(MOIRAI_EFAIL, "the best placement could not be simulated again");

@@ -37,14 +37,14 @@ static void tell(const moirai_place_options *o, const place_split *split, bool a
 
 /* The plan of one split, or NULL where its schedules do not fit. */
 static int plan_split(moirai_plan **out, int64_t *short_bytes, moirai_sim *sim, const moirai_problem *p,
-                      const place_split *split, int32_t *device)
+                      const place_split *split, int32_t *device, const util_stop *stop)
 {
     for (int32_t piece = 0, r = 0; piece < split->n_pieces; piece++)
         for (; r < split->end[piece]; r++)
             device[p->topo[r]] = split->device[piece];
     int rc = place_contiguous_plan(out, sim, p, device);
     if (!rc && !*out)
-        rc = place_fit_schedule(out, short_bytes, sim, p, device);
+        rc = place_fit_schedule(out, short_bytes, sim, p, device, stop);
     return rc;
 }
 
@@ -67,7 +67,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         }
         if (!rc) {
             tell(o, &split, any_order);
-            rc = plan_split(out, &short_bytes, sim, p, &split, device);
+            rc = plan_split(out, &short_bytes, sim, p, &split, device, &stop);
         }
         place_split_clear(&split);
     }

@@ -377,7 +377,7 @@ static int run(moirai_plan **out, etf *x)
             rc = become_ready(x, i);
     while (!rc && x->n_left > 0)
         rc = util_stopped(&x->rules->stop) ? place_list_late(p, p->n_ops - x->n_left) : place_next(x);
-    return !rc ? place_list_plan(out, x->list) : rc;
+    return !rc ? place_list_plan(out, x->list, &x->rules->stop) : rc;
 }
 
 static void free_queues(place_queue *q, int32_t n)

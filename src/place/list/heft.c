@@ -15,11 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MANY_INPUTS 1000 /* of an operator: the time is looked at between its devices */
+
 typedef struct heft {
     const moirai_problem *p;
     place_insert *insert;
     int64_t *rank;
     int32_t *order;
+    const util_stop *stop;
 } heft;
 
 /* ---- ranks ---- */
@@ -80,8 +83,11 @@ static int place_op(heft *h, int32_t op)
 {
     int32_t best = MOIRAI_NONE;
     int64_t best_start = 0, best_finish = INT64_MAX;
+    bool many = h->p->op_in_off[op + 1] - h->p->op_in_off[op] > MANY_INPUTS;
     for (uint64_t open = place_list_devices(h->insert->list, op); open != 0; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
+        if (best_finish < INT64_MAX && many && util_stopped(h->stop))
+            break; /* what reads a hundred thousand tensors takes long on every device */
         int64_t start = place_insert_try(h->insert, op, k, best_finish);
         if (start < 0)
             return MOIRAI_EFAIL;
@@ -98,14 +104,14 @@ static int place_op(heft *h, int32_t op)
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     util_stop stop = util_stop_of(&o->budget);
-    heft h = {.p = p};
+    heft h = {.p = p, .stop = &stop};
     h.rank = util_alloc((size_t)p->n_ops, sizeof *h.rank);
     h.order = util_alloc((size_t)p->n_ops, sizeof *h.order);
     int rc = h.rank && h.order ? place_insert_new(&h.insert, p) : MOIRAI_EFAIL;
     rc = rc ? rc : rank_ops(&h);
     for (int32_t j = 0; j < p->n_ops && !rc; j++)
         rc = util_stopped(&stop) ? place_list_late(p, j) : place_op(&h, h.order[j]);
-    rc = rc ? rc : place_list_plan(out, h.insert->list);
+    rc = rc ? rc : place_list_plan(out, h.insert->list, &stop);
     place_insert_free(h.insert);
     free(h.rank);
     free(h.order);

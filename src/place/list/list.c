@@ -132,7 +132,7 @@ const int32_t *place_list_inputs(place_list *l, int32_t op)
     return input;
 }
 
-int place_list_plan(moirai_plan **out, place_list *l)
+int place_list_plan(moirai_plan **out, place_list *l, const util_stop *stop)
 {
     const moirai_problem *p = l->p;
     moirai_sim *sim = l->sim;
@@ -153,7 +153,7 @@ int place_list_plan(moirai_plan **out, place_list *l)
         for (int32_t j = 0; j < n; j++)
             order[j] = l->log[sim->item[j]];
     }
-    int rc = place_fit_plan(out, sim, p, l->u, l->device, NULL, order, l->n_log);
+    int rc = place_fit_plan(out, sim, p, l->u, l->device, NULL, order, l->n_log, stop);
     free(order);
     return rc;
 }

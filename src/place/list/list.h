@@ -49,7 +49,7 @@ static inline int32_t place_list_slot(const place_list *list, int32_t j, int32_t
 }
 
 /* Simulate the placed tasks in order of their starts; repair memory where needed. */
-int place_list_plan(moirai_plan **out, place_list *list);
+int place_list_plan(moirai_plan **out, place_list *list, const util_stop *stop);
 
 /* MOIRAI_ELIMIT: the time was up when so many operators were placed. */
 int place_list_late(const moirai_problem *p, int32_t n_placed);

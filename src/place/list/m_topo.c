@@ -68,7 +68,7 @@ static void assign(topo *x)
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    (void)o;
+    util_stop stop = util_stop_of(&o->budget);
     topo x = {.p = p};
     moirai_sim *sim = NULL;
     place_units *u = NULL;
@@ -79,7 +79,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         x.u = u;
         set_caps(&x);
         assign(&x);
-        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0);
+        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0, &stop);
     }
     moirai_sim_free(sim);
     place_units_free(u);

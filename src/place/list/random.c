@@ -21,6 +21,7 @@ static void draw(int32_t *device, const place_units *u, uint64_t seed)
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
+    util_stop stop = util_stop_of(&o->budget);
     moirai_sim *sim = NULL;
     place_units *u = NULL;
     int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
@@ -28,7 +29,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     rc = rc ? rc : place_units_new(&u, p);
     if (!rc) {
         draw(device, u, o->budget.seed);
-        rc = place_fit_plan(out, sim, p, u, device, NULL, NULL, 0);
+        rc = place_fit_plan(out, sim, p, u, device, NULL, NULL, 0, &stop);
     }
     moirai_sim_free(sim);
     place_units_free(u);

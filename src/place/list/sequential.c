@@ -74,6 +74,7 @@ static void assign(filling *x)
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
+    util_stop stop = util_stop_of(&o->budget);
     filling x = {.p = p,
                  .device = util_alloc((size_t)p->n_ops, sizeof *x.device),
                  .alive = util_alloc((size_t)p->n_ops, sizeof *x.alive)};
@@ -93,7 +94,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         rc = place_contiguous_plan(out, sim, p, x.device);
     }
     if (!rc && !*out)
-        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0);
+        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0, &stop);
     moirai_sim_free(sim);
     place_units_free(u);
     free(x.device);

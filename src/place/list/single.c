@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_TIME 0.2 /* of the limit */
+
 static int32_t first_banned(const moirai_problem *p, int32_t device)
 {
     for (int32_t i = 0; i < p->n_ops; i++)
@@ -35,7 +37,7 @@ static int64_t replay_in_order(moirai_sim *sim, const moirai_problem *p, const i
 
 /* A plan on device k, or NULL with the reason in `why`. */
 static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, int32_t k,
-                      char *why, size_t size)
+                      char *why, size_t size, const util_stop *stop)
 {
     *out = NULL;
     int32_t banned = first_banned(p, k);
@@ -60,7 +62,7 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
         return moirai_sim_plan(out, sim);
     int rc = 0;
     if (p->memory == MOIRAI_MEMORY_PEAK)
-        rc = place_fit_schedule(out, &excess, sim, p, device);
+        rc = place_fit_schedule(out, &excess, sim, p, device, stop);
     snprintf(why, size, "%s short of memory", util_human_bytes(excess).s);
     return rc;
 }
@@ -86,7 +88,7 @@ static int32_t next_device(const int64_t *sum, int32_t n, uint64_t tried)
     return best;
 }
 
-static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device)
+static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, int32_t *device, const util_stop *stop)
 {
     char why[MOIRAI_MAX_DEVICES][160], reasons[768] = "";
     int64_t sum[MOIRAI_MAX_DEVICES];
@@ -96,7 +98,11 @@ static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
     for (int32_t n = 0; n < p->n_devices; n++) {
         int32_t k = next_device(sum, p->n_devices, tried);
         tried |= UINT64_C(1) << k;
-        int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k]);
+        if (n > 0 && util_stopped(stop)) {
+            snprintf(why[k], sizeof why[k], "not tried, the time was up");
+            continue;
+        }
+        int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k], stop);
         if (rc || *out)
             return rc;
     }
@@ -108,11 +114,13 @@ static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
-    (void)o;
+    util_stop stop = util_stop_of(&o->budget);
+    if (o->budget.time_limit_s > 0) /* many devices and orders with memory mode peak: others are to have their turn */
+        stop = util_stop_within(&stop, MOST_TIME * o->budget.time_limit_s);
     moirai_sim *sim = NULL;
     int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
     int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    rc = rc ? rc : try_all(out, sim, p, device);
+    rc = rc ? rc : try_all(out, sim, p, device, &stop);
     moirai_sim_free(sim);
     free(device);
     return rc;

@@ -17,10 +17,21 @@
 #define TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
 #define INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
+#define MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
+#define PLAIN_KEPT 4 /* times what plain bounds take, for less than which nothing more is begun */
+#define PATHS_KEPT 3 /* times what a path along the chain takes, kept of the time */
 
-static int64_t certified(const pair_chain *c)
+/* What is known of a chain, or what a certificate can claim of it, while there is time: 0 afterwards. What it takes to find out must not be lost for a moment
+ * more. */
+static int64_t known(const pair_chain *c, pair_chain_side side, const util_stop *stop)
 {
-    return pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+    util_stop own = util_stop_at_least(stop, MOMENT_S);
+    return pair_chain_path_within(c, side, NULL, &own);
+}
+
+static int64_t certified(const pair_chain *c, const util_stop *stop)
+{
+    return known(c, PAIR_CHAIN_CERTIFIED, stop);
 }
 
 /* Prices on loads, of the whole or of blocks in a row; without any, longest paths alone. */
@@ -92,52 +103,79 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
     return rc;
 }
 
-/* The chain of blocks or of intervals, of the spine where there is one, as far as prices carry it by then; of a small problem a search of
- * the whole; windows. */
-static int certify_by_blocks(engine *x, const util_stop *stop)
+/* The task of proving a chain again; the time for its path at the end is left. */
+static bound_certify_task chain_task(const engine *x, bool by_intervals, double path_s, const util_stop *stop)
 {
-    engine *of = x->inner ? x->inner : x;
-    const blocks *y = of->blocks;
-    /* Prices on bytes have a part of their own in the certificate. */
-    int64_t goal = y->memory ? UTIL_MIN(pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL), x->in.lower_ns) : x->in.lower_ns;
-    bound_certify_task job = {.goal_ns = goal,
+    bound_certify_task job = {.goal_ns = x->in.lower_ns,
                               .most_tree = MOST_TREE,
-                              .programmes = y->programmes.used,
+                              .programmes = (x->inner ? x->inner : x)->blocks->programmes.used,
                               .effort = x->in.o->budget.effort,
                               .threads = x->in.o->budget.threads,
                               .seed = x->in.o->budget.seed,
                               .stop = *stop};
-    incumbent_tell(&x->in, ' ', "proving the bound again for the certificate");
-    /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
-    bool by_intervals = x->intervals && !y->memory && pair_chain_path(y->c, PAIR_CHAIN_LOWER, NULL) < x->in.lower_ns;
+    if (stop->deadline > 0)
+        job.stop.deadline -= PATHS_KEPT * path_s;
     if (by_intervals) {
         job.levels = INTERVAL_LEVELS;
         job.statics = true;
         job.effort *= INTERVAL_EFFORT;
     }
-    if (by_intervals && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 &&
-        x->in.lower_ns > pair_chain_path(x->intervals->c, PAIR_CHAIN_LOWER, NULL))
-        job.stop = part_of(stop, CHAIN_SHARE);
+    return job;
+}
+
+/* The chain of blocks, or of intervals where these have proven most: proven again as far as prices carry it by then. `from` gets the one that
+ * proves more. */
+static int certify_chain(engine *x, bound_certificate *from, const util_stop *stop)
+{
+    const blocks *y = (x->inner ? x->inner : x)->blocks;
+    double begun = util_seconds();
+    int64_t lower = known(y->c, PAIR_CHAIN_LOWER, stop);
+    double path_s = util_seconds() - begun;
+    /* Where intervals have proven most, they are what is certified; blocks keep what the search has left. */
+    bool by_intervals = x->intervals && !y->memory && lower < x->in.lower_ns;
     pair_chain *chain = by_intervals ? x->intervals->c : y->c;
+    bound_certify_task job = chain_task(x, by_intervals, path_s, stop);
+    if (y->memory) /* prices on bytes have a part of their own in the certificate */
+        job.goal_ns = UTIL_MIN(lower, job.goal_ns);
+    if (by_intervals)
+        lower = known(chain, PAIR_CHAIN_LOWER, stop);
+    if (by_intervals && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && x->in.lower_ns > lower)
+        job.stop = part_of(stop, CHAIN_SHARE);
     /* Blocks of which less is known than of the loads are left alone: to price a hundred thousand operators takes long. */
-    bool useful = y->memory || pair_chain_path(chain, PAIR_CHAIN_LOWER, NULL) > x->loads.lower_ns;
-    int rc = useful ? bound_certify(chain, &job) : 0;
+    int rc = y->memory || lower > x->loads.lower_ns ? bound_certify(chain, &job) : 0;
+    from->chain_ns = rc ? 0 : certified(y->c, stop);
+    int64_t other = rc || !by_intervals ? 0 : certified(chain, stop);
+    if (other > from->chain_ns) {
+        from->c = chain;
+        from->spine = x->intervals->spine;
+        from->chain_ns = other;
+    }
+    return rc;
+}
+
+static int settle_bytes(const engine *x, bytes_prices *memory, const util_stop *stop)
+{
     bytes_bound_task settle = {.upper_ns = x->in.best->makespan_ns,
                                .buckets = BLOCKS_MEMORY_BUCKETS,
                                .solves = 30,
                                .threads = x->in.o->budget.threads,
                                .stop = *stop};
-    if (!rc && y->memory)
-        rc = bytes_settle(y->memory, &settle);
+    return bytes_settle(memory, &settle);
+}
+
+/* The chain of blocks or of intervals, of the spine where there is one; of a small problem a search of the whole; windows. */
+static int certify_by_blocks(engine *x, const util_stop *stop)
+{
+    const blocks *y = (x->inner ? x->inner : x)->blocks;
     bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->in.lower_ns};
-    if (!rc && by_intervals && certified(x->intervals->c) > certified(y->c))
-        from =
-            (bound_certificate){.c = x->intervals->c, .spine = x->intervals->spine, .lower_bound_ns = x->in.lower_ns};
-    if (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && !y->memory && certified(from.c) < x->in.lower_ns)
+    incumbent_tell(&x->in, ' ', "proving the bound again for the certificate");
+    int rc = certify_chain(x, &from, stop);
+    if (!rc && y->memory)
+        rc = settle_bytes(x, y->memory, stop);
+    if (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && !y->memory && from.chain_ns < x->in.lower_ns)
         rc = certify_by_search(x, stop);
-    int64_t best = rc || y->memory
-                       ? INT64_MAX
-                       : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(certified(from.c), x->pool ? certified(x->pool) : 0));
+    int64_t pool = rc || !x->pool || y->memory ? 0 : certified(x->pool, stop);
+    int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(from.chain_ns, pool));
     bool done = false;
     if (best < x->in.lower_ns && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && !util_stopped(stop))
         rc = certify_by_windows(x, best, stop, &done);
@@ -145,22 +183,22 @@ static int certify_by_blocks(engine *x, const util_stop *stop)
         return rc;
     if (x->loads.lower_ns == best)
         return certify_by_loads(x);
-    if (x->pool && !y->memory && certified(x->pool) > certified(from.c))
+    if (pool > from.chain_ns)
         return certify_by_pool(x);
-    rc = rc ? rc : bound_certificate_write(&from, x->in.o->certificate_path);
+    rc = bound_certificate_write(&from, x->in.o->certificate_path);
     x->certified_ns = from.certified_ns;
     return rc;
 }
 
 /* The load bound, with what paths add to it, where that is more than the relaxation has proven. */
-static int take_load_bound(engine *x)
+static int take_load_bound(engine *x, const util_stop *stop)
 {
     relax_answer answer = {0};
     if (x->loads.lower_ns >= x->in.lower_ns)
         return 0;
     int64_t weight[MOIRAI_MAX_DEVICES];
     schedule_bound_load(weight, x->in.p);
-    int rc = relax_proof_of_devices(&answer.proof, x->in.p, weight);
+    int rc = relax_proof_of_devices(&answer.proof, x->in.p, weight, stop);
     answer.lower_ns = answer.proof.proven_ns;
     if (!rc && answer.lower_ns > x->loads.lower_ns) {
         relax_answer before = x->loads;
@@ -172,14 +210,24 @@ static int take_load_bound(engine *x)
     return rc;
 }
 
+/* Whether there is time for more than what is proven already: to weigh all operators on all devices once more takes several times what plain
+ * bounds took, in one piece. */
+static bool has_time(const engine *x, const util_stop *stop)
+{
+    double left_s = util_stopped(stop) ? MOMENT_S : util_stop_left_s(stop);
+    return left_s > PLAIN_KEPT * x->plain_s;
+}
+
 int engine_certify(engine *x, const util_stop *stop)
 {
-    int rc = take_load_bound(x);
+    if (!has_time(x, stop))
+        return certify_by_loads(x);
+    int rc = take_load_bound(x, stop);
     if (rc)
         return rc;
     if (x->loads.lower_ns >= x->in.lower_ns)
         return certify_by_loads(x);
-    if (x->pool && certified(x->pool) >= x->in.lower_ns)
+    if (x->pool && certified(x->pool, stop) >= x->in.lower_ns)
         return certify_by_pool(x);
     engine *of = x->inner ? x->inner : x;
     rc = of->blocks || !util_stopped(stop) ? engine_blocks(of) : MOIRAI_ELIMIT;

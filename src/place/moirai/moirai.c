@@ -31,7 +31,9 @@ static int take_plain(void *data, int64_t lower_ns, const char *name)
 static int solve(engine *x)
 {
     incumbent *in = &x->in;
+    double begun = util_seconds();
     int rc = bound_each_plain(in->p, &in->o->budget, take_plain, in);
+    x->plain_s = util_seconds() - begun;
     rc = rc ? rc : moirai_problem_check_memory(in->p); /* what no search can cure is said at once */
     rc = rc ? rc : engine_search(x);
     if (!rc && !in->best)

@@ -15,7 +15,8 @@ static void reserve_time(incumbent *x)
     double begun = util_seconds();
     moirai_plan_check(x->p, x->best, NULL, NULL);
     double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
-    x->stop.deadline -= RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
+    double reserve_s = RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
+    x->stop.deadline = fmax(x->stop.deadline - reserve_s, x->begun); /* not 0, which were none */
 }
 
 static int offer(void *data, moirai_plan *plan, char letter)

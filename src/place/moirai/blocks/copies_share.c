@@ -43,7 +43,7 @@ static int local_open(local *l, const moirai_problem *q)
     l->order = util_alloc(n, sizeof *l->order);
     l->start_ns = util_alloc(n, sizeof *l->start_ns);
     l->task = util_alloc(n + (size_t)q->n_edges, sizeof *l->task);
-    int rc = l->device && l->order && l->start_ns && l->task ? place_whole_new(&l->w, q) : MOIRAI_EFAIL;
+    int rc = l->device && l->order && l->start_ns && l->task ? place_whole_new(&l->w, q, NULL) : MOIRAI_EFAIL;
     return rc ? rc : moirai_sim_new(&l->sim, q);
 }
 

@@ -74,12 +74,12 @@ static void chain_clear(chain *c)
     free(c->best_order);
 }
 
-static int chain_open(chain *c, const moirai_problem *p)
+static int chain_open(chain *c, const moirai_problem *p, const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
     c->best_device = util_alloc(n, sizeof(int32_t));
     c->best_order = util_alloc(n, sizeof(int32_t));
-    return c->best_device && c->best_order ? place_mover_open(&c->m, p) : MOIRAI_EFAIL;
+    return c->best_device && c->best_order ? place_mover_open(&c->m, p, stop) : MOIRAI_EFAIL;
 }
 
 static int run_chain(void *data, int32_t i)
@@ -87,7 +87,7 @@ static int run_chain(void *data, int32_t i)
     static const double heat[PLACE_WHOLE_CHAINS] = {1, 0.5, 2, 0.25};
     round_ *r = data;
     chain *c = &r->chain[i];
-    int rc = chain_open(c, r->p);
+    int rc = chain_open(c, r->p, &r->job->stop);
     if (rc)
         return rc;
     c->m.exchanges = r->job->exchanges;

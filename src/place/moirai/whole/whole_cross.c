@@ -195,13 +195,13 @@ static int cross_one(void *data, int32_t i)
     return 0;
 }
 
-static int parent_open(parent *x, const moirai_problem *p)
+static int parent_open(parent *x, const moirai_problem *p, const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
     x->position = util_alloc(n, sizeof *x->position);
     x->stretch = util_alloc(n, sizeof *x->stretch);
     x->inside = util_alloc(n, sizeof *x->inside);
-    return x->position && x->stretch && x->inside ? place_whole_new(&x->w, p) : MOIRAI_EFAIL;
+    return x->position && x->stretch && x->inside ? place_whole_new(&x->w, p, stop) : MOIRAI_EFAIL;
 }
 
 static void parent_clear(parent *x)
@@ -272,7 +272,7 @@ int place_states_cross(moirai_plan **plan, place_states *s, const moirai_problem
     int32_t *order = NULL;
     int rc = place_whole_order(&order, p, *plan);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS && !rc; i++) {
-        rc = parent_open(&c.parent[i], p);
+        rc = parent_open(&c.parent[i], p, &job->stop);
         c.parent[i].left = (int64_t)(SHARE * (double)job->evaluations) + 1;
     }
     if (!rc) { /* the plan itself is one of them */

@@ -24,14 +24,14 @@
 #define STRETCH 24   /* operators that change their device at once, at most */
 #define STRIDE 64    /* trials at one temperature */
 
-int place_mover_open(place_mover *m, const moirai_problem *p)
+int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
     m->low = 0;
     m->high = p->n_ops;
     m->stretch = util_alloc(UTIL_MAX(n, STRETCH), sizeof(int32_t));
     m->seen = util_alloc(n, sizeof(int32_t));
-    return m->stretch && m->seen ? place_whole_new(&m->w, p) : MOIRAI_EFAIL;
+    return m->stretch && m->seen ? place_whole_new(&m->w, p, stop) : MOIRAI_EFAIL;
 }
 
 void place_mover_clear(place_mover *m)

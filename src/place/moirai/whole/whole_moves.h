@@ -17,7 +17,7 @@ typedef struct place_mover {
 } place_mover;
 
 /* All positions may change. What was made before a failure is freed by place_mover_clear. */
-int place_mover_open(place_mover *m, const moirai_problem *p);
+int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop);
 void place_mover_clear(place_mover *m);
 /* A trial: begins one and changes something; the caller evaluates it. */
 void place_mover_make(place_mover *m);

@@ -91,7 +91,7 @@ static void list_groups(place_whole *w)
         w->group_op[first[w->group[i]]++] = i;
 }
 
-int place_whole_new(place_whole **out, const moirai_problem *p)
+int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop *stop)
 {
     *out = NULL;
     place_whole *w = util_alloc(1, sizeof *w);
@@ -112,7 +112,7 @@ int place_whole_new(place_whole **out, const moirai_problem *p)
         return MOIRAI_EFAIL;
     }
     flatten_inputs(w);
-    schedule_tails(w->least_tail_ns, &(schedule_paths){.p = p});
+    schedule_tails(w->least_tail_ns, &(schedule_paths){.p = p, .stop = stop});
     list_groups(w);
     *out = w;
     return 0;

@@ -4,6 +4,7 @@
 
 #include <moirai/schedule.h>
 
+#include "util/stop.h"
 #include "util/util.h"
 
 #define PLACE_WHOLE_STRIDE 8 /* positions of the order from one mark to the next */
@@ -66,7 +67,7 @@ typedef struct place_whole {
     int32_t seen_until; /* latest position whose operator may see a difference */
 } place_whole;
 
-int place_whole_new(place_whole **out, const moirai_problem *p);
+int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop *stop);
 void place_whole_free(place_whole *w);
 
 /* Sets the state: `order` holds all operators in an order of precedence, devices are allowed ones. The makespan.

@@ -146,7 +146,7 @@ static int prepare(windows *x, const moirai_plan *plan)
         window *v = &x->window[i];
         v->device = util_alloc(n, sizeof(int32_t));
         v->order = util_alloc(n, sizeof(int32_t));
-        rc = v->device && v->order ? place_mover_open(&v->m, x->p) : MOIRAI_EFAIL;
+        rc = v->device && v->order ? place_mover_open(&v->m, x->p, &x->job->stop) : MOIRAI_EFAIL;
         util_rng_seed(&v->m.rng, x->job->seed * PLACE_WHOLE_CHAINS + (uint64_t)i);
     }
     if (rc)
