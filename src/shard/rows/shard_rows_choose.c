@@ -104,7 +104,7 @@ int shard_try_rows(shard_chooser *c)
     for (int32_t i = c->n_columns; i < c->out->n_classes; i++)
         c->out->judgement[i].n_candidates = n;
     for (int i = 0; i < n && !rc && !shard_judge_over(&c->judge); i++) {
-        bool better;
+        bool better = false;
         rc = mark(c, text[i]);
         rc = rc ? rc : try_marked(c, &best, &better);
         at = better ? i : at;
