@@ -173,8 +173,6 @@ int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, 
 int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first, int32_t second);
 int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after);
 
-/* exact_start.c: a first plan, where the caller has none. */
-int exact_start(exact_search *s);
 /* exact_branch.c: some operator is open; exact_order.c: all are fixed. */
 void exact_branch(exact_search *s, int32_t depth);
 void exact_order(exact_search *s, int32_t depth);

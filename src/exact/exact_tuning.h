@@ -28,10 +28,4 @@
 /* the first target lies this part of the gap, or of the bound, above the root's bound */
 #define EXACT_SOLVE_FIRST_STEP 16
 
-/* exact_start.c: switch `exact-start`: the length of the annealing, which grows with the choices */
-#define EXACT_START_MOVES_PER_CHOICE 25
-#define EXACT_START_MOST_MOVES 40000
-#define EXACT_START_HOT 0.05 /* temperatures, of the makespan */
-#define EXACT_START_COLD 0.0005
-
 #endif

@@ -48,8 +48,7 @@
     X(BYTES_SHARE, "bytes-share", "prices on bytes: plans tried between other devices") \
     X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
     X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
-    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph") \
-    X(EXACT_START, "exact-start", "exhaustive search: annealing for a first plan")
+    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,
