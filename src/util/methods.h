@@ -47,8 +47,7 @@
     X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
     X(BYTES_SHARE, "bytes-share", "prices on bytes: plans tried between other devices") \
     X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
-    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
-    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")
+    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,
