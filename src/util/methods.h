@@ -44,7 +44,6 @@
     X(PRICED_TARGETS, "priced-targets", "prices on bytes: cases target by target") \
     X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
     X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
-    X(BYTES_SHARE, "bytes-share", "prices on bytes: plans tried between other devices") \
     X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans")
 
 typedef enum util_method {
