@@ -19,7 +19,6 @@
     X(PROGRAMMES, "programmes", "static programmes of the whole, and of blocks that are no copies") \
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \
-    X(SHARE, "share", "plans of a layer tried at its copies and between other devices") \
     X(WHOLE, "whole", "annealing of the whole problem") \
     X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \

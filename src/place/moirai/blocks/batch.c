@@ -2,9 +2,8 @@
  *
  * Only pairs on the path that the bound or the plan takes count, the widest first; tightening one moves the path to
  * others. So a bound is raised by a stride, and the path is looked at again: what a pair is raised above the next best path
- * is of no use yet. Pairs on the plan's path alone get plans alone; a plan that one pair finds is tried between the
- * devices of the others (copies_share.c). A batch has a fixed size, is chosen before it starts and read after it ends, so
- * that the result depends on seed and effort, not on the number of threads. */
+ * is of no use yet. Pairs on the plan's path alone get plans alone. A batch has a fixed size, is chosen before it starts and read after it
+ * ends, so that the result depends on seed and effort, not on the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -158,29 +157,6 @@ static void choose_batch(blocks *x)
     }
 }
 
-/* Pairs of the batch that have a shorter plan than before it, as bits. */
-static uint32_t shorter_plans(const blocks *x, const int64_t *before)
-{
-    uint32_t found = 0;
-    for (int32_t i = 0; i < x->batch.n; i++)
-        found |= (uint32_t)(batch_pair(x, i)->plan.length_ns < before[i]) << i;
-    return found;
-}
-
-/* What one pair has found the others of its class can use, between their own devices. */
-static int share_plans(blocks *x, uint32_t found)
-{
-    int rc = 0;
-    for (int32_t i = 0; i < x->batch.n && !rc; i++) {
-        bool first = found >> i & 1;
-        for (int32_t j = 0; j < i && first; j++)
-            first = !(found >> j & 1) || x->batch.task[j].class_ != x->batch.task[i].class_;
-        if (first)
-            rc = blocks_share_class(x, x->batch.task[i].class_);
-    }
-    return rc;
-}
-
 /* Those that only go on with a level are not counted: each raises a bound by a stride. */
 int blocks_refine_batch(blocks *x, bool *done, bool *found)
 {
@@ -202,7 +178,7 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
     for (int32_t i = 0; i < x->batch.n; i++)
         x->batch.task[i].threads = cores;
     int rc = util_pool_run(refine_one, x, x->batch.n, x->in->o->budget.threads);
-    uint32_t shorter = shorter_plans(x, before);
-    *found = shorter != 0;
-    return rc ? rc : share_plans(x, shorter);
+    for (int32_t i = 0; i < x->batch.n; i++)
+        *found |= batch_pair(x, i)->plan.length_ns < before[i];
+    return rc;
 }
