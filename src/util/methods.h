@@ -34,13 +34,11 @@
     X(RECOMBINE, "recombine", "intervals: the best chain of all known ones") \
     X(INTERVAL_STATIC, "interval-static", "intervals: static programmes and their cases") \
     X(INTERVAL_PRICES, "interval-prices", "intervals: prices in time") \
-    X(TARGETS, "targets", "pairs: cases target by target") \
     X(PAIR_EXACT, "pair-exact", "pairs: exhaustive search of small blocks") \
     X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \
     X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
     X(FLOORS, "floors", "pairs: one static programme for all of a class") \
     X(STATIC_CASES, "static-cases", "static programmes: cases") \
-    X(PRICED_TARGETS, "priced-targets", "prices on bytes: cases target by target") \
     X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
     X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
     X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans")
