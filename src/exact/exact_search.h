@@ -67,6 +67,7 @@ typedef struct exact_slots {
 /* Working memory of propagation. */
 typedef struct exact_work {
     exact_job *job, *job_spare;
+    int64_t *edge_ns;    /* five per job */
     int64_t *free_bytes; /* per device: not taken by operators fixed there */
     int32_t *machine_count;
     struct exact_life *life;
@@ -112,6 +113,8 @@ exact_state *exact_push(exact_search *s, int32_t depth);
 int64_t exact_preemptive(exact_job *job, int32_t n);
 /* Sorts by rising releases. */
 void exact_by_release(exact_job *job, int32_t n);
+/* exact_edges.c: heads and tails from sets of tasks of one machine; their order changes. False: they do not fit. */
+bool exact_edges(exact_search *s, exact_job *job, int32_t n, bool *moved);
 /* All machines of the state: bounds into st->lb_ns, orders that are forced, devices that are ruled out. False: no plan
  * below s->below_ns is left. *changed is set where something moved. */
 bool exact_machines(exact_search *s, exact_state *st, bool *changed);

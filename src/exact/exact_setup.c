@@ -93,8 +93,9 @@ static bool allocate(exact_search *s)
     exact_result *r = s->r;
 #define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
     return TAKE(s->unit.off, n + 1) && TAKE(s->unit.op, n) && TAKE(s->unit.of, n) && TAKE(s->same_device, K * K) &&
-           TAKE(s->work.job, 2 * n + X + 1) && TAKE(s->work.job_spare, 2 * n + X + 1) && TAKE(s->slot.active, X) &&
-           TAKE(s->slot.from, X) && TAKE(s->slot.to, X) && TAKE(s->slot.ns, X) && TAKE(s->work.free_bytes, K) &&
+           TAKE(s->work.job, 2 * n + X + 1) && TAKE(s->work.job_spare, 2 * n + X + 1) &&
+           TAKE(s->work.edge_ns, 5 * (2 * n + X + 1)) && TAKE(s->slot.active, X) && TAKE(s->slot.from, X) &&
+           TAKE(s->slot.to, X) && TAKE(s->slot.ns, X) && TAKE(s->work.free_bytes, K) &&
            TAKE(s->work.machine_count, 2 * K + K * K) && TAKE(s->work.life, T) && TAKE(s->work.task, 2 * (n + X) + 1) &&
            TAKE(s->work.cover, T) && TAKE(s->guide.traffic_ns, n) && TAKE(s->guide.dead_ends, n) &&
            TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) && TAKE(r->order, n + X);
@@ -219,10 +220,11 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
 
 void exact_search_free(exact_search *s)
 {
-    void *all[] = {
-        s->unit.off,    s->unit.op,   s->unit.of,    s->same_device, s->work.job,         s->work.job_spare,
-        s->slot.active, s->slot.from, s->slot.to,    s->slot.ns,     s->work.free_bytes,  s->work.machine_count,
-        s->work.life,   s->work.task, s->work.cover, s->stack.arc,   s->guide.traffic_ns, s->guide.dead_ends};
+    void *all[] = {s->unit.off,           s->unit.op,          s->unit.of,        s->same_device,
+                   s->work.job,           s->work.job_spare,   s->work.edge_ns,   s->slot.active,
+                   s->slot.from,          s->slot.to,          s->slot.ns,        s->work.free_bytes,
+                   s->work.machine_count, s->work.life,        s->work.task,      s->work.cover,
+                   s->stack.arc,          s->guide.traffic_ns, s->guide.dead_ends};
     exact_links_free(s);
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);

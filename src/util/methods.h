@@ -41,7 +41,8 @@
     X(STATIC_CASES, "static-cases", "static programmes: cases") \
     X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
     X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
-    X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans")
+    X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
+    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,
