@@ -114,8 +114,9 @@ static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t
     return put(r, solver, c, length_ns, (question){.open = is_sent(r, c) ? r->open : 0, .from = &c->duals}, found);
 }
 
-int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
-                    pricing_duals *to)
+/* A copy of the prices of the solver's last master in place of those in *to. */
+static int store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
+                 pricing_duals *to)
 {
     const pricing_grid *grid = pricing_master_grid(r->pair->master[solver]);
     return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
@@ -140,13 +141,13 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
     if (found.proven) {
         c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
         c->proven_ns = length_ns;
-        return pair_case_store(r, solver, c, &found, &c->proof);
+        return store(r, solver, c, &found, &c->proof);
     }
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->duals.price)
         return 0; /* older prices are better: a solve that was cut short */
     c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
-    return pair_case_store(r, solver, c, &found, &c->duals);
+    return store(r, solver, c, &found, &c->duals);
 }
 
 /* The case of least estimate that is not among the first n of `picked`; -1: none. */
@@ -225,14 +226,14 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
         return rc;
     if (found.proven) {
         c->proven_ns = length + 1;
-        return pair_case_store(r, solver, c, &found, &c->proof);
+        return store(r, solver, c, &found, &c->proof);
     }
     ++*missed;
     c->seen = true;
     c->buckets = buckets_of(r, c);
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
     c->split = pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
-    return pair_case_store(r, solver, c, &found, &c->duals);
+    return store(r, solver, c, &found, &c->duals);
 }
 
 typedef struct proving {

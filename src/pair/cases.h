@@ -46,12 +46,6 @@ pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, c
 int pair_case_split(pair_state *x, int32_t index);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
-/* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
- * inherit proof and duals. */
-int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d);
-/* A copy of the prices of the solver's last master in place of those in *to. */
-int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
-                    pricing_duals *to);
 void pair_case_free(pair_case *c);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight);
