@@ -65,6 +65,7 @@ static int polish(engine *x, moirai_plan **plan, int32_t number, const util_stop
     double n = UTIL_MAX(EVALUATIONS, EVALUATIONS_OP * in->p->n_ops) * UTIL_MIN(b->effort, 1e6);
     place_whole_task job = {.evaluations = (int64_t)n + 1,
                             .heat = HEAT,
+                            .states = step_whole_states(x),
                             .seed = b->seed * 1000 + 500 + (uint64_t)number,
                             .threads = b->threads,
                             .stop = *stop};
