@@ -129,7 +129,6 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
-    rc = rc || !enrich || m->many || util_off(&job->stop, UTIL_METHOD_BYTES_SHARE) ? rc : bytes_share_plans(m, job);
     if (rc)
         return rc;
     bytes_price_plans(m, jumps);

@@ -22,8 +22,6 @@ typedef struct bytes_pair {
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
-    int32_t n_shared;     /* block plans that the class's other pairs have seen (share_plans.c) */
-    int64_t shared_ns;    /* length of the pair's own plan that they have seen */
     int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
     int64_t searched;     /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
@@ -164,9 +162,6 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
 void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan);
 /* Goes on with the cheapest plans of the pairs on which most of the LP solution over paths hangs (deepen.c). */
 int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
-/* Plays the block plans that are new at every pair between the devices of the class's other pairs, and keeps what is
- * cheaper there at the present prices (share_plans.c). */
-int bytes_share_plans(bytes_prices *m, const bytes_plan_task *job);
 /* Plans of the blocks first .. last that the path at hand takes: the cheapest at the present prices. */
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last);
 /* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */

@@ -51,9 +51,4 @@
 #define BYTES_DEEPEN_LEAST_DEPTH 0.0625
 #define BYTES_DEEPEN_KEPT 2 /* plans of a pair, the cheapest */
 
-/* share_plans.c: switch `bytes-share` */
-#define BYTES_SHARE_PLANS_FEW_PAIRS 64 /* of a class: all of them try, else those that some path has met */
-#define BYTES_SHARE_PLANS_ROOM 12      /* for block plans that a pair finds itself */
-#define BYTES_SHARE_PLANS_CHEAPER 2000 /* parts of the cost that a plan must save: each is looked at again and again */
-
 #endif

@@ -139,8 +139,6 @@ static void climb(exact_search *s)
 {
     exact_result *r = s->r;
     int64_t top = s->below_ns, step = 0; /* the first plan's makespan, or the caller's limit */
-    if (r->found && (!s->o->start || r->makespan_ns < s->o->start->makespan_ns))
-        tell(s, 'L');
     exact_root(s);
     exact_state *st = s->stack.state[0];
     bool alive = exact_propagate(s, st) && st->lb_ns < top;
@@ -180,14 +178,43 @@ static void finish(exact_search *s)
         r->n_tree = 0;
 }
 
+static int32_t edge_of(const moirai_problem *p, int32_t tensor, int32_t reader)
+{
+    for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++)
+        if (p->edge_reader[e] == reader)
+            return e;
+    return MOIRAI_NONE;
+}
+
+/* The caller's plan is the first to beat, and is kept unless something better is found. Its length says nothing where the
+ * caller brings a makespan to beat, or heads and tails. */
+static void take_start(exact_search *s)
+{
+    const moirai_plan *plan = s->o->start;
+    exact_result *r = s->r;
+    if (!plan || s->o->below_ns >= 0 || s->o->release_ns || s->o->tail_ns)
+        return;
+    r->found = true;
+    r->makespan_ns = plan->makespan_ns;
+    memcpy(r->op_device, plan->op_device, (size_t)s->n * sizeof *r->op_device);
+    memcpy(r->op_start_ns, plan->op_start_ns, (size_t)s->n * sizeof *r->op_start_ns);
+    r->n_transfers = plan->n_transfers;
+    for (int32_t a = 0; a < plan->n_transfers; a++) {
+        const moirai_transfer *x = &plan->transfer[a];
+        int32_t e = s->mode.edge ? edge_of(s->p, x->tensor, x->reader) : MOIRAI_NONE;
+        r->transfer[a] = (exact_transfer){x->tensor, e, x->from, x->to, x->start_ns, x->finish_ns};
+    }
+    s->below_ns = plan->makespan_ns;
+}
+
 int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r)
 {
     exact_search s;
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;
     int rc = exact_search_new(&s, p, o, r);
-    rc = rc || util_off(&o->stop, UTIL_METHOD_EXACT_START) ? rc : exact_start(&s);
     if (!rc) {
+        take_start(&s);
         climb(&s);
         finish(&s);
         rc = s.run.failed ? MOIRAI_EFAIL : exact_sort(p, r);

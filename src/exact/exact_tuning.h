@@ -10,10 +10,6 @@
  * alone */
 #define EXACT_MEMORY_FEW_DEVICES 5
 
-/* exact_mirror.c: switch `mirrors`; limits of its own time, nothing depends on them where graphs are small */
-#define EXACT_MIRROR_MOST_OPS 160
-#define EXACT_MIRROR_MOST_MIRRORS 256
-
 /* exact_propagate.c: rounds of propagation in a node, until it is divided in any case */
 #define EXACT_PROPAGATE_ROUNDS 12
 
@@ -27,11 +23,5 @@
  * with */
 /* the first target lies this part of the gap, or of the bound, above the root's bound */
 #define EXACT_SOLVE_FIRST_STEP 16
-
-/* exact_start.c: switch `exact-start`: the length of the annealing, which grows with the choices */
-#define EXACT_START_MOVES_PER_CHOICE 25
-#define EXACT_START_MOST_MOVES 40000
-#define EXACT_START_HOT 0.05 /* temperatures, of the makespan */
-#define EXACT_START_COLD 0.0005
 
 #endif

@@ -13,7 +13,6 @@
  * At the end the least estimate is put to every open case, beginning with the prices of its solve: that is the proof,
  * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
 #include "pair/cases.h"
-#include "pair/climb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,8 +78,7 @@ static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
 
 /* How a length is put to a master. */
 typedef struct question {
-    bool ask;                  /* whether it is excluded, no more (master.h) */
-    double open;               /* else: near enough */
+    double open;               /* near enough */
     const pricing_duals *from; /* prices to begin with; NULL: those at which the solver has just stopped */
 } question;
 
@@ -98,8 +96,7 @@ static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t l
                                 .n_branches = c->n_branches,
                                 .branch = c->branch,
                                 .max_rounds = r->rounds,
-                                .ask = q.ask,
-                                .converge = !q.ask,
+                                .converge = true,
                                 .open = q.open,
                                 .stop = r->stop};
     if (q.from) {
@@ -110,19 +107,6 @@ static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t l
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 
-int pair_case_solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
-                    pricing_master_result *found)
-{
-    return put(r, solver, c, length_ns, (question){0}, found);
-}
-
-int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
-                  pricing_master_result *found)
-{
-    question q = {.ask = true, .from = go_on ? NULL : c->proof.price ? &c->proof : &c->duals};
-    return put(r, solver, c, length_ns, q, found);
-}
-
 /* From the prices of the case's last solve on, as far as it takes to split the case next. */
 static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
                  pricing_master_result *found)
@@ -130,8 +114,9 @@ static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t
     return put(r, solver, c, length_ns, (question){.open = is_sent(r, c) ? r->open : 0, .from = &c->duals}, found);
 }
 
-int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
-                    pricing_duals *to)
+/* A copy of the prices of the solver's last master in place of those in *to. */
+static int store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
+                 pricing_duals *to)
 {
     const pricing_grid *grid = pricing_master_grid(r->pair->master[solver]);
     return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
@@ -145,7 +130,7 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
     pricing_branch split =
         rc || found.proven ? c->split : pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     if (!rc && !found.proven && is_sent(r, c) && r->open > 0 && split.on != PRICING_ARRIVAL) {
-        rc = pair_case_solve(r, solver, c, length_ns - 1, &found);
+        rc = put(r, solver, c, length_ns - 1, (question){0}, &found);
         split = rc || found.proven ? split : pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     }
     if (rc)
@@ -156,13 +141,13 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
     if (found.proven) {
         c->estimate_ns = length_ns < ceiling ? length_ns : INT64_MAX;
         c->proven_ns = length_ns;
-        return pair_case_store(r, solver, c, &found, &c->proof);
+        return store(r, solver, c, &found, &c->proof);
     }
     int64_t estimate = (int64_t)((double)length_ns * found.proven_part);
     if (estimate < c->estimate_ns && c->duals.price)
         return 0; /* older prices are better: a solve that was cut short */
     c->estimate_ns = UTIL_MAX(estimate, c->estimate_ns);
-    return pair_case_store(r, solver, c, &found, &c->duals);
+    return store(r, solver, c, &found, &c->duals);
 }
 
 /* The case of least estimate that is not among the first n of `picked`; -1: none. */
@@ -241,14 +226,14 @@ static int prove(pair_bound_task *r, int32_t solver, pair_case *c, int64_t lengt
         return rc;
     if (found.proven) {
         c->proven_ns = length + 1;
-        return pair_case_store(r, solver, c, &found, &c->proof);
+        return store(r, solver, c, &found, &c->proof);
     }
     ++*missed;
     c->seen = true;
     c->buckets = buckets_of(r, c);
     c->estimate_ns = UTIL_MAX((int64_t)((double)length * UTIL_MIN(found.proven_part, 0.999)), c->proven_ns);
     c->split = pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
-    return pair_case_store(r, solver, c, &found, &c->duals);
+    return store(r, solver, c, &found, &c->duals);
 }
 
 typedef struct proving {
@@ -303,13 +288,6 @@ static int branch_and_prove(pair_bound_task *r, int64_t ceiling, int64_t known_n
     return rc;
 }
 
-/* Target by target; or, where receivers are asked for one by one and with one price per resource, best first. */
-static int raise_cases(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
-{
-    bool open = r->pair->sending.how[0].fixed && r->pair->sending.how[0].open;
-    return r->by_targets && !open ? pair_climb(r, known_ns, ceiling) : branch_and_prove(r, ceiling, known_ns);
-}
-
 /* The search goes on where it was: what was enough then may not be now, and finer buckets may show more of a case. */
 static int go_on(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
 {
@@ -320,7 +298,7 @@ static int go_on(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
         if (c->estimate_ns == INT64_MAX)
             c->estimate_ns = c->proven_ns;
     }
-    return raise_cases(r, ceiling, known_ns);
+    return branch_and_prove(r, ceiling, known_ns);
 }
 
 /* Cases anew from the sendings, which are kept if they prove as much as the old ones. */
@@ -330,10 +308,9 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     x->cases = NULL;
     x->n_cases = 0;
     x->case_capacity = 0;
-    x->climb.buckets = r->sent_buckets;
-    x->climb.reach_ns = 0;
+    x->sent_buckets = r->sent_buckets;
     int rc = pair_cases_first(x);
-    rc = rc ? rc : raise_cases(r, ceiling, known_ns);
+    rc = rc ? rc : branch_and_prove(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
     if (!better) {
         pair_case *cases = x->cases;
@@ -341,7 +318,7 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
         x->cases = old.cases;
         x->n_cases = old.n_cases;
         x->case_capacity = old.case_capacity;
-        x->climb.buckets = old.climb.buckets;
+        x->sent_buckets = old.sent_buckets;
         old.cases = cases;
         old.n_cases = n;
     }
@@ -353,7 +330,7 @@ int pair_cases_solve(pair_bound_task *r)
 {
     pair_state *x = r->pair;
     int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns, ceiling = UTIL_MIN(r->need_ns, x->plan.length_ns);
-    int rc = (x->climb.buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
+    int rc = (x->sent_buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
     return rc;
 }

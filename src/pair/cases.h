@@ -11,14 +11,10 @@ typedef struct pair_bound_task {
     pair_state *pair;
     pricing_pricer *pricer[PAIR_SOLVERS]; /* made when first needed; to be cleared */
     int32_t entry_device, exit_device;
-    int64_t need_ns;   /* no use in proving more than this */
-    int64_t stride_ns; /* by targets: what is enough for now; 0: as much as can be */
-    int64_t likely_ns; /* by targets: about what may be proven; 0: not known, to be asked for */
+    int64_t need_ns; /* no use in proving more than this */
     int32_t buckets, rounds, solves;
-    int32_t numbers; /* by targets: that are asked of one case; each raises its bound a little, for twice the cases */
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
     double open;     /* there, of what an LP leaves open: so much need not be found, since the case is split next */
-    bool by_targets; /* climb.h */
     int32_t solvers; /* cases that are solved side by side, at most PAIR_SOLVERS */
     int threads;     /* for these; 0: one per core */
     util_stop stop;
@@ -50,19 +46,6 @@ pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, c
 int pair_case_split(pair_state *x, int32_t index);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
-/* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
- * inherit proof and duals. */
-int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d);
-/* Whether a length can be excluded: a master is left as soon as that is known. It begins with the prices that prove the
- * case, or goes on with those of the solver's last one. */
-int pair_case_ask(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, bool go_on,
-                  pricing_master_result *found);
-/* How much of a length can be excluded, from the prices at which the solver has just stopped. */
-int pair_case_solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
-                    pricing_master_result *found);
-/* A copy of the prices of the solver's last master in place of those in *to. */
-int pair_case_store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
-                    pricing_duals *to);
 void pair_case_free(pair_case *c);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight);

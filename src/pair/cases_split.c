@@ -91,7 +91,9 @@ static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_dua
     return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
 }
 
-int pair_case_halves(const pair_state *x, pair_case *c, pair_case *d)
+/* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
+ * inherit proof and duals. */
+static int halve(const pair_state *x, pair_case *c, pair_case *d)
 {
     pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
     if (!grown)
@@ -116,7 +118,7 @@ static int split_case(pair_state *x, int32_t index)
 {
     if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
         return MOIRAI_EFAIL;
-    int rc = pair_case_halves(x, &x->cases[index], &x->cases[x->n_cases]);
+    int rc = halve(x, &x->cases[index], &x->cases[x->n_cases]);
     x->n_cases += !rc;
     return rc;
 }

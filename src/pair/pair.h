@@ -40,14 +40,6 @@ typedef struct pair_sendings {
     pricing_sending *how;
 } pair_sendings;
 
-/* How far its cases have come, target by target (climb.c). */
-typedef struct pair_climbing {
-    int32_t buckets;   /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
-    int64_t reach_ns;  /* about what arrivals can lead its cases to; 0: not known */
-    bool on;           /* its next level is begun: plans are done, the bound is to go on */
-    int64_t questions; /* that it may still put to its cases */
-} pair_climbing;
-
 /* What the static programme has proven. */
 typedef struct pair_static_proofs {
     int32_t n; /* each on top of the one before, the first on the longest path */
@@ -73,8 +65,8 @@ typedef struct pair_state {
     int32_t n_cases;
     size_t case_capacity;
     pair_case *cases;
-    int64_t solves; /* at cases so far */
-    pair_climbing climb;
+    int64_t solves;       /* at cases so far */
+    int32_t sent_buckets; /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
     pair_static_proofs by_static;
     pair_pool_proof pool; /* price NULL: none */
     pair_search_proof search;

@@ -20,16 +20,15 @@
 typedef struct level_plan {
     int32_t buckets, rounds, solves;
     int32_t sent_buckets, sent_solves; /* where components share a tensor, and it is sent */
-    int32_t numbers;                   /* asked of one case */
     int64_t evaluations, nodes;
 } level_plan;
 
 static const level_plan levels[PAIR_LEVELS + 1] = {
-    {0, 0, 0, 0, 0, 0, 0, 0},
-    {1, 40, 40, 1, 40, 0, 3000, 2000},
-    {12, 50, 60, 8, 60, 4, 40000, 100000},
-    {16, 60, 120, 8, 240, 6, 100000, 1000000},
-    {24, 100, 240, 8, 480, 10, 300000, 4000000},
+    {0, 0, 0, 0, 0, 0, 0},
+    {1, 40, 40, 1, 40, 3000, 2000},
+    {12, 50, 60, 8, 60, 40000, 100000},
+    {16, 60, 120, 8, 240, 100000, 1000000},
+    {24, 100, 240, 8, 480, 300000, 4000000},
 };
 
 /* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
@@ -73,20 +72,16 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
     const level_plan *level = &levels[job->level];
     if (util_off(&job->stop, UTIL_METHOD_PAIR_PRICES))
         return 0;
-    bool sent = x->sending.n > 0 && x->sending.how[0].fixed, again = x->climb.on;
+    bool sent = x->sending.n > 0 && x->sending.how[0].fixed;
     int32_t solves = sent ? level->sent_solves : level->solves;
     pair_bound_task r = {.pair = x,
                          .entry_device = job->entry_device,
                          .exit_device = job->exit_device,
                          .need_ns = job->need_ns,
-                         .stride_ns = job->stride_ns,
-                         .likely_ns = job->likely_ns,
                          .buckets = level->buckets,
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
                          .rounds = level->rounds,
-                         .numbers = level->numbers,
                          .open = sent && job->level > 1 ? PAIR_REFINE_OPEN : 0,
-                         .by_targets = job->level > 1 && !util_off(&job->stop, UTIL_METHOD_TARGETS),
                          .solvers = job->level > 1 ? PAIR_SOLVERS : 1, /* one price per resource is soon found */
                          .solves = (int32_t)(solves * fmin(job->effort, 1000)),
                          .threads = job->threads,
@@ -96,8 +91,7 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
         return 0; /* too large for prices: the longest path stands */
     if (!rc && !job->plans_only)
         rc = pair_cases_solve(&r);
-    if (!rc && x->lower_ns < x->plan.length_ns && job->improve && (!again || job->plans_only) &&
-        !util_off(&job->stop, UTIL_METHOD_LP_PLANS))
+    if (!rc && x->lower_ns < x->plan.length_ns && job->improve && !util_off(&job->stop, UTIL_METHOD_LP_PLANS))
         rc = pair_improve_from_cases(search, &r, evaluations);
     pair_bound_clear(&r);
     return rc;
@@ -115,19 +109,17 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
                                 .stop = job->stop};
     int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;
     int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
-    bool begins = !x->climb.on || job->plans_only, searched = job->prices_only || !begins;
-    int rc = begins ? pair_improve_plan(&search, evaluations / 4) : 0;
+    bool searched = job->prices_only;
+    int rc = pair_improve_plan(&search, evaluations / 4);
     if (!rc && !searched && (searched = search_within(x, PAIR_REFINE_SEARCH_NEAR)))
         rc = exhaust(x, job, level->nodes);
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
     if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
         rc = bound_and_improve(&search, job, evaluations);
-    else if (!job->plans_only)
-        x->climb.on = false;
     if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, PAIR_REFINE_SEARCH_FAR))
         rc = exhaust(x, job, level->nodes);
-    x->level = x->climb.on || job->plans_only ? x->level : job->level;
+    x->level = job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;
 }

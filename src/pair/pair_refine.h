@@ -8,15 +8,13 @@
 
 typedef struct pair_refine_task {
     int32_t class_, entry_device, exit_device;
-    int32_t level;     /* 1 .. PAIR_LEVELS */
-    int64_t need_ns;   /* no use in proving more than this */
-    int64_t stride_ns; /* when the bound has risen by that much, another call has the rest of the level; 0: never */
-    int64_t likely_ns; /* about what its bound may rise to, by what is known of others; 0: not known */
-    bool prices_only;  /* no exhaustive search: what is proven can go into a certificate */
-    bool improve;      /* its plan is on the path, or may come to be: worth a longer search */
-    bool plans_only;   /* the bound is left as it is, and so is the level */
-    double effort;     /* scales the evaluations of the search and the cases of the proof */
-    bool few_trials;   /* half of the evaluations: there are many pairs to look at */
+    int32_t level;    /* 1 .. PAIR_LEVELS */
+    int64_t need_ns;  /* no use in proving more than this */
+    bool prices_only; /* no exhaustive search: what is proven can go into a certificate */
+    bool improve;     /* its plan is on the path, or may come to be: worth a longer search */
+    bool plans_only;  /* the bound is left as it is, and so is the level */
+    double effort;    /* scales the evaluations of the search and the cases of the proof */
+    bool few_trials;  /* half of the evaluations: there are many pairs to look at */
     uint64_t seed;
     int threads; /* for the cases of its bound; 0: one per core */
     util_stop stop;

@@ -21,17 +21,6 @@
 #define PAIR_CHAIN_MOST_LISTED 4  /* 65 orders of arrival */
 #define PAIR_CHAIN_MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
 
-/* climb.c: switch `targets`: a layer of gpt3-1.3B, both ends on D: 12.34 after 4.4 s best first, 12.92 after 5.2 s by
- * targets */
-#define PAIR_CLIMB_NARROWEST 256 /* parts of the length: an arrival's range below that is not halved again */
-#define PAIR_CLIMB_ATTEMPTS 24
-#define PAIR_CLIMB_QUESTIONS 4    /* in the time of a solve to its end */
-#define PAIR_CLIMB_LEAST_QUOTA 40 /* questions of each solver at a target; three times its cases are added */
-#define PAIR_CLIMB_NEAR 1000      /* parts of the length: what is left below that is not climbed for */
-/* parts of the length: beyond estimates; doubled where it is easy, halved where it fails */
-#define PAIR_CLIMB_FIRST_STEP 160
-#define PAIR_CLIMB_LONGEST_STEP 40 /* parts of the length */
-
 /* floors.c: switch `floors`: 36 layers that differ: 6.58 in 11 s by programmes of all pairs, in 2.5 s by these first */
 #define PAIR_FLOORS_MOST_OPS 48 /* larger ones take long */
 /* of a programme: some 90 edges on four devices; on more, ends that are free say little */

@@ -1,7 +1,7 @@
 /* exact: the placer around the exact search.
  *
- * The quick placers of the registry give the first plans; the best of them is annealed (exact_start.c), then the search
- * takes over and ends with the optimum and its proof, or at a limit with the best plan and a proven bound. A problem
+ * The quick placers of the registry give the first plans; the best of them is what the search
+ * has to beat, which ends with the optimum and its proof, or at a limit with the best plan and a proven bound. A problem
  * too large for the search's tables gets the best quick plan and plain bounds. */
 #include "exact/exact_search.h"
 #include "place/placers.h"
@@ -111,7 +111,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 const moirai_placer place_exact = {
     .name = "exact",
     .summary = "branch and bound over devices and orders: the optimum of small problems, proven",
-    .letters = PLACE_STARTS_KEY ", L annealing, X exact search",
+    .letters = PLACE_STARTS_KEY ", X exact search",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .place = place,

@@ -233,18 +233,10 @@ static bool settled(const pricing_master *m, double master)
     if (m->job->form == PRICING_PRICED_FORM) {
         double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
         double open = m->job->open * fmax(ceiling - most, 0);
-        if (m->job->ask && most < ceiling)
-            return true;
         return m->price.best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->price.best >= ceiling);
     }
     bool enough = !m->job->converge || m->price.best >= master - m->job->open * (1 - master);
     return m->price.best > 1 || m->price.best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && enough);
-}
-
-/* What is asked for is proven. */
-static bool answered(const pricing_master *m)
-{
-    return m->job->form == PRICING_PRICED_FORM ? m->price.best >= (double)m->job->ceiling : m->price.best > 1;
 }
 
 /* ---- rounds ---- */
@@ -299,7 +291,7 @@ static int one_round(pricing_master *m, double *value, double weight)
 static int generate(pricing_master *m, pricing_master_result *out)
 {
     pricing_master_drop_idle(m);
-    int rc = m->job->ask ? 0 : pricing_master_lp_build(m);
+    int rc = pricing_master_lp_build(m);
     bool done = false;
     if (!rc && !m->pool.n) {
         done = !first_columns(m);
@@ -313,10 +305,6 @@ static int generate(pricing_master *m, pricing_master_result *out)
         m->pool.judging = true;
     }
     out->theta = m->price.best;
-    if (!rc && !done && m->job->ask) { /* where the first prices will do, no LP is needed */
-        done = answered(m);
-        rc = m->failed ? MOIRAI_EFAIL : done ? 0 : pricing_master_lp_build(m);
-    }
     while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
         rc = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;

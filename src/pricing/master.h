@@ -38,8 +38,6 @@ typedef struct pricing_master_task {
     const int64_t *memory_price; /* per device, units per byte; NULL: none (priced form only) */
     int32_t max_rounds;
     int64_t ceiling;                /* priced form, in units: more need not be proven; 0: not known */
-    bool ask;                       /* no more than whether T is impossible, or the ceiling proven: no LP solution is
-                                       wanted where it is, and the first that leaves room is enough */
     bool converge;                  /* length form: go on to find theta where it is below 1 */
     double open;                    /* near enough: this part of what the LP leaves open below length or ceiling */
     const pricing_grid *start_grid; /* prices to begin with, cells and then branches, or NULL */

@@ -19,7 +19,6 @@
     X(PROGRAMMES, "programmes", "static programmes of the whole, and of blocks that are no copies") \
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \
-    X(SHARE, "share", "plans of a layer tried at its copies and between other devices") \
     X(WHOLE, "whole", "annealing of the whole problem") \
     X(CROSS, "cross", "stretches of one annealed state put into another") \
     X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
@@ -36,20 +35,15 @@
     X(RECOMBINE, "recombine", "intervals: the best chain of all known ones") \
     X(INTERVAL_STATIC, "interval-static", "intervals: static programmes and their cases") \
     X(INTERVAL_PRICES, "interval-prices", "intervals: prices in time") \
-    X(TARGETS, "targets", "pairs: cases target by target") \
     X(PAIR_EXACT, "pair-exact", "pairs: exhaustive search of small blocks") \
     X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \
     X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
     X(FLOORS, "floors", "pairs: one static programme for all of a class") \
     X(STATIC_CASES, "static-cases", "static programmes: cases") \
-    X(PRICED_TARGETS, "priced-targets", "prices on bytes: cases target by target") \
     X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
     X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
-    X(BYTES_SHARE, "bytes-share", "prices on bytes: plans tried between other devices") \
     X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
-    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
-    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph") \
-    X(EXACT_START, "exact-start", "exhaustive search: annealing for a first plan")
+    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,

@@ -223,37 +223,6 @@ static void test_bytes_edges_over_cuts_by_class(void **state)
     close_prices(&f);
 }
 
-/* TINY_TWO with ends anywhere, 3 ns per byte of A. The plan of the pair on B has one on each, 46 with its bytes; what was
- * found for A has both on B, 26 there and 20 with the ends on B as well. What is no cheaper is not kept. */
-static void test_bytes_plans_are_tried_between_the_class_s_other_devices(void **state)
-{
-    (void)state;
-    fixture f;
-    int8_t pick;
-    int64_t length;
-    double dual_ns[2] = {300, 0};
-    open_prices(&f,
-                "flow edge\ncongestion none\ndevice A 100\ndevice B 100\nop in 1,1 > s:3\nop x 10,10 s > t:3 mem=10\n"
-                "op y 10,10 s > u:3 mem=10\nop out 1,1 t u\n");
-    int32_t class_ = f.c->s->block_class[1];
-    int64_t from = pair_chain_index(f.c, class_, 0, 0), to = pair_chain_index(f.c, class_, 1, 1);
-    bytes_plan_task job = {.evaluations = 600, .upper_ns = 30, .rounds = 4, .searches = 2, .seed = 1, .threads = 1};
-    bytes_set_duals(f.m, dual_ns);
-    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
-    assert_ok(bytes_share_plans(f.m, &job)); /* first plans: one on each device everywhere */
-    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
-    assert_ok(bytes_block_plan_add(f.m, (int32_t)from, &job));
-    assert_ok(bytes_share_plans(f.m, &job));
-    assert_int_equal(bytes_block_plan_cost(f.m, to, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 20));
-    assert_int_equal(f.m->pair[to].n_plans, 1);
-    const int64_t *bytes = bytes_block_plan_at(f.m, to, pick, &length);
-    assert_true(length == 20 && bytes[0] == 0 && bytes[1] == 20);
-    assert_int_equal(f.m->pair[to].plans[pick].plan.device[f.c->block[class_]->entry], 1);
-    assert_ok(bytes_share_plans(f.m, &job)); /* nothing is new */
-    assert_true(f.m->pair[to].n_plans == 1 && f.m->pair[from].n_plans == 1);
-    close_prices(&f);
-}
-
 /* The block of TINY_TWO at 3 ns per byte of A: its own plan costs 46, and going on from it finds 26. Where nothing is left
  * to gain, later runs are shorter. */
 static void test_bytes_plans_at_hand_are_gone_on_with(void **state)
@@ -396,7 +365,6 @@ int main(void)
         cmocka_unit_test(test_bytes_edges_over_cuts_are_late_where_devices_change),
         cmocka_unit_test(test_bytes_edges_over_cuts_are_those_of_the_block),
         cmocka_unit_test(test_bytes_edges_over_cuts_by_class),
-        cmocka_unit_test(test_bytes_plans_are_tried_between_the_class_s_other_devices),
         cmocka_unit_test(test_bytes_plans_at_hand_are_gone_on_with),
         cmocka_unit_test(test_bytes_plans_are_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_bytes_plans_fill_the_memory),

@@ -219,7 +219,7 @@ static void test_pair_cases_go_on_from_where_they_were(void **state)
         .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
     assert_ok(pair_refine(f.c, &job));
     assert_true(f.x->lower_ns < 200);
-    assert_int_equal(f.x->climb.buckets, 1);
+    assert_int_equal(f.x->sent_buckets, 1);
     int64_t solves = f.x->solves;
     job.need_ns = INT64_MAX;
     assert_ok(pair_refine(f.c, &job));

@@ -112,41 +112,11 @@ static void test_copies_do_not_depend_on_threads(void **state)
     moirai_problem_free(p);
 }
 
-/* What the plan's layers do is known to their pairs, and nearly as much to pairs between other devices. */
-static void test_pairs_learn_from_the_layers_of_a_plan(void **state)
-{
-    (void)state;
-    moirai_problem *p = layers(4);
-    moirai_plan *plan = place(p, 1);
-    moirai_place_options o;
-    moirai_place_options_init(&o);
-    engine *x = engine_new(p, &o);
-    assert_non_null(x);
-    assert_ok(engine_blocks(x));
-    assert_ok(pair_chain_open_all(x->blocks->c, 1, &(util_stop){0}));
-    const decompose_cuts *s = x->blocks->c->s;
-    int32_t block = 1;
-    while (s->block_size[block] < EXPERTS)
-        block++;
-    int32_t class_ = s->block_class[block], entry = s->cut[block - 1], leave = s->cut[block];
-    int32_t from = plan->op_device[entry], to = plan->op_device[leave];
-    int64_t length = plan->op_start_ns[leave] - plan->op_start_ns[entry] - moirai_op_ns(p, entry, from);
-    assert_true(pair_chain_at(x->blocks->c, class_, from, to)->plan.length_ns > length);
-    x->in.best = plan;
-    assert_ok(blocks_share_class(x->blocks, class_));
-    assert_true(pair_chain_at(x->blocks->c, class_, from, to)->plan.length_ns <= length);
-    for (int32_t k = 0; k < 4; k++) /* a transfer more at either end */
-        assert_true(pair_chain_at(x->blocks->c, class_, k / 2, k % 2)->plan.length_ns < length + length / 5);
-    engine_free(x); /* and the plan */
-    moirai_problem_free(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_layers_take_no_more_time_each),
         cmocka_unit_test(test_copies_do_not_depend_on_threads),
-        cmocka_unit_test(test_pairs_learn_from_the_layers_of_a_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

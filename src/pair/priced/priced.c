@@ -8,8 +8,7 @@
  * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until
  * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
  * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
- * lazily (priced_case.c): the weakest is solved, and if it stays the weakest, divided. So it goes at a pair's first
- * two visits; where a tensor is sent, later ones go target by target (priced_climb.c). */
+ * lazily (priced_case.c): the weakest is solved, and if it stays the weakest, divided. */
 #include "pair/priced/priced.h"
 
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #include "branch/branch.h"
 #include "pair/cases.h"
 #include "pair/priced/priced_case.h"
-#include "pair/priced/priced_climb.h"
 #include "pair/priced/priced_tuning.h"
 #include "util/util.h"
 
@@ -76,7 +74,7 @@ static int32_t weakest_but(const pair_priced *v, const int32_t *picked, int32_t 
     return least;
 }
 
-int32_t pair_priced_weakest(const pair_priced *v)
+static int32_t pair_priced_weakest(const pair_priced *v)
 {
     return weakest_but(v, NULL, 0);
 }
@@ -117,7 +115,6 @@ void pair_priced_update(pair_priced *v, const pair_priced_task *job)
     v->solved = x->block.n_interior == 0;
     if (known) /* values hold, and what was found about cases */
         return;
-    v->stuck = false;
     memset(v->use, 0, sizeof v->use);
     pair_priced_bytes at = bytes_at(v, job->byte_price, v->use);
     v->value = pricing_units(x->block.unit, x->lower_ns) + at.cheapest;
@@ -335,16 +332,12 @@ static void set_buckets(pair_priced *v, int32_t buckets)
 {
     for (int32_t i = 0; i < v->n_cases && v->buckets != buckets; i++)
         v->cases[i].end.solved = v->cases[i].found.end.solved = v->cases[i].kept.end.solved = false;
-    v->stuck = v->stuck && v->buckets == buckets;
     v->buckets = buckets;
 }
 
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
 {
     int64_t ceiling = job->ceiling ? job->ceiling : INT64_MAX;
-    /* Arrivals are what targets are for; and first solves go where they raise most. */
-    bool climbs = v->visits >= PRICED_PRICED_FIRST_VISITS && job->ceiling && v->pair->sending.how[0].fixed &&
-                  !util_off(&job->stop, UTIL_METHOD_PRICED_TARGETS);
     int rc = begin(v, job);
     if (!rc)
         pair_priced_update_cases(v, job);
@@ -353,10 +346,8 @@ int pair_priced_refine(pair_priced *v, const pair_priced_task *job)
         return 0;
     }
     set_buckets(v, job->buckets);
-    v->visits++;
-    rc = rc || v->stuck ? rc : open_ranges(v, job, ceiling);
-    if (!rc && !v->stuck)
-        rc = climbs ? pair_priced_climb(v, job, &v->stuck) : best_first(v, job, ceiling);
+    rc = rc ? rc : open_ranges(v, job, ceiling);
+    rc = rc ? rc : best_first(v, job, ceiling);
     if (!rc)
         take_least(v);
     v->solved = true;

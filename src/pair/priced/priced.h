@@ -51,11 +51,9 @@ typedef struct pair_priced {
     int64_t stamp;                          /* 0: no values yet */
     int64_t byte_price[MOIRAI_MAX_DEVICES]; /* of `stamp` */
     int32_t buckets;                        /* that cases were last solved with */
-    int32_t visits;                         /* refinements so far */
     bool centre;                            /* these are the prices on bytes that one comes back to */
     bool solved;                            /* refined for the prices on bytes of `stamp` */
-    bool stuck;    /* its weakest case can be neither raised nor divided, at these prices on bytes */
-    int64_t value; /* the least over the cases */
+    int64_t value;                          /* the least over the cases */
     double use[MOIRAI_MAX_DEVICES];
 } pair_priced;
 
@@ -78,8 +76,7 @@ void pair_priced_update_cases(pair_priced *v, const pair_priced_task *job);
 /* The value at other prices than the present ones, by what is known of its cases; `use` gets the bytes behind it. Nothing
  * changes but working memory. */
 int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use);
-/* Divide and solve cases, until they are worth the ceiling or the solves are used up: the weakest at first, then target
- * by target (priced_climb.c). */
+/* Divide and solve cases, until they are worth the ceiling or the solves are used up: the weakest first. */
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job);
 /* Cases and prices of a like class's pair (alike.c) in place of the own ones, if they prove more at these prices on
  * bytes. */

@@ -2,7 +2,7 @@
  *
  * Its value is the better of two: the least length that it allows with all bytes where they are cheapest, and what its
  * prices in time prove (priced.c). It is divided in its range of lengths if the grid is coarse or the LP solution combines
- * short and long ones; then the first arrival that is not known well is halved, as in climb.c; then as in cases.c. */
+ * short and long ones; then the first arrival that is not known well is halved; then as in cases.c. */
 #include "pair/priced/priced_case.h"
 
 #include <stdlib.h>
@@ -252,24 +252,15 @@ static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_p
     free(kept);
 }
 
-/* How a ceiling is put to a case. */
-typedef struct question {
-    int64_t ceiling;
-    bool ask;   /* whether it is worth that, no more (master.h) */
-    bool go_on; /* from the prices at which the solver has just stopped */
-} question;
-
 static pricing_master_task question_task(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
-                                         const pair_priced_task *job, question q)
+                                         const pair_priced_task *job)
 {
     pricing_master_task task = task_of(v, by, c, job->byte_price);
     task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, PRICED_CASE_SENT_BUCKETS) : job->buckets;
-    task.ceiling = q.ceiling;
-    task.ask = q.ask;
+    task.ceiling = job->ceiling;
     task.open = PRICED_CASE_OPEN;
     task.stop = job->stop;
     task.least_ns = UTIL_MAX(c->least_ns, v->pair->lower_ns);
-    task.start_price = q.go_on ? NULL : task.start_price;
     return task;
 }
 
@@ -287,36 +278,25 @@ static int take_found(const pair_priced *v, const pair_priced_solver *by, pair_p
     return value < c->value ? 0 : pair_priced_take_prices(v, c, &fresh.found.prices, value);
 }
 
-static int solve(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job, question q)
+int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job)
 {
     static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};
     const pair_priced_solver *by = &v->solver[solver];
     int rc = pair_priced_open_solver(v, solver);
     if (rc)
         return rc;
-    pricing_master_task task = question_task(v, by, c, job, q);
+    pricing_master_task task = question_task(v, by, c, job);
     pricing_master_result found;
     rc = pricing_master_solve(&found, by->master, &task);
-    bool worth = !rc && q.ceiling && found.value >= q.ceiling, end = !q.ceiling || (q.ask && worth);
-    pricing_branch split = rc || (q.ask && worth) || !found.rounds ? nowhere : choose(v, by->master, c, &found);
-    if (!rc && !end && !worth && split.on == PRICING_NO_BRANCH && !util_stopped(&job->stop)) { /* to its end, then */
+    bool worth = !rc && found.value >= job->ceiling;
+    pricing_branch split = rc || !found.rounds ? nowhere : choose(v, by->master, c, &found);
+    if (!rc && job->ceiling && !worth && split.on == PRICING_NO_BRANCH &&
+        !util_stopped(&job->stop)) { /* to its end, then */
         task.ceiling = 0;
-        task.ask = false;
         task.buckets = UTIL_MIN(2 * task.buckets, PRICED_CASE_MOST_BUCKETS);
         task.start_price = NULL;
         rc = pricing_master_solve(&found, by->master, &task);
         split = rc || !found.rounds ? nowhere : choose(v, by->master, c, &found);
     }
     return rc ? rc : take_found(v, by, c, &found, split, job->byte_price);
-}
-
-int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job)
-{
-    return solve(v, solver, c, job, (question){.ceiling = job->ceiling});
-}
-
-int pair_priced_ask(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job, int64_t target,
-                    bool go_on)
-{
-    return solve(v, solver, c, job, (question){target, true, go_on});
 }

@@ -1,4 +1,4 @@
-/* One case of a pair at prices on bytes, for priced.c and priced_climb.c. */
+/* One case of a pair at prices on bytes, for priced.c. */
 #ifndef MOIRAI_PAIR_PRICED_CASE_H
 #define MOIRAI_PAIR_PRICED_CASE_H
 
@@ -29,9 +29,4 @@ void pair_priced_value_case(pair_priced *v, pair_priced_case *c);
 int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pricing_duals *prices, int64_t value);
 /* Divide a case where its `split` says: *c becomes the lower half, *d the upper one; both begin with its prices. */
 int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price);
-/* Put a target to a case: it is worth that much afterwards, or has a `split`, PRICING_NO_BRANCH where it is solved to its
- * end and has none. `go_on`: with the prices at which the solver has just stopped, else with its own. */
-int pair_priced_ask(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job, int64_t target,
-                    bool go_on);
-
 #endif

@@ -2,9 +2,8 @@
 #ifndef MOIRAI_PAIR_PRICED_TUNING_H
 #define MOIRAI_PAIR_PRICED_TUNING_H
 
-/* priced.c: when cases are asked target by target */
+/* priced.c: grids */
 #define PRICED_PRICED_STEPS 256
-#define PRICED_PRICED_FIRST_VISITS 2
 
 /* priced_case.c: grids and rounds of a case */
 #define PRICED_CASE_ROUNDS 40
@@ -16,13 +15,5 @@
 #define PRICED_CASE_MOST_NUMBERS 10
 /* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
 #define PRICED_CASE_OPEN 0.05
-
-/* priced_climb.c: switch `priced-targets` */
-#define PRICED_CLIMB_TARGETS 24
-#define PRICED_CLIMB_QUESTIONS 2      /* in the time of a solve to its end */
-#define PRICED_CLIMB_FIRST_STEP 0.125 /* of what is open */
-#define PRICED_CLIMB_LEAST_STEP 0.008 /* the same */
-#define PRICED_CLIMB_LEAST_RISE 2000  /* parts of the value */
-#define PRICED_CLIMB_LEAST_QUOTA 16   /* questions to one target, or half of what is left */
 
 #endif

@@ -53,8 +53,8 @@ typedef struct engine_step {
     int (*run)(engine *x, const engine_turn *turn);
 } engine_step;
 
-extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_share, step_whole_anneal,
-    step_intervals, step_interval_plans, step_loads_first, step_loads, step_programme, step_pool, step_windows;
+extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
+    step_interval_plans, step_loads_first, step_loads, step_programme, step_pool, step_windows;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);

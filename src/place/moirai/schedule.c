@@ -82,7 +82,6 @@ static const engine_turn wide[] = {
     {.step = &step_copies, .share = 0.22},
     {.step = &step_whole_anneal, .share = 0.1, .rounds = 2, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
-    {.step = &step_share},
     {.step = &step_pool, .share = 0.12, .when = gap_is_near},
     /* Layers that are copies get the best by cases of their few pairs, one round long. */
     {.step = &step_intervals, .share = 0.25, .rounds = 2, .when = none_repeats},
@@ -95,7 +94,6 @@ static const engine_turn wide[] = {
     {.step = &step_programme, .share = 0.2, .when = gap_is_wide},
     {.step = &step_copies, .share = 0.3, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 1, .rounds = 9},
-    {.step = &step_share},
 };
 
 static const engine_turn deep[] = {
@@ -114,7 +112,6 @@ static const engine_turn again[] = {
     {.step = &step_intervals, .share = 0.4, .rounds = 4},
     {.step = &step_interval_plans, .share = 0.1},
     {.step = &step_whole_anneal, .share = 0.6, .rounds = 2},
-    {.step = &step_share},
 };
 
 /* ---- turns ---- */

@@ -286,8 +286,9 @@ static int piece(job *j)
     node->attribute = onnx_take(&b->arena, j->n->proto->n_attribute, sizeof *node->attribute);
     if (!node->attribute)
         return MOIRAI_EFAIL;
-    memcpy(node->attribute, j->n->proto->attribute, j->n->proto->n_attribute * sizeof *node->attribute);
     node->n_attribute = j->n->proto->n_attribute;
+    for (size_t i = 0; i < node->n_attribute; i++)
+        node->attribute[i] = j->n->proto->attribute[i];
     for (int32_t i = 0; i < j->n->n_out; i++)
         if (!(node->output[i] = (char *)(j->n->out[i] ? shard_piece_name(b, j->n->out[i], j->cut, j->k) : "")))
             return MOIRAI_EFAIL;

@@ -1,10 +1,9 @@
 /* What is refined next: the pairs on which most of the gap hangs.
  *
  * Only pairs on the path that the bound or the plan takes count, the widest first; tightening one moves the path to
- * others. So a bound is raised by a stride, and the path is looked at again: what a pair is raised above the next best path
- * is of no use yet. Pairs on the plan's path alone get plans alone; a plan that one pair finds is tried between the
- * devices of the others (copies_share.c). A batch has a fixed size, is chosen before it starts and read after it ends, so
- * that the result depends on seed and effort, not on the number of threads. */
+ * others. So few are raised at a time, and the path is looked at again. Pairs on the plan's path alone get plans alone. A
+ * batch has a fixed size, is chosen before it starts and read after it ends, so that the result depends on seed and effort,
+ * not on the number of threads. */
 #include <math.h>
 #include <string.h>
 
@@ -12,9 +11,8 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define STRIDE 40 /* parts of a pair's bound: when it has risen by one, the path is looked at again */
-#define OFTEN 4   /* parts of a class on the paths: what a pair needs for a plan of its own */
-#define MINOR 8   /* parts of the widest pair: what is below can wait */
+#define OFTEN 4 /* parts of a class on the paths: what a pair needs for a plan of its own */
+#define MINOR 8 /* parts of the widest pair: what is below can wait */
 
 static int refine_one(void *data, int32_t i)
 {
@@ -33,7 +31,7 @@ static int refine_one(void *data, int32_t i)
     if (job.improve)
         pair->plan_level = UTIL_MAX(pair->plan_level, level);
     if (!job.plans_only)
-        pair->level = pair->climb.on ? level - 1 : level;
+        pair->level = level;
     return rc;
 }
 
@@ -84,18 +82,6 @@ static int64_t needed(const blocks *x, int64_t i)
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
 }
 
-/* The bound of a pair of the same class and entry that is ahead: where results go matters little. 0: none. */
-static int64_t likely(const blocks *x, int64_t i)
-{
-    int64_t K = x->c->K, first = i / K * K, most = 0;
-    for (int64_t j = first; j < first + K; j++) {
-        const pair_state *other = pair_chain_get(x->c, j);
-        if (j != i && (other->level >= 2 || other->climb.on))
-            most = UTIL_MAX(most, other->lower_ns);
-    }
-    return most;
-}
-
 /* Plans of pairs that a path often takes: what they find others can use, too. */
 static bool worth_a_plan(const blocks *x, int64_t i, int32_t level)
 {
@@ -115,8 +101,6 @@ static void add_to_batch(blocks *x, int64_t i)
                                                      .exit_device = (int32_t)(i % K),
                                                      .level = level,
                                                      .need_ns = needed(x, i),
-                                                     .stride_ns = pair->lower_ns / STRIDE,
-                                                     .likely_ns = likely(x, i),
                                                      .improve = !bound || worth_a_plan(x, i, level),
                                                      .plans_only = !bound,
                                                      .few_trials = x->n_large > 1,
@@ -129,7 +113,7 @@ static void add_to_batch(blocks *x, int64_t i)
 static bool first_stride(const blocks *x, int64_t i)
 {
     const pair_state *pair = pair_chain_get(x->c, i);
-    return bound_is_due(x, i) && pair->level < 2 && !pair->climb.on;
+    return bound_is_due(x, i) && pair->level < 2;
 }
 
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
@@ -158,30 +142,6 @@ static void choose_batch(blocks *x)
     }
 }
 
-/* Pairs of the batch that have a shorter plan than before it, as bits. */
-static uint32_t shorter_plans(const blocks *x, const int64_t *before)
-{
-    uint32_t found = 0;
-    for (int32_t i = 0; i < x->batch.n; i++)
-        found |= (uint32_t)(batch_pair(x, i)->plan.length_ns < before[i]) << i;
-    return found;
-}
-
-/* What one pair has found the others of its class can use, between their own devices. */
-static int share_plans(blocks *x, uint32_t found)
-{
-    int rc = 0;
-    for (int32_t i = 0; i < x->batch.n && !rc; i++) {
-        bool first = found >> i & 1;
-        for (int32_t j = 0; j < i && first; j++)
-            first = !(found >> j & 1) || x->batch.task[j].class_ != x->batch.task[i].class_;
-        if (first)
-            rc = blocks_share_class(x, x->batch.task[i].class_);
-    }
-    return rc;
-}
-
-/* Those that only go on with a level are not counted: each raises a bound by a stride. */
 int blocks_refine_batch(blocks *x, bool *done, bool *found)
 {
     int64_t before[BLOCKS_BATCH];
@@ -191,18 +151,15 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
     if (*done)
         return 0;
     x->in->work += x->batch.n;
-    bool begins = false;
-    for (int32_t i = 0; i < x->batch.n; i++) {
+    for (int32_t i = 0; i < x->batch.n; i++)
         before[i] = batch_pair(x, i)->plan.length_ns;
-        begins |= !batch_pair(x, i)->climb.on || x->batch.task[i].plans_only;
-    }
-    x->batches_left -= begins;
+    x->batches_left--;
     /* Cores that pairs leave over go to their cases and runs, also those that a pair leaves when it is done. */
     int32_t cores = x->in->o->budget.threads > 0 ? x->in->o->budget.threads : util_cores();
     for (int32_t i = 0; i < x->batch.n; i++)
         x->batch.task[i].threads = cores;
     int rc = util_pool_run(refine_one, x, x->batch.n, x->in->o->budget.threads);
-    uint32_t shorter = shorter_plans(x, before);
-    *found = shorter != 0;
-    return rc ? rc : share_plans(x, shorter);
+    for (int32_t i = 0; i < x->batch.n; i++)
+        *found |= batch_pair(x, i)->plan.length_ns < before[i];
+    return rc;
 }

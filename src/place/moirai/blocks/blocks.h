@@ -2,8 +2,7 @@
  *
  * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their
  * first levels, compose_path.c makes plans of the whole, programmes.c begins with static programmes where no two
- * layers are copies, within_memory.c goes on at prices on bytes where memory binds, copies.c anneals layers that repeat,
- * copies_share.c carries plans from one pair of a class to the others. */
+ * layers are copies, within_memory.c goes on at prices on bytes where memory binds, copies.c anneals layers that repeat. */
 #ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
 #define MOIRAI_PLACE_MOIRAI_BLOCKS_H
 
@@ -109,11 +108,5 @@ int blocks_improve_within_memory(blocks *x);
 /* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can
  * be gone on with. *any: there are such. */
 int blocks_anneal_copies(blocks *x, bool *any, double part);
-/* Where the best plan has been found layer by layer: what one layer has found for all of them. */
-int blocks_share_copies(blocks *x);
-
-/* ---- copies_share.c ---- */
-/* Pairs of the class take what the best plan's layers and each other's plans are better at; nothing is composed. */
-int blocks_share_class(blocks *x, int32_t class_);
 
 #endif

@@ -5,8 +5,7 @@
  * ends pinned, which at 50 operators instead of 600 makes ten times as many trials a second, each of which counts
  * twelve times. First all pairs a little, those of small blocks as well, so that paths mean something; then, round by
  * round with more trials, the pairs that the best plan uses, with several runs each, and sometimes those that stay on
- * one device. Pairs learn from each other and from the layers of the best plan (copies_share.c). What does not see
- * edges over cuts is composed and polished as a whole afterwards. */
+ * one device. What does not see edges over cuts is composed and polished as a whole afterwards. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -200,20 +199,6 @@ static int32_t choose(blocks *x, int64_t *pair)
     return list_path(x, x->plan_device, pair, 0);
 }
 
-static int share(blocks *x)
-{
-    int rc = 0;
-    for (int32_t i = 0; i < x->c->s->n_classes && !rc; i++)
-        if (repeats_at_all(x, i))
-            rc = blocks_share_class(x, i);
-    return rc ? rc : blocks_compose(x);
-}
-
-int blocks_share_copies(blocks *x)
-{
-    return x->copy_rounds > 0 && x->in->best && incumbent_gap(x->in) > x->in->o->gap ? share(x) : 0;
-}
-
 /* One round: runs shared out among the pairs, the first of a pair goes on, others begin again. */
 static int anneal_round(blocks *x, const util_stop *stop)
 {
@@ -223,7 +208,7 @@ static int anneal_round(blocks *x, const util_stop *stop)
     for (int32_t i = 0; i < RUNS && n > 0; i++)
         r[i] = (run){.pair = pair[i % n], .afresh = i >= n || x->copy_rounds % 2};
     int rc = n > 0 ? anneal_runs(x, r, RUNS, x->copy_rounds, stop) : 0;
-    return rc ? rc : share(x);
+    return rc ? rc : blocks_compose(x);
 }
 
 int blocks_anneal_copies(blocks *x, bool *any, double part)
@@ -239,7 +224,7 @@ int blocks_anneal_copies(blocks *x, bool *any, double part)
         rc = anneal_all(x, &stop);
         x->copy_rounds = 1;
     }
-    rc = rc ? rc : share(x);
+    rc = rc ? rc : blocks_compose(x);
     for (int32_t idle = 0; !rc && idle < IDLE_ROUNDS && x->copy_rounds <= ROUNDS && !util_stopped(&stop);
          x->copy_rounds++) {
         double before = (double)x->in->best->makespan_ns;
