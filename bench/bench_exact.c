@@ -4,7 +4,7 @@
  * congestion port. Blocks: what lies between two operators that all others come before or after, for every pair of
  * devices of the two. Both with a node limit; "proven" counts optima with their proof.
  *
- * usage: bench_exact [OPERATORS [METHODS]]    up to so many operators, 20; rules to leave out, such as edge-finding */
+ * usage: bench_exact [OPERATORS [METHODS]]    up to so many operators, 20; rules to leave out, such as edge-finding,mirrors */
 #include "exact/exact.h"
 #include "util/json.h"
 #include "util/util.h"

@@ -43,7 +43,8 @@
     X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
     X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
     X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
-    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding")
+    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
+    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,
