@@ -11,6 +11,7 @@ except (ImportError, OSError) as error:
 from .capture import Captured, CaptureError, capture
 from .choose import CutChoice, choose, piece_times, plan
 from .distribute import Distributed, distribute
+from .flight import Busy, RequestError
 from .measure import Options
 from .profile import Profile, probe, profile
 from .timeline import Measured
@@ -19,6 +20,7 @@ from .verify import whole
 from .workers import RankError, Workers
 
 __all__ = [
+    "Busy",
     "CaptureError",
     "Captured",
     "CutChoice",
@@ -27,6 +29,7 @@ __all__ = [
     "Options",
     "Profile",
     "RankError",
+    "RequestError",
     "Times",
     "Trial",
     "Tuned",
