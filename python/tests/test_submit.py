@@ -18,7 +18,7 @@ import networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.flight import Queue  # noqa: E402
+from moirai.torch.flight import Queue, Requests  # noqa: E402
 
 
 class Stages(torch.nn.Module):
@@ -194,3 +194,62 @@ class Slow:
     def run(self, _):
         self.gate.wait(60)
         return "done"
+
+
+PATCH = """
+import time
+from moirai.torch.rank import Rank
+if not hasattr(Rank, "as_it_was"):
+    Rank.as_it_was = Rank.run_segment
+    def slowly(self, env, i, before=None):
+        time.sleep(0.02)
+        Rank.as_it_was(self, env, i, before)
+    Rank.run_segment = slowly
+"""
+UNDO = """
+from moirai.torch.rank import Rank
+Rank.run_segment = Rank.as_it_was
+del Rank.as_it_was
+"""
+
+
+@pytest.fixture
+def sleepy(cpu_workers):
+    """Segments take 20 ms, whatever else this machine does."""
+
+    def tell(text):
+        job = {"module": "builtins", "function": "exec", "args": [text, {}]}
+        cpu_workers.tell("call", dict.fromkeys(range(4), job))
+
+    tell(PATCH)
+    yield
+    tell(UNDO)
+
+
+def test_the_rate_is_that_of_the_busiest_device(stages, cpu_cluster, cpu_workers, sleepy):
+    """A, B, A and B again, 20 ms each: 80 ms one by one, 40 ms with several in flight."""
+    plan = split(stages[1], cpu_cluster, lambda k, n: 4 * k // n % 2)
+    seconds = {}
+    for n in (1, 4):
+        with mt.distribute(stages[1], plan, workers=cpu_workers, in_flight=n) as run:
+            assert [len(r.segments) for r in run.program.ranks] == [2, 2, 0, 0]
+            wait([run.submit(rows(i)) for i in range(4)])
+            begin = time.monotonic()
+            wait([run.submit(rows(i)) for i in range(20)])
+            seconds[n] = time.monotonic() - begin
+    assert seconds[1] > 20 * 0.08 and seconds[4] < 0.8 * seconds[1], seconds
+
+
+def test_a_result_waits_for_those_before_it():
+    requests = Requests(3)
+    begun = []
+    requests._begin = begun.append
+    futures = [requests.submit(i) for i in range(3)]
+    requests._settle(begun[1], "second")
+    requests._settle(begun[2], error=mt.RequestError("third"))
+    assert not any(f.done() for f in futures)
+    with pytest.raises(mt.Busy):
+        requests.submit(4, block=False)
+    requests._settle(begun[0], "first")
+    assert futures[0].result(0) == "first" and futures[1].result(0) == "second"
+    assert isinstance(futures[2].exception(0), mt.RequestError) and requests.submit(4, block=False)

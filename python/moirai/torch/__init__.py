@@ -14,6 +14,7 @@ from .distribute import Distributed, distribute
 from .flight import Busy, RequestError
 from .measure import Options
 from .profile import Profile, probe, profile
+from .serve import Server, serve
 from .timeline import Measured
 from .tune import Times, Trial, Tuned, tune
 from .verify import whole
@@ -30,6 +31,7 @@ __all__ = [
     "Profile",
     "RankError",
     "RequestError",
+    "Server",
     "Times",
     "Trial",
     "Tuned",
@@ -41,6 +43,7 @@ __all__ = [
     "plan",
     "probe",
     "profile",
+    "serve",
     "tune",
     "whole",
 ]

@@ -167,6 +167,11 @@ class Distributed(torch.nn.Module):
 
     # ---- running
 
+    @property
+    def captured(self) -> Captured:
+        """The network that it runs."""
+        return self._captured
+
     def _alone(self, given: Any) -> Any:
         """One request, while there is no other: bound arguments, and the caller's own."""
         _put(self._shared, given)
@@ -188,7 +193,7 @@ class Distributed(torch.nn.Module):
         order of requests. What goes wrong with a request, its future raises: UsageError for its arguments, RequestError
         where a device could not compute it, RankError where a rank was lost. May be called by several threads.
         """
-        requests = self._started()
+        requests = self.requests()
         if self._verify or isinstance(requests, Queue):  # looked at later, when the caller may have changed them
             args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
         try:
@@ -207,7 +212,8 @@ class Distributed(torch.nn.Module):
             future = await asyncio.to_thread(self.submit, *args, **kwargs)
         return await asyncio.wrap_future(future)
 
-    def _started(self) -> Requests:
+    def requests(self) -> Requests:
+        """What `submit` puts requests into."""
         with self._starting:
             if not self._key:
                 raise UsageError("the distributed module was closed")
@@ -237,8 +243,8 @@ class Distributed(torch.nn.Module):
     # ---- ending
 
     def close(self) -> None:
-        """Waits for requests in flight, frees what the ranks hold for it, and ends the ranks where they were started for
-        it alone."""
+        """Waits for requests in flight and frees what the ranks hold for it; ends the ranks where they were started
+        for it alone."""
         if self._requests:
             self._requests.close()
         if self._workers.alive and self._key:

@@ -21,7 +21,7 @@ from typing import Any, Callable, Iterator
 
 from .._lib import Error, UsageError
 from .shared import Tensors, create
-from .workers import RankError, Workers
+from .workers import Workers
 
 
 class Busy(Error):
@@ -171,8 +171,16 @@ class Flights(Requests):
     `put` lays arguments into a slot's tensors, `get` makes a result of them. `job` is what every rank has to know.
     """
 
-    def __init__(self, workers: Workers, ranks: list[int], in_flight: int, job: dict[str, Any],
-                 put: Callable[[Tensors, Any], None], get: Callable[[Tensors, Any], Any], stall_s: float) -> None:  # fmt: skip
+    def __init__(
+        self,
+        workers: Workers,
+        ranks: list[int],
+        in_flight: int,
+        job: dict[str, Any],
+        put: Callable[[Tensors, Any], None],
+        get: Callable[[Tensors, Any], Any],
+        stall_s: float,
+    ) -> None:
         super().__init__(in_flight)
         self._workers, self._ranks, self._put, self._get, self._stall_s = workers, ranks, put, get, stall_s
         self.watch: Callable[[int, dict[str, list[tuple[int, int]]]], None] | None = None  # told when segments ran
@@ -261,6 +269,3 @@ class Flights(Requests):
 
     def _end(self) -> None:
         self._waker.send(None)
-
-
-__all__ = ["Busy", "Flights", "Queue", "RankError", "RequestError", "Requests"]
