@@ -17,6 +17,7 @@ import queue
 import threading
 import time
 import traceback
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Callable
@@ -51,18 +52,19 @@ class Turns:
 
     def __init__(self, prepare: Callable[[], None]) -> None:
         self._prepare = prepare
-        self._heap: list[tuple[int, Callable[[], None], threading.Event]] = []
+        self._heap: list[tuple[int, Callable[[], None], Future[None]]] = []
         self._changed = threading.Condition()
         self._ended = False
         threading.Thread(target=self._work, daemon=True).start()
 
     def do(self, number: int, what: Callable[[], None]) -> None:
-        """Returns when it is done. A request asks for one thing at a time: its number tells its entries apart."""
-        done = threading.Event()
+        """Returns when it is done, and raises what it raised. A request asks for one thing at a time: its number tells
+        its entries apart."""
+        done: Future[None] = Future()
         with self._changed:
             heapq.heappush(self._heap, (number, what, done))
             self._changed.notify()
-        done.wait()
+        done.result()
 
     def _work(self) -> None:
         self._prepare()
@@ -72,8 +74,12 @@ class Turns:
                 if not self._heap:
                     return
                 _, what, done = heapq.heappop(self._heap)
-            what()
-            done.set()
+            try:
+                what()
+            except Exception as error:  # a message that can't be sent
+                done.set_exception(error)
+            else:
+                done.set_result(None)
 
     def end(self) -> None:
         with self._changed:
