@@ -11,14 +11,17 @@ except (ImportError, OSError) as error:
 from .capture import Captured, CaptureError, capture
 from .choose import CutChoice, choose, piece_times, plan
 from .distribute import Distributed, distribute
+from .flight import Busy, RequestError
 from .measure import Options
 from .profile import Profile, probe, profile
+from .serve import Server, serve
 from .timeline import Measured
 from .tune import Times, Trial, Tuned, tune
 from .verify import whole
 from .workers import RankError, Workers
 
 __all__ = [
+    "Busy",
     "CaptureError",
     "Captured",
     "CutChoice",
@@ -27,6 +30,8 @@ __all__ = [
     "Options",
     "Profile",
     "RankError",
+    "RequestError",
+    "Server",
     "Times",
     "Trial",
     "Tuned",
@@ -38,6 +43,7 @@ __all__ = [
     "plan",
     "probe",
     "profile",
+    "serve",
     "tune",
     "whole",
 ]

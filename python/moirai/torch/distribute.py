@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
+import threading
+from concurrent.futures import Future
+from contextlib import nullcontext
 from typing import Any, Mapping
 
 import torch
 import torch.utils._pytree as pytree
 
-from .._lib import UsageError
+from .._lib import Error, UsageError
 from ..cluster import Cluster
 from ..plan import Plan
 from .cache import chosen_folder
 from .capture import Captured, remembered
 from .compiler import Counts
+from .flight import Busy, Flights, Queue, Requests
 from .ir import Meta, Ref
 from .precision import flags
 from .program import Program, build
@@ -26,6 +31,22 @@ from .workers import Workers
 
 _COMPILE_S = 3600
 _HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
+
+
+def _put(tensors: Tensors, given: Any) -> None:
+    for name, tensor in given[0].items():
+        tensors.tensor["in", name].copy_(tensor)
+
+
+def _get(captured: Captured, verify: bool | torch.nn.Module, tensors: Tensors, given: Any) -> Any:
+    leaves = [
+        tensors.tensor["out", i].clone() if isinstance(leaf, Ref) else leaf
+        for i, leaf in enumerate(captured.out_leaves)
+    ]
+    result = pytree.tree_unflatten(leaves, captured.out_spec)
+    if verify:
+        compare(captured, verify, result, *given[1:])
+    return result
 
 
 class Distributed(torch.nn.Module):
@@ -47,8 +68,11 @@ class Distributed(torch.nn.Module):
         stall_s: float = 120,
         compile: bool | None = None,
         cache: str | os.PathLike[str] | None | bool = True,
+        in_flight: int = 4,
     ) -> None:
         super().__init__()
+        if in_flight < 1:
+            raise UsageError(f"in_flight {in_flight}: expected 1 or more")
         if transport not in ("auto", "ipc", "host", "gloo"):
             raise UsageError(f"transport '{transport}': expected auto, ipc, host or gloo")
         if workers.kind != "cuda" and transport in ("ipc", "host"):
@@ -61,6 +85,9 @@ class Distributed(torch.nn.Module):
         self._captured, self._workers, self._own = captured, workers, own_workers
         self._verify = verify
         self._stall_s = stall_s
+        self.in_flight = in_flight
+        self._requests: Requests | None = None  # from the first `submit` on
+        self._starting = threading.Lock()
         self.program: Program = build(captured, plan)
         self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
         self._ranks = [r.rank for r in self.program.ranks if r.segments or r.outputs]
@@ -140,39 +167,86 @@ class Distributed(torch.nn.Module):
 
     # ---- running
 
-    def _put(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for name, tensor in self._captured.bind(args, kwargs).items():
-            self._shared.tensor["in", name].copy_(tensor)
+    @property
+    def captured(self) -> Captured:
+        """The network that it runs."""
+        return self._captured
 
-    def _get(self) -> Any:
-        leaves = [
-            self._shared.tensor["out", i].clone() if isinstance(leaf, Ref) else leaf
-            for i, leaf in enumerate(self._captured.out_leaves)
-        ]
-        return pytree.tree_unflatten(leaves, self._captured.out_spec)
+    def _alone(self, given: Any) -> Any:
+        """One request, while there is no other: bound arguments, and the caller's own."""
+        _put(self._shared, given)
+        self._workers.tell("run", {k: {"key": self._key} for k in self._ranks}, self._stall_s + 10)
+        return _get(self._captured, self._verify, self._shared, given)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """One request. Raises RankError where a rank fails, VerifyError where results differ (`verify`)."""
-        self._put(args, kwargs)
-        self._workers.tell("run", {k: {"key": self._key} for k in self._ranks}, self._stall_s + 10)
-        result = self._get()
-        if self._verify:
-            compare(self._captured, self._verify, result, args, kwargs)
-        return result
+        if self._requests is None:
+            return self._alone((self._captured.bind(args, kwargs), args, kwargs))
+        if self._requests.inside():
+            raise UsageError("a future's callback can't wait for a result: use submit")
+        return self.submit(*args, **kwargs).result()
+
+    def submit(self, *args: Any, block: bool = True, **kwargs: Any) -> Future[Any]:
+        """A request beside others, at most `in_flight` at a time: returns a future of what `forward` gives.
+
+        Where as many are in flight, it waits until one has ended, or raises Busy (`block=False`). Results come in the
+        order of requests. What goes wrong with a request, its future raises: UsageError for its arguments, RequestError
+        where a device could not compute it, RankError where a rank was lost. May be called by several threads.
+        """
+        requests = self.requests()
+        if self._verify or isinstance(requests, Queue):  # looked at later, when the caller may have changed them
+            args, kwargs = pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
+        try:
+            bound = self._captured.bind(args, kwargs)
+        except Error as error:
+            failed: Future[Any] = Future()
+            failed.set_exception(error)
+            return failed
+        return requests.submit((bound, args, kwargs), block)
+
+    async def asubmit(self, *args: Any, **kwargs: Any) -> Any:
+        """`submit` for asyncio: waits, without holding up others, for a place and for the result, and returns it."""
+        try:
+            future = self.submit(*args, block=False, **kwargs)
+        except Busy:
+            future = await asyncio.to_thread(self.submit, *args, **kwargs)
+        return await asyncio.wrap_future(future)
+
+    def requests(self) -> Requests:
+        """What `submit` puts requests into."""
+        with self._starting:
+            if not self._key:
+                raise UsageError("the distributed module was closed")
+            if self._requests is None:
+                if self._workers.kind == "cpu":
+                    self._requests = self._flights()
+                else:
+                    self._requests = Queue(self.in_flight, self._alone)
+            return self._requests
+
+    def _flights(self) -> Flights:
+        captured, verify = self._captured, self._verify  # not ourselves: its thread must not keep us alive
+        job = {"key": self._key, "metas": self._metas(), "transfers": len(self.program.transfers)}
+        return Flights(self._workers, self._ranks, self.in_flight, job, _put,
+                       lambda tensors, given: _get(captured, verify, tensors, given), self._stall_s)  # fmt: skip
 
     def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
         """The same request again and again, without the caller in between: latencies, and a timeline of ours. Without
         arguments those of the last call."""
-        if args or kwargs:
-            self._put(args, kwargs)
-        job = {"key": self._key, "warmup": warmup, "runs": runs}
-        stamps = self._workers.tell("measure", {k: job for k in self._ranks})
+        with self._requests.paused() if self._requests else nullcontext():
+            if args or kwargs:
+                _put(self._shared, (self._captured.bind(args, kwargs),))
+            job = {"key": self._key, "warmup": warmup, "runs": runs}
+            stamps = self._workers.tell("measure", {k: job for k in self._ranks})
         return timeline(self.program, stamps, warmup, queued=self.transport == "host")
 
     # ---- ending
 
     def close(self) -> None:
-        """Frees what the ranks hold for it; ends the ranks where they were started for it alone."""
+        """Waits for requests in flight and frees what the ranks hold for it; ends the ranks where they were started
+        for it alone."""
+        if self._requests:
+            self._requests.close()
         if self._workers.alive and self._key:
             for step in ("unload", "free"):
                 self._workers.tell(step, {k: {"key": self._key} for k in self._ranks})
@@ -215,6 +289,7 @@ def distribute(
     device: torch.device | str | None = None,
     compile: bool | None = None,
     cache: str | os.PathLike[str] | None | bool = True,
+    in_flight: int = 4,
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
@@ -228,7 +303,8 @@ def distribute(
     result with the whole network's, or with that of the module given. A request that takes longer than `stall_s` ends
     all ranks. `compile` says whether segments run as code of PyTorch's compiler; None: where the network was captured
     with fuse="inductor". That code is kept in `cache` (as in `profile`). Products are computed in the number types of
-    this process (`torch.set_float32_matmul_precision`).
+    this process (`torch.set_float32_matmul_precision`). `in_flight` is how many requests of `submit` may be under way
+    at a time; under torchrun there is no `submit`.
     """
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:
@@ -243,7 +319,7 @@ def distribute(
     try:
         return Distributed(
             captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own,
-            stall_s=stall_s, compile=compile, cache=cache,
+            stall_s=stall_s, compile=compile, cache=cache, in_flight=in_flight,
         )  # fmt: skip
     except BaseException:
         if own:

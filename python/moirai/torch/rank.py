@@ -202,9 +202,9 @@ class ExchangeRank(Rank):
         return time.monotonic_ns() + self.offset_ns
 
     def run(self, inputs: dict[str, torch.Tensor]) -> list[tuple[int, torch.Tensor]]:
-        return self._once(self._here(inputs), lambda _: None)
+        return self._once(self.here(inputs), lambda _: None)
 
-    def _here(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def here(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {n: m.lay_out(inputs[n].to(self.device)) for n, m in self.program.inputs.items()}
 
     def _once(self, inputs: dict[str, torch.Tensor], mark: Callable[[Any], None]) -> list[tuple[int, torch.Tensor]]:
@@ -232,21 +232,21 @@ class ExchangeRank(Rank):
                mark: Callable[[Any], None]) -> None:  # fmt: skip
         for s in batch:
             if s.target == self.program.rank:
-                buffer = self._buffer(s)
+                buffer = self.buffer(s)
                 arriving[s.index] = (dist.irecv(as_bytes(buffer), s.source, self.groups[s.source]), buffer)
             else:
                 tensor = s.meta.lay_out(env[s.value]).to(self.wire)
                 mark(("sent", s.index))
                 leaving.append((dist.isend(as_bytes(tensor), s.target, self.groups[s.target]), tensor))
 
-    def _buffer(self, s: Send) -> torch.Tensor:
+    def buffer(self, s: Send) -> torch.Tensor:
         pinned = self.device != self.wire
         return torch.empty_strided(s.meta.shape, s.meta.stride, dtype=s.meta.dtype, device=self.wire, pin_memory=pinned)
 
     # ---- measuring
 
     def measure(self, inputs: dict[str, torch.Tensor], warmup: int, runs: int) -> list[Stamps]:
-        given = self._here(inputs)
+        given = self.here(inputs)
         found = []
         for i in range(warmup + runs):
             start = self._meet()

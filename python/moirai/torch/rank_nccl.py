@@ -91,7 +91,7 @@ class NcclRank(ExchangeRank):
         self._go()
         return self.made
 
-    def _buffer(self, s: Send) -> torch.Tensor:
+    def buffer(self, s: Send) -> torch.Tensor:
         """One for all requests: a graph knows its address."""
         if s.index not in self.buffers:
             self.buffers[s.index] = s.meta.empty(self.device)
@@ -99,7 +99,7 @@ class NcclRank(ExchangeRank):
 
     # ---- measuring
 
-    def _here(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def here(self, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         self._take(inputs)
         self._look()
         return self.given

@@ -22,6 +22,7 @@ from .precision import adopt
 from .products import Judge, in_part
 from .rank import ExchangeRank, Rank
 from .shared import Tensors
+from .stream import Stream, one_line
 
 
 def _end_with(parent: int) -> None:
@@ -137,6 +138,18 @@ class Worker:
         for position, tensor in rank.run(inputs):
             outputs[position].copy_(tensor)
 
+    def stream(self, job: dict[str, Any]) -> None:
+        """From now on, requests of a plan come and go by a connection of their own."""
+        rank: Any = self.loaded[job["key"]][0]
+        slots = []
+        for path in job["shared"]:
+            tensors = Tensors(path, job["metas"]).tensor
+            inputs = {name: tensors["in", name] for name in rank.program.all_inputs}
+            slots.append((inputs, {p: tensors["out", p] for p, _, _ in rank.program.outputs}))
+        connection = Client(job["address"], authkey=job["authkey"])
+        connection.send(self.rank)
+        Stream(rank, connection, slots, job["transfers"])  # its threads end with the connection
+
     def measure(self, job: dict[str, Any]) -> Any:
         rank, inputs, _ = self.loaded[job["key"]]
         return rank.measure(inputs, job["warmup"], job["runs"])
@@ -179,8 +192,7 @@ class Worker:
                 answer = ("ok", getattr(self, what)(job) if job is not None else getattr(self, what)())
             except Exception as error:
                 traceback.print_exc()
-                lines = [x.strip() for x in str(error).splitlines() if x.strip()]
-                answer = ("error", lines[0] if lines else type(error).__name__)
+                answer = ("error", one_line(error))
             self.connection.send(answer)
 
 
@@ -202,7 +214,7 @@ def main() -> None:
             worker = Worker(connection, hello)
         except Exception as error:
             traceback.print_exc()
-            connection.send(("error", str(error).splitlines()[0] if str(error) else type(error).__name__))
+            connection.send(("error", one_line(error)))
             return
         connection.send(("ok", worker.about()))
         worker.serve()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
@@ -70,6 +71,8 @@ class Workers:
         self.held: dict[tuple[int, int], set[str]] = {}  # (rank, network) -> weights that it has
         self.aborts: list[str] = []  # files whose first byte ends all waiting on GPUs
         self._ended = ""  # why there are no ranks any more, where that was a failure
+        self._streams = 0
+        self._ending = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
         self._folder = tempfile.TemporaryDirectory(prefix="moirai-ranks-")
@@ -157,13 +160,48 @@ class Workers:
     def tell(self, what: str, jobs: Mapping[int, Any], limit_s: float = 600) -> dict[int, Any]:
         """Sends a job each to some ranks and returns their answers. The first failure ends all ranks."""
         if not self.alive:
-            raise RankError(f"the ranks were ended{': ' + self._ended if self._ended else ''}; start others")
+            raise self.gone()
         for k, job in jobs.items():
             try:
                 self._connections[k].send((what, job))
             except (BrokenPipeError, ConnectionError, OSError):
                 self._fail(k)
         return self._answers(list(jobs), limit_s)
+
+    def streams(self, jobs: Mapping[int, Any], limit_s: float = 60) -> dict[int, Connection]:
+        """A connection of their own to some ranks, for requests of a plan."""
+        if not self.alive:
+            raise self.gone()
+        key, self._streams = secrets.token_bytes(16), self._streams + 1
+        address = os.path.join(self._folder.name, f"stream{self._streams}")
+        found: dict[int, Connection] = {}
+        with Listener(address, backlog=len(self.devices), authkey=key) as listener:
+            for k, job in jobs.items():
+                self._connections[k].send(("stream", {**job, "address": address, "authkey": key}))
+            while len(found) < len(jobs):
+                connection = self._accept(listener, found, limit_s)
+                found[connection.recv()] = connection
+        self._answers(list(jobs), limit_s)
+        return found
+
+    def lost(self, ranks: list[int], k: int, reason: str | None) -> RankError:
+        """Ends all ranks after rank k was lost, or has lost another one (`reason`), and returns why."""
+        with self._ending:
+            if not self.alive:
+                return self.gone()
+            limit = time.monotonic() + 2
+            while reason and time.monotonic() < limit:  # who has died is soon known
+                if dead := [j for j in ranks if self._processes[j].poll() is not None]:
+                    k, reason = dead[0], None
+                time.sleep(0.01)
+            try:
+                self._fail(k, reason)
+            except RankError as error:
+                return error
+        raise AssertionError("_fail returns never")
+
+    def gone(self) -> RankError:
+        return RankError(f"the ranks were ended{': ' + self._ended if self._ended else ''}; start others")
 
     def _answers(self, ranks: list[int], limit_s: float) -> dict[int, Any]:
         waiting: dict[Any, int] = {self._connections[k]: k for k in ranks}

@@ -1,0 +1,385 @@
+"""A module behind HTTP, with the Open Inference Protocol that `moirai serve` speaks for ONNX files (docs/serve.md), by
+the standard library alone.
+
+A thread per client reads, waits and answers. Who takes too long to send a request, or to take its answer, is cut off,
+be it a byte at a time: another thread looks at the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import socketserver
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Mapping
+
+import torch
+
+from .. import __version__
+from .._lib import InputError, UsageError
+from ..cluster import Cluster
+from ..plan import Plan
+from .capture import Captured, remembered
+from .choose import plan as make_plan
+from .distribute import Distributed, distribute
+from .protocol import VERSION, Model
+from .serving import Job, Line, Metrics
+from .workers import Workers
+
+
+class Refusal(Exception):
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, address: str, port: int, owner: Server) -> None:
+        self.owner = owner
+        self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        super().__init__((address, port), _Handler)
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer asks for the host's name, which may take its time
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self.owner.enter(request):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # a client that is gone
+
+    def shutdown_request(self, request: Any) -> None:
+        self.owner.leave(request)
+        super().shutdown_request(request)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Http
+    unread = False  # whether there may be something that nobody reads
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def version_string(self) -> str:
+        return "moirai"
+
+    # ---- answers
+
+    def _respond(self, code: int, body: bytes, kind: str = "application/json", json_bytes: int | None = None) -> None:
+        self.server.owner.allow(self.connection)
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if json_bytes is not None:
+            self.send_header("Inference-Header-Content-Length", str(json_bytes))
+        if code in (429, 503):
+            self.send_header("Retry-After", "1")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library finds wrong with a request, too, is said in our way."""
+        self.close_connection = self.unread = True
+        self.request_version, self.command = "HTTP/1.1", self.command or ""
+        text = message or self.responses.get(code, ("error",))[0]  # type: ignore[call-overload]
+        self._respond(code, json.dumps({"error": " ".join(str(text).split())[:300]}).encode())
+
+    # ---- requests
+
+    def _handle(self) -> None:
+        owner, begin = self.server.owner, time.monotonic()
+        what = ""
+        with owner.busy():
+            try:
+                what = owner.route(self.path.partition("?")[0], self.command)
+                if what == "infer":
+                    self._infer(begin)
+                    return
+                self._skip_body()
+                body, kind = owner.tell(what)
+                self._respond(200, body, kind)
+            except Refusal as refusal:
+                if "/infer" in self.path:
+                    owner.metrics.count(refusal.code, time.monotonic() - begin)
+                if what != "infer":
+                    self._skip_body()
+                self._respond(refusal.code, json.dumps({"error": str(refusal)}).encode())
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = _handle
+
+    def finish(self) -> None:
+        """A client that still sends what we refused would not see the answer if we closed at once."""
+        try:
+            if self.unread:
+                self.connection.shutdown(socket.SHUT_WR)
+                left = self.server.owner.model.most_bytes
+                while left > 0 and (data := self.connection.recv(65536)):
+                    left -= len(data)
+        except OSError:
+            pass
+        super().finish()
+
+    def _skip_body(self) -> None:
+        """A body that nobody asked for is not read: what follows it would be taken for a request."""
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = self.unread = True
+
+    def _infer(self, begin: float) -> None:
+        owner = self.server.owner
+        body = self._body(owner.model.most_bytes)
+        json_bytes = self.headers.get("Inference-Header-Content-Length")
+        if json_bytes is not None and not (json_bytes.isascii() and json_bytes.isdigit() and len(json_bytes) < 19):
+            raise Refusal(400, f"Inference-Header-Content-Length '{json_bytes[:40]}' is no number")
+        owner.forgo(self.connection)
+        try:
+            given = owner.model.read(body, None if json_bytes is None else int(json_bytes))
+        except InputError as error:
+            raise Refusal(400, str(error)) from None
+        job = Job(*given, begin, owner.timeout)
+        del body, given
+        owner.line.ask(job)
+        if job.code != 200:
+            raise Refusal(job.code, job.text)
+        answer, of_json = owner.model.write(job.wanted, job.result)
+        owner.metrics.count(200, time.monotonic() - begin)
+        self._respond(200, answer, "application/json" if of_json is None else "application/octet-stream", of_json)
+
+    def _body(self, most: int) -> bytearray:
+        length = self.headers.get("Content-Length", "")
+        keep, self.close_connection, self.unread = self.close_connection, True, True  # until all of it is read
+        if self.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Refusal(415, "the body is compressed (Content-Encoding), which is not known here")
+        if "Transfer-Encoding" in self.headers or not length:
+            raise Refusal(411, "a request needs a Content-Length")
+        if not (length.isascii() and length.isdigit()) or len(length) > 18 or int(length) > most:
+            raise Refusal(413, f"the body has {length[:40]} bytes, a request of this model at most {most}")
+        body = bytearray(int(length))
+        at, view = 0, memoryview(body)
+        while at < len(body):
+            n = self.rfile.readinto(view[at:])  # type: ignore[attr-defined]
+            if not n:
+                raise ConnectionError("the client is gone")
+            at += n
+        view.release()
+        self.close_connection, self.unread = keep, False
+        return body
+
+
+class Server:
+    """Answers requests from the moment when it is made until `close`. `url` is the model's address."""
+
+    def __init__(self, run: Distributed, model: Model, *, address: str, port: int, queue: int, timeout: float,
+                 idle: float, connections: int, own: bool) -> None:  # fmt: skip
+        self.run, self.model, self.timeout = run, model, timeout
+        self._idle, self._connections, self._own = idle, connections, own
+        self._lock = threading.Condition()
+        self._clients: dict[Any, float | None] = {}  # socket -> when it is cut off
+        self._n_busy = 0
+        self._closed = False
+        try:
+            self._http = _Http(address, port, self)
+        except (OSError, OverflowError) as error:
+            raise UsageError(f"can't listen on {address} port {port}: {error}") from None
+        self.address, self.port = address, int(self._http.server_address[1])
+        host = f"[{address}]" if ":" in address else address
+        self.url = f"http://{host}:{self.port}/v2/models/{model.name}"
+        self.line, self.metrics = Line(run, queue), Metrics(run)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.1,), daemon=True)
+        self._thread.start()
+        threading.Thread(target=self._look_at_the_clock, daemon=True).start()
+
+    # ---- addresses
+
+    def route(self, path: str, method: str) -> str:
+        name = self.model.name
+        fixed = {"/v2": "server", "/v2/": "server", "/v2/health/live": "live", "/v2/health/ready": "ready",
+                 "/metrics": "metrics"}  # fmt: skip
+        what = fixed.get(path, "")
+        if not what and (path == "/v2/models" or path.startswith("/v2/models/")):
+            what = self._of_model(path[len("/v2/models") :], name)
+        if not what:
+            raise Refusal(404, f"there is nothing at this address: see /v2, /v2/models/{name} and /metrics")
+        if method != ("POST" if what == "infer" else "GET") and (what == "infer" or method != "HEAD"):
+            raise Refusal(405, f"this address takes {'POST' if what == 'infer' else 'GET'}")
+        return what
+
+    @staticmethod
+    def _of_model(rest: str, name: str) -> str:
+        if rest != f"/{name}" and not rest.startswith(f"/{name}/"):
+            raise Refusal(404, f"there is no such model: this server has '{name}'")
+        tail = rest[1 + len(name) :]
+        if tail == "/versions" or tail.startswith("/versions/"):
+            version, _, tail = tail[len("/versions/") :].partition("/")
+            if version != VERSION:
+                raise Refusal(404, f"model '{name}' has version {VERSION} only")
+            tail = f"/{tail}" if tail else ""
+        return {"": "model", "/ready": "ready", "/infer": "infer"}.get(tail, "")
+
+    def tell(self, what: str) -> tuple[bytes, str]:
+        if what == "metrics":
+            return self.metrics.page(self.line).encode(), "text/plain; version=0.0.4"
+        if what == "ready" and not self.line.ready:
+            raise Refusal(503, "no devices are ready")
+        about = {"name": "moirai", "version": __version__, "extensions": ["binary_tensor_data"]}
+        found: Mapping[str, Any] = about if what == "server" else self.model.about if what == "model" else {}
+        return json.dumps(found).encode(), "application/json"
+
+    # ---- clients
+
+    def enter(self, client: Any) -> bool:
+        """Waits for a place, as those behind it do; false: the server ends."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._closed or len(self._clients) < self._connections)
+            if self._closed:
+                return False
+            self._clients[client] = time.monotonic() + self._idle
+            return True
+
+    def leave(self, client: Any) -> None:
+        with self._lock:
+            self._clients.pop(client, None)
+            self._lock.notify_all()
+
+    def allow(self, client: Any) -> None:
+        """From now on it has its time to take an answer and to send another request."""
+        with self._lock:
+            self._clients[client] = time.monotonic() + self._idle
+
+    def forgo(self, client: Any) -> None:
+        """It waits for us."""
+        with self._lock:
+            self._clients[client] = None
+
+    def busy(self) -> _Busy:
+        return _Busy(self)
+
+    def count_busy(self, n: int) -> None:
+        with self._lock:
+            self._n_busy += n
+            self._lock.notify_all()
+
+    def _cut_off(self, late_at: float | None) -> None:
+        with self._lock:
+            for client, limit in self._clients.items():
+                if late_at is None or (limit is not None and limit < late_at):
+                    try:
+                        client.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        pass
+
+    def _look_at_the_clock(self) -> None:
+        while not self._closed:
+            time.sleep(min(self._idle / 4, 0.25))
+            self._cut_off(time.monotonic())
+
+    # ---- ending
+
+    def wait(self) -> None:
+        """Until SIGTERM or Ctrl-C, then `close`. For the main thread."""
+        stop = threading.Event()
+        before = {s: signal.signal(s, lambda *_: stop.set()) for s in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            stop.wait()
+        finally:
+            for s, handler in before.items():
+                signal.signal(s, handler)
+            self.close()
+
+    def close(self) -> None:
+        """Refuses what comes from now on (503), answers what was accepted, and stops to listen. Ends the ranks where
+        they were started for it."""
+        if self._closed:
+            return
+        self.line.close()
+        with self._lock:
+            self._lock.wait_for(lambda: not self._n_busy, self._idle)
+            self._closed = True
+            self._lock.notify_all()
+        self._http.shutdown()
+        self._http.server_close()
+        self._cut_off(None)
+        self._thread.join()
+        if self._own:
+            self.run.close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Busy:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def __enter__(self) -> None:
+        self._server.count_busy(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._server.count_busy(-1)
+
+
+def serve(
+    module: Distributed | Captured | torch.nn.Module,
+    plan: Plan | None = None,
+    *,
+    cluster: Cluster | str | Mapping[str, Any] | None = None,
+    workers: Workers | None = None,
+    name: str | None = None,
+    address: str = "127.0.0.1",
+    port: int = 8000,
+    queue: int = 64,
+    timeout: float = 30,
+    idle: float = 30,
+    connections: int = 256,
+    **options: Any,
+) -> Server:
+    """Answers requests over HTTP by the Open Inference Protocol, version 2, from now on; `Server.close` ends it.
+
+    `module` is what `distribute` returned, or what it takes, with `plan` (None: one is made), `cluster` or `workers`,
+    and its other `options`. The settings are those of `moirai serve`: the model's `name`, where to listen (port 0: one
+    that is free), how many requests may wait beside those in flight, the seconds that a request may take, those that a
+    client may take to send one or to take its answer, and how many clients there may be at a time.
+    """
+    if not isinstance(module, Distributed):
+        captured = module if isinstance(module, Captured) else remembered.get(module)
+        if captured is None:
+            raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
+        if plan is None:
+            if cluster is None and workers is None:
+                raise UsageError("either cluster or workers says where to run")
+            plan = make_plan(captured, workers.cluster if workers is not None else cluster)
+        run = distribute(plan.captured or captured, plan, cluster=cluster, workers=workers, **options)
+        if not isinstance(run, Distributed):
+            raise UsageError("serve can't be used under torchrun: it starts the ranks itself")
+    elif plan is not None or cluster is not None or workers is not None or options:
+        raise UsageError("the module is distributed already: plan, cluster, workers and options were settled there")
+    else:
+        run = module
+    own = run is not module
+    try:
+        if queue < 0 or timeout <= 0 or idle <= 0 or connections < 1:
+            raise UsageError("queue must be 0 or more, timeout and idle more than 0, connections 1 or more")
+        model = Model(run.captured, name or run.captured.graph.name)
+        return Server(run, model, address=address, port=port, queue=queue, timeout=timeout, idle=idle,
+                      connections=connections, own=own)  # fmt: skip
+    except BaseException:
+        if own:
+            run.close()
+        raise

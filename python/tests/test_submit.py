@@ -1,0 +1,255 @@
+"""Several requests in flight on processors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from concurrent.futures import wait
+
+import pytest
+from conftest import need
+
+torch = need("torch")
+
+import networks  # noqa: E402
+
+import moirai  # noqa: E402
+import moirai.torch as mt  # noqa: E402
+from moirai.torch.flight import Queue, Requests  # noqa: E402
+
+
+class Stages(torch.nn.Module):
+    """Looks up rows, which can fail, then two equal halves of work."""
+
+    def __init__(self, width=256, depth=8):
+        super().__init__()
+        torch.manual_seed(1)
+        self.rows = torch.nn.Embedding(16, width)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(depth))
+
+    def forward(self, i):
+        x = self.rows(i)
+        for layer in self.layers:
+            x = torch.relu(layer(x))
+        return x, x.sum()
+
+
+def split(captured, cluster, place):
+    for device in cluster.devices:
+        captured.graph.set_times(device.name, [200_000] * len(captured.graph))
+    problem = moirai.Problem(captured.graph, cluster)
+    names = problem.op_names
+    return moirai.Plan.by_devices(problem, {n: problem.devices[place(k, len(names))] for k, n in enumerate(names)})
+
+
+def rows(seed, n=256):
+    return torch.randint(0, 16, (n,), generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(scope="module")
+def stages():
+    module = Stages().eval()
+    return module, mt.capture(module, (rows(0),), name="stages")
+
+
+@pytest.fixture
+def halves(stages, cpu_cluster, cpu_workers):
+    """The first half on A, the second on B."""
+    plan = split(stages[1], cpu_cluster, lambda k, n: 2 * k // n)
+    with mt.distribute(stages[1], plan, workers=cpu_workers, in_flight=3) as run:
+        yield run
+
+
+def test_results_come_in_order_and_are_those_of_requests_alone(cpu_cluster, cpu_workers):
+    module, args = networks.make("moe", small=True)
+    network = mt.capture(module, args, name="moe")
+    plan = split(network, cpu_cluster, lambda k, n: k % 4)  # every operator elsewhere than its neighbours
+    assert len(plan.transfers) > 20
+    given = [torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i)) for i in range(60)]
+    with mt.distribute(network, plan, workers=cpu_workers, in_flight=8) as run:
+        alone = [run(x) for x in given]
+        ended = []
+        futures = [run.submit(x) for x in given]
+        for i, f in enumerate(futures):
+            f.add_done_callback(lambda _, i=i: ended.append(i))
+        assert all(torch.equal(f.result(60), y) for f, y in zip(futures, alone))
+        assert torch.equal(run(given[3]), alone[3])
+        assert run.measure(warmup=1, runs=2).median_ns > 0
+        assert torch.equal(run.submit(given[5]).result(60), alone[5])
+    assert len({tuple(y.flatten()[:4].tolist()) for y in alone}) == 60
+    late = ended[-30:]  # callbacks of futures that had ended before they got one run at once
+    assert sorted(ended) == list(range(60)) and late == sorted(late)
+
+
+def test_ranks_work_at_different_requests_at_a_time(halves):
+    halves.submit(rows(0)).result(60)
+    seen = {}
+    halves._requests.watch = seen.__setitem__
+    wait([halves.submit(rows(i)) for i in range(40)])
+    first = {k: spans["A"] for k, spans in seen.items()}
+    second = {k: spans["B"] for k, spans in seen.items()}
+    beside = [k for k in range(1, 40) if first[k + 1][0][0] < second[k][-1][1] and second[k][0][0] < first[k + 1][-1][1]]
+    assert len(beside) >= 10, len(beside)
+
+
+def test_a_request_that_fails_harms_no_other(halves, stages):
+    good, bad = rows(1), rows(2)
+    bad[7] = 99
+    futures = [halves.submit(bad if i % 4 == 1 else good) for i in range(20)]
+    with torch.no_grad():
+        expected = stages[0](good)[0]
+    for i, f in enumerate(futures):
+        if i % 4 == 1:
+            with pytest.raises(mt.RequestError, match="device 'A': .*index out of range"):
+                f.result(60)
+        else:
+            assert torch.allclose(f.result(60)[0], expected, atol=1e-4), i
+    with pytest.raises(moirai.UsageError, match="captured was"):
+        halves.submit(good.float()).result(60)
+    with pytest.raises(mt.RequestError, match="out of range"):
+        halves(bad)
+
+
+def test_back_pressure(halves):
+    halves.submit(rows(0)).result(60)
+    gate = threading.Event()
+    halves._requests.watch = lambda *_: gate.wait(60)  # nothing ends before that
+    futures = [halves.submit(rows(i)) for i in range(3)]
+    with pytest.raises(mt.Busy, match="3 requests are in flight"):
+        halves.submit(rows(4), block=False)
+    waiting = threading.Thread(target=lambda: futures.append(halves.submit(rows(4))))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    gate.set()
+    waiting.join(60)
+    assert len(futures) == 4 and len(wait(futures, 60).done) == 4
+
+
+def test_asyncio(halves, stages):
+    async def all_of_them():
+        return await asyncio.gather(*(halves.asubmit(rows(i)) for i in range(12)))
+
+    with torch.no_grad():
+        for i, (got, _) in enumerate(asyncio.run(all_of_them())):
+            assert torch.allclose(got, stages[0](rows(i))[0], atol=1e-4), i
+
+
+def test_close_waits_for_what_is_in_flight(stages, cpu_cluster, cpu_workers):
+    run = mt.distribute(stages[1], split(stages[1], cpu_cluster, lambda k, n: k % 2), workers=cpu_workers, in_flight=4)
+    futures = [run.submit(rows(i)) for i in range(4)]
+    run.close()
+    assert all(f.done() and f.exception() is None for f in futures)
+    with pytest.raises(moirai.UsageError, match="closed"):
+        run.submit(rows(0))
+
+
+def test_a_rank_that_dies_fails_what_is_in_flight(stages, cpu_cluster):
+    plan = split(stages[1], cpu_cluster, lambda k, n: k % 2)
+    with mt.distribute(stages[1], plan, cluster=cpu_cluster, in_flight=4) as run:
+        run.submit(rows(0)).result(60)
+        victim = run._workers._processes[1].pid
+        os.kill(victim, signal.SIGSTOP)
+        futures = [run.submit(rows(i)) for i in range(4)]
+        os.kill(victim, signal.SIGKILL)
+        start = time.monotonic()
+        for f in futures:
+            with pytest.raises(mt.RankError, match="'B': rank 1 died of SIGKILL"):
+                f.result(60)
+        assert time.monotonic() - start < 30
+        with pytest.raises(mt.RankError, match="SIGKILL"):
+            run.submit(rows(0))
+
+
+def test_what_makes_no_sense_is_refused(stages, cpu_cluster, cpu_workers):
+    plan = split(stages[1], cpu_cluster, lambda k, n: 0)
+    with pytest.raises(moirai.UsageError, match="in_flight 0"):
+        mt.distribute(stages[1], plan, workers=cpu_workers, in_flight=0)
+
+
+def test_requests_that_queue_give_the_same(halves, stages):
+    """What GPUs do: one after the other."""
+    halves._requests = Queue(3, halves._alone)
+    with torch.no_grad():
+        for i, f in enumerate([halves.submit(rows(i)) for i in range(8)]):
+            assert torch.allclose(f.result(60)[0], stages[0](rows(i))[0], atol=1e-4), i
+    assert halves.measure(warmup=1, runs=2).median_ns > 0
+    gate = threading.Event()
+    slow = Slow(gate)
+    halves._requests = Queue(2, slow.run)
+    futures = [halves.submit(rows(0)) for _ in range(2)]
+    with pytest.raises(mt.Busy):
+        halves.submit(rows(0), block=False)
+    gate.set()
+    assert [f.result(60) for f in futures] == ["done"] * 2
+
+
+class Slow:
+    def __init__(self, gate):
+        self.gate = gate
+
+    def run(self, _):
+        self.gate.wait(60)
+        return "done"
+
+
+PATCH = """
+import time
+from moirai.torch.rank import Rank
+if not hasattr(Rank, "as_it_was"):
+    Rank.as_it_was = Rank.run_segment
+    def slowly(self, env, i, before=None):
+        time.sleep(0.02)
+        Rank.as_it_was(self, env, i, before)
+    Rank.run_segment = slowly
+"""
+UNDO = """
+from moirai.torch.rank import Rank
+Rank.run_segment = Rank.as_it_was
+del Rank.as_it_was
+"""
+
+
+@pytest.fixture
+def sleepy(cpu_workers):
+    """Segments take 20 ms, whatever else this machine does."""
+
+    def tell(text):
+        job = {"module": "builtins", "function": "exec", "args": [text, {}]}
+        cpu_workers.tell("call", dict.fromkeys(range(4), job))
+
+    tell(PATCH)
+    yield
+    tell(UNDO)
+
+
+def test_the_rate_is_that_of_the_busiest_device(stages, cpu_cluster, cpu_workers, sleepy):
+    """A, B, A and B again, 20 ms each: 80 ms one by one, 40 ms with several in flight."""
+    plan = split(stages[1], cpu_cluster, lambda k, n: 4 * k // n % 2)
+    seconds = {}
+    for n in (1, 4):
+        with mt.distribute(stages[1], plan, workers=cpu_workers, in_flight=n) as run:
+            assert [len(r.segments) for r in run.program.ranks] == [2, 2, 0, 0]
+            wait([run.submit(rows(i)) for i in range(4)])
+            begin = time.monotonic()
+            wait([run.submit(rows(i)) for i in range(20)])
+            seconds[n] = time.monotonic() - begin
+    assert seconds[1] > 20 * 0.08 and seconds[4] < 0.8 * seconds[1], seconds
+
+
+def test_a_result_waits_for_those_before_it():
+    requests = Requests(3)
+    begun = []
+    requests._begin = begun.append
+    futures = [requests.submit(i) for i in range(3)]
+    requests._settle(begun[1], "second")
+    requests._settle(begun[2], error=mt.RequestError("third"))
+    assert not any(f.done() for f in futures)
+    with pytest.raises(mt.Busy):
+        requests.submit(4, block=False)
+    requests._settle(begun[0], "first")
+    assert futures[0].result(0) == "first" and futures[1].result(0) == "second"
+    assert isinstance(futures[2].exception(0), mt.RequestError) and requests.submit(4, block=False)
