@@ -155,11 +155,9 @@ def test_a_rank_that_dies_fails_what_is_in_flight(stages, cpu_cluster):
         os.kill(victim, signal.SIGSTOP)
         futures = [run.submit(rows(i)) for i in range(4)]
         os.kill(victim, signal.SIGKILL)
-        start = time.monotonic()
         for f in futures:
             with pytest.raises(mt.RankError, match="'B': rank 1 died of SIGKILL"):
                 f.result(60)
-        assert time.monotonic() - start < 30
         with pytest.raises(mt.RankError, match="SIGKILL"):
             run.submit(rows(0))
 
@@ -202,7 +200,7 @@ from moirai.torch.rank import Rank
 if not hasattr(Rank, "as_it_was"):
     Rank.as_it_was = Rank.run_segment
     def slowly(self, env, i, before=None):
-        time.sleep(0.02)
+        time.sleep(0.1)
         Rank.as_it_was(self, env, i, before)
     Rank.run_segment = slowly
 """
@@ -215,7 +213,7 @@ del Rank.as_it_was
 
 @pytest.fixture
 def sleepy(cpu_workers):
-    """Segments take 20 ms, whatever else this machine does."""
+    """Segments take 100 ms, whatever else this machine does."""
 
     def tell(text):
         job = {"module": "builtins", "function": "exec", "args": [text, {}]}
@@ -227,7 +225,7 @@ def sleepy(cpu_workers):
 
 
 def test_the_rate_is_that_of_the_busiest_device(stages, cpu_cluster, cpu_workers, sleepy):
-    """A, B, A and B again, 20 ms each: 80 ms one by one, 40 ms with several in flight."""
+    """A, B, A and B again, 100 ms each: 400 ms one by one, 200 ms with several in flight, much more than all else takes."""
     plan = split(stages[1], cpu_cluster, lambda k, n: 4 * k // n % 2)
     seconds = {}
     for n in (1, 4):
@@ -235,9 +233,9 @@ def test_the_rate_is_that_of_the_busiest_device(stages, cpu_cluster, cpu_workers
             assert [len(r.segments) for r in run.program.ranks] == [2, 2, 0, 0]
             wait([run.submit(rows(i)) for i in range(4)])
             begin = time.monotonic()
-            wait([run.submit(rows(i)) for i in range(20)])
+            wait([run.submit(rows(i)) for i in range(8)])
             seconds[n] = time.monotonic() - begin
-    assert seconds[1] > 20 * 0.08 and seconds[4] < 0.8 * seconds[1], seconds
+    assert seconds[1] > 8 * 0.4 and seconds[4] < 0.9 * seconds[1], seconds
 
 
 def test_a_result_waits_for_those_before_it():

@@ -113,7 +113,9 @@ class TestPressure(Here, promised.Pressure):
 def test_what_was_accepted_is_answered(small, cpu_workers, cpu_cluster):
     with mt.serve(small, spread(small, cpu_cluster), workers=cpu_workers, port=0) as running:
         loads = [client.Load(Client(running.port), seed) for seed in range(8)]
-        time.sleep(0.5)
+        end = time.monotonic() + 60
+        while running.line.n_accepted <= 20 and time.monotonic() < end:
+            time.sleep(0.05)
     for load in loads:
         load.stopping = True
         load.join()
