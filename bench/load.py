@@ -200,8 +200,8 @@ def kill_ranks(server, tally, n_kills, n_clients):
         for k in range(n_kills):
             ranks = server.ranks()
             os.kill(ranks[k % len(ranks)], signal.SIGKILL)
-            server.wait_for("lost: ", 60, k + 1)
-            server.wait_for(r"(back: |going on after [\d.]+ s with )all \d+ devices of the plan", 120, k + 1)
+            server.wait_for("lost: ", 300, k + 1)
+            server.wait_for(r"(back: |going on after [\d.]+ s with )all \d+ devices of the plan", 300, k + 1)
             time.sleep(0.3)
     finally:
         done.set()
