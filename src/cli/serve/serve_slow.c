@@ -242,7 +242,7 @@ static bool measure(serve_slow *w, const serve_group *now, double *slowness)
     }
     for (int i = 0; i < n; i++)
         slowness[i] = w->base[i] > 0 ? slowness[i] / w->base[i] * w->factor[i] : 0;
-    double each[SERVE_SLOW_MOST];
+    double each[SERVE_SLOW_MOST] = {0};
     for (int i = 0; i < n; i++)
         each[i] = slowness[i] / w->factor[i];
     double common = middle(each, n);
@@ -282,7 +282,7 @@ static serve_slow_word end_of_making(serve_slow *w, serve_group **next)
 
 serve_slow_word serve_slow_look(serve_slow *w, serve *server, const serve_group *now, serve_group **next)
 {
-    double slowness[SERVE_SLOW_MOST], now_s = util_seconds(), worst = 0, most = 0;
+    double slowness[SERVE_SLOW_MOST] = {0}, now_s = util_seconds(), worst = 0, most = 0;
     int who = -1, n = w->first->run.n_ranks;
     bool around = serve_slow_has(w, now), idle = false;
     if (w->limit <= 0 || !cli_has(w->cli, "cluster") || now_s < w->asked_s + LOOK_S || n > SERVE_SLOW_MOST)
