@@ -13,7 +13,6 @@ Ends with 1 if an accepted request was not answered, an answer was wrong, or the
 """
 
 import argparse
-import glob
 import http.client
 import json
 import os
@@ -26,6 +25,9 @@ import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "serve"))
+from server import ranks_of
 
 SIZES = {"BOOL": 1, "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "BF16": 2, "INT32": 4, "UINT32": 4, "FP32": 4, "INT64": 8, "UINT64": 8, "FP64": 8}
 
@@ -78,19 +80,6 @@ class Server:
         data = data[int(r.getheader("Inference-Header-Content-Length")):]
         self.answer = self.answer or data
         return 200, data == self.answer
-
-    def ranks(self):
-        """Of the plan itself, not of one that stands in for it."""
-        job, found = os.path.join(self.folder, "w", "plan", "job.json"), []
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as f:
-                    words = f.read().split(b"\0")
-            except OSError:
-                continue
-            if len(words) > 2 and words[0].endswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == os.path.realpath(job):
-                found.append(int(path.split("/")[2]))
-        return sorted(found)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -198,7 +187,7 @@ def kill_ranks(server, tally, n_kills, n_clients):
     try:
         time.sleep(1)
         for k in range(n_kills):
-            ranks = server.ranks()
+            ranks = ranks_of(os.path.join(server.folder, "w"))
             os.kill(ranks[k % len(ranks)], signal.SIGKILL)
             server.wait_for("lost: ", 300, k + 1)
             server.wait_for(r"(back: |going on after [\d.]+ s with )all \d+ devices of the plan", 300, k + 1)

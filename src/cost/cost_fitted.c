@@ -99,18 +99,12 @@ static int read_class(double *c, cost_class k, yyjson_val *classes, const char *
 
 int cost_fitted_read(cost_fitted_set *out, const char *path)
 {
-    char *data;
-    size_t length;
-    yyjson_doc *doc = NULL;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
+    yyjson_doc *doc;
+    int rc = util_json_read(&doc, path, "moirai-coefficients");
     memset(out, 0, sizeof *out);
-    rc = util_json_open(&doc, data, length, path, "moirai-coefficients");
     yyjson_val *classes = doc ? yyjson_obj_get(yyjson_doc_get_root(doc), "classes") : NULL;
     for (int k = 0; !rc && k < COST_CLASS_MEASURED; k++)
         rc = read_class(out->c[k], (cost_class)k, classes, path);
     yyjson_doc_free(doc);
-    free(data);
     return rc;
 }

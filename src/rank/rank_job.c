@@ -137,7 +137,7 @@ int rank_job_read(rank_job **out, const char *path)
     rank_job *job = util_alloc(1, sizeof *job);
     if (!job)
         return MOIRAI_EFAIL;
-    int rc = rank_job_open(&job->doc, path, "moirai-job");
+    int rc = util_json_read(&job->doc, path, "moirai-job");
     rc = rc ? rc : read_root(job, path);
     if (rc) {
         rank_job_free(job);

@@ -7,18 +7,6 @@
 
 #include "util/util.h"
 
-int rank_job_open(yyjson_doc **out, const char *path, const char *format)
-{
-    char *data;
-    size_t length;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(out, data, length, path, format);
-    free(data);
-    return rc;
-}
-
 static int read_names(const char ***out, int *n, const util_json_at *at, yyjson_val *object, const char *key)
 {
     yyjson_val *list = NULL, *value;
@@ -174,7 +162,7 @@ int rank_manifest_read(rank_job *job)
     yyjson_val *list[4] = {0};
     static const char *const key[4] = {"devices", "transfers", "inputs", "outputs"};
     snprintf(label, sizeof label, "%s/manifest.json", job->folder);
-    int rc = rank_job_open(&job->manifest, label, "moirai-manifest");
+    int rc = util_json_read(&job->manifest, label, "moirai-manifest");
     if (rc)
         return rc;
     yyjson_val *root = yyjson_doc_get_root(job->manifest);

@@ -5,7 +5,6 @@
 #include "rank/rank_job.h"
 #include "util/json.h"
 
-int rank_job_open(yyjson_doc **out, const char *path, const char *format);
 /* The device that `key` of the object names. */
 int rank_job_find_device(int *out, const rank_job *job, const util_json_at *at, yyjson_val *object, const char *key);
 /* From job->folder; what is read stays in `job` whatever the result. */

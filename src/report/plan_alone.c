@@ -230,15 +230,9 @@ static int build(moirai_problem **out, alone *x)
 int moirai_problem_of_plan(moirai_problem **out, const char *plan_path)
 {
     alone x = {.path = plan_path};
-    char *json;
-    size_t length;
     yyjson_doc *doc;
     *out = NULL;
-    int rc = util_file_read(&json, &length, plan_path);
-    if (rc)
-        return rc;
-    rc = util_json_open(&doc, json, length, plan_path, "moirai-plan");
-    free(json);
+    int rc = util_json_read(&doc, plan_path, "moirai-plan");
     if (rc)
         return rc;
     x.root = yyjson_doc_get_root(doc);

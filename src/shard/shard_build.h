@@ -99,6 +99,8 @@ int shard_reshape(shard_builder *b, const shard_cut *cut, const shard_member *m,
 
 /* ---- shard_join.c ---- */
 int shard_joins(shard_builder *b, const shard_cut *cut, const shard_member *m);
+/* Is the key of what is to be made new? From now on it is not. The key lives in the arena; NULL is MOIRAI_EFAIL. */
+int shard_first_time(bool *first, shard_builder *b, char *key);
 int shard_slices(shard_builder *b, const shard_cut *cut, const shard_member *m, const onnx_value *v, shard_layout at);
 
 /* A Slice of `from` along an axis, [begin, end), into `to`. */

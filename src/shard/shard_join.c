@@ -59,20 +59,23 @@ static int slice_node(shard_builder *b, const shard_cut *cut, const onnx_value *
     return shard_slice_node(b, name, v->name, at.axis, (shard_span){start, start + cut->size[k] * at.inner}, part);
 }
 
+int shard_first_time(bool *first, shard_builder *b, char *key)
+{
+    *first = key && util_names_get(b->slices, key) < 0;
+    if (*first && (shard_list_add(&b->slice, key) || util_names_put(b->slices, key, (int32_t)b->slice.n - 1) < 0))
+        return MOIRAI_EFAIL;
+    return key ? 0 : MOIRAI_EFAIL;
+}
+
 /* Nothing where a member of the strip makes it, or where it is sliced already. */
 int shard_slices(shard_builder *b, const shard_cut *cut, const shard_member *m, const onnx_value *v, shard_layout at)
 {
     (void)m;
     if (v->producer >= 0 && is_member(b, &b->s->strip[cut->strip], v->producer))
         return 0;
-    char *key = onnx_text(&b->arena, "sliced|%d|%s", cut->strip, v->name);
-    int32_t known = key ? util_names_get(b->slices, key) : -1;
-    if (!key || known >= 0)
-        return key ? 0 : MOIRAI_EFAIL;
-    if (shard_list_add(&b->slice, key) || util_names_put(b->slices, key, (int32_t)b->slice.n - 1) < 0)
-        return MOIRAI_EFAIL;
-    int rc = 0;
-    for (int32_t k = 0; k < cut->n_pieces && !rc; k++)
+    bool first;
+    int rc = shard_first_time(&first, b, onnx_text(&b->arena, "sliced|%d|%s", cut->strip, v->name));
+    for (int32_t k = 0; k < cut->n_pieces && first && !rc; k++)
         rc = slice_node(b, cut, v, at, k);
     return rc;
 }

@@ -31,7 +31,7 @@ int moirai_split(const char *plan_path, const char *model_path, const char *fold
     yyjson_doc *doc = NULL;
     report = report ? report : &scratch;
     memset(report, 0, sizeof *report);
-    int rc = split_plan_open(&doc, plan_path);
+    int rc = util_json_read(&doc, plan_path, "moirai-plan");
     rc = rc ? rc : split_settings_new(&settings, yyjson_doc_get_root(doc), plan_path, &o->onnx);
     rc = rc ? rc : onnx_network_open(&net, model_path, &settings.onnx);
     rc = rc ? rc : split_network(net, yyjson_doc_get_root(doc), plan_path, folder, o, report);

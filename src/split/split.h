@@ -45,8 +45,7 @@ typedef struct split_plan {
 
 /* ---- split_plan.c ---- names are resolved against `fine`, or against its coarsening by `rules` (see split.h). */
 int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules);
-/* The same in two steps: the file, and its root. */
-int split_plan_open(yyjson_doc **out, const char *path);
+/* The same of a document that is there already, by its root. */
 int split_plan_take(split_plan **out, yyjson_val *root, const char *path, const moirai_graph *fine, const char *rules);
 void split_plan_free(split_plan *p);
 

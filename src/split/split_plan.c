@@ -250,23 +250,11 @@ int split_plan_take(split_plan **out, yyjson_val *root, const char *path, const 
     return 0;
 }
 
-int split_plan_open(yyjson_doc **out, const char *path)
-{
-    char *data;
-    size_t length;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(out, data, length, path, "moirai-plan");
-    free(data);
-    return rc;
-}
-
 int split_plan_read(split_plan **out, const char *path, const moirai_graph *fine, const char *rules)
 {
     yyjson_doc *doc;
     *out = NULL;
-    int rc = split_plan_open(&doc, path);
+    int rc = util_json_read(&doc, path, "moirai-plan");
     if (rc)
         return rc;
     rc = split_plan_take(out, yyjson_doc_get_root(doc), path, fine, rules);

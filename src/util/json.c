@@ -218,6 +218,19 @@ int util_json_open(yyjson_doc **out, const char *json, size_t length, const char
     return rc;
 }
 
+int util_json_read(yyjson_doc **out, const char *path, const char *format)
+{
+    char *text;
+    size_t length;
+    *out = NULL;
+    int rc = util_file_read(&text, &length, path);
+    if (rc)
+        return rc;
+    rc = util_json_open(out, text, length, path, format);
+    free(text);
+    return rc;
+}
+
 /* ---- objects ---- */
 
 int util_json_object(const util_json_at *at, yyjson_val *value)

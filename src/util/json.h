@@ -24,6 +24,8 @@ typedef struct util_json_at {
 /* Parse and check "format" and "version" 1. Numbers that int64 or double can't hold stay text, so nothing is
  * rounded silently. Syntax errors say line and column. A key twice in an object, anywhere, is an error. Free *out with yyjson_doc_free. */
 int util_json_open(yyjson_doc **out, const char *json, size_t length, const char *label, const char *format);
+/* The same of a file, whose path is the label; *out is NULL on failure. */
+int util_json_read(yyjson_doc **out, const char *path, const char *format);
 /* Any JSON file, without that check. */
 int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label);
 

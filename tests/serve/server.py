@@ -76,6 +76,20 @@ def join_copies(paths, slots):
     return {**plans[0], "objective": "rate", "in_flight": in_flight, "period_ns": 1, "latency_ns": 1, "copies": copies}
 
 
+def ranks_of(work, plan="plan"):
+    """Process numbers of a group's ranks, in the order of their start: of the plan itself in `serve --work`, or of one that stands in for it."""
+    job, found = os.path.realpath(os.path.join(work, plan, "job.json")), []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if len(words) > 2 and words[0].endswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == job:
+            found.append(int(path.split("/")[2]))
+    return sorted(found)
+
+
 class Server:
     def __init__(self, moirai, folder, *options, copies=(), slots=(), write=write_model, pins=PINS, slow="0"):
         """`copies`: devices on which one more copy of the network is, each; `slots`: requests in flight of all copies. `write`, `pins`: of
@@ -119,17 +133,7 @@ class Server:
         raise AssertionError("no '%s' in %s: %s" % (pattern, name, self.text("err.txt")))
 
     def ranks(self, plan="plan"):
-        """Process numbers of a group's ranks, in the order of their start."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*/cmdline"):
-            try:
-                with open(path, "rb") as f:
-                    words = f.read().split(b"\0")
-            except OSError:
-                continue
-            if len(words) > 2 and words[0].endswith(b"moirai-rank") and words[2].decode() == os.path.join(self.folder, "w", plan, "job.json"):
-                found.append(int(path.split("/")[2]))
-        return sorted(found)
+        return ranks_of(self.at("w"), plan)
 
     def connect(self, timeout=60):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)

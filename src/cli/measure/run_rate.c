@@ -23,17 +23,11 @@ int cli_rate_check(const cli_run *w, const char *what)
 
 int cli_rate_plan_read(cli_rate_plan *out, const char *path)
 {
-    char *data;
-    size_t length;
     yyjson_doc *doc;
     *out = (cli_rate_plan){.n_copies = 1};
     if (!strcmp(path, "-"))
         return 0;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(&doc, data, length, path, "moirai-plan");
-    free(data);
+    int rc = util_json_read(&doc, path, "moirai-plan");
     if (rc)
         return rc;
     yyjson_val *root = yyjson_doc_get_root(doc), *copies = yyjson_obj_get(root, "copies");
@@ -125,14 +119,8 @@ static void show(cli_context *cli, yyjson_val *root, const cli_rate_plan *plan)
 
 int cli_show_rate(cli_context *cli, const char *path, const cli_rate_plan *plan)
 {
-    char *data;
-    size_t length;
     yyjson_doc *doc;
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(&doc, data, length, path, "moirai-rate");
-    free(data);
+    int rc = util_json_read(&doc, path, "moirai-rate");
     if (rc)
         return rc;
     yyjson_val *root = yyjson_doc_get_root(doc);

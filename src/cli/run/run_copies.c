@@ -134,17 +134,11 @@ static int open_copies(cli_copies **out, yyjson_val *root, const char *label, co
 
 int cli_copies_open(cli_copies **out, const char *plan, const char *folder, int64_t in_flight)
 {
-    char *data;
-    size_t length;
     yyjson_doc *doc;
     *out = NULL;
     if (in_flight < 2 || !strcmp(plan, "-"))
         return 0;
-    int rc = util_file_read(&data, &length, plan);
-    if (rc)
-        return rc;
-    rc = util_json_open(&doc, data, length, plan, "moirai-plan");
-    free(data);
+    int rc = util_json_read(&doc, plan, "moirai-plan");
     if (rc)
         return rc;
     rc = open_copies(out, yyjson_doc_get_root(doc), plan, folder, in_flight);

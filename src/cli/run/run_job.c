@@ -61,15 +61,9 @@ void cli_run_free(cli_run *w)
 
 static int open_manifest(yyjson_doc **out, const char *parts)
 {
-    char path[4300], *data;
-    size_t length;
+    char path[4300];
     snprintf(path, sizeof path, "%s/manifest.json", parts);
-    int rc = util_file_read(&data, &length, path);
-    if (rc)
-        return rc;
-    rc = util_json_open(out, data, length, path, "moirai-manifest");
-    free(data);
-    return rc;
+    return util_json_read(out, path, "moirai-manifest");
 }
 
 static int open_manifests(cli_run *w)

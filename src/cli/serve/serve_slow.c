@@ -125,14 +125,11 @@ static double factor_of(const serve_slow *w, const char *device)
 /* The problem's times of slow devices, longer. */
 static int lengthen(const serve_slow *w, const char *path)
 {
-    char *data;
     size_t length, i, n, k, m;
-    yyjson_doc *doc = NULL;
-    int rc = util_file_read(&data, &length, path);
-    rc = rc ? rc : util_json_open(&doc, data, length, path, "moirai-problem");
+    yyjson_doc *doc;
+    int rc = util_json_read(&doc, path, "moirai-problem");
     if (rc)
         return rc;
-    free(data);
     yyjson_mut_doc *out = yyjson_doc_mut_copy(doc, NULL);
     yyjson_mut_val *root = yyjson_mut_doc_get_root(out), *op, *time;
     yyjson_mut_val *devices = yyjson_mut_obj_get(root, "devices");

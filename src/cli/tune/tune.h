@@ -141,6 +141,11 @@ void tune_judge(tune *t);
 /* ---- tune_show.c ---- */
 void tune_show_case(const tune *t, const tune_case *x);
 void tune_show(tune *t);
+/* A line of the table of everything that was run, and its object in a list of the result; nothing for what was not run. */
+typedef void tune_row(tune *t, yyjson_mut_val *list, const tune_case *x);
+/* Devices alone, the whole machine, plans in the order in which they were run. */
+void tune_table(tune *t, tune_row *show);
+yyjson_mut_val *tune_case_json(const tune *t, const tune_case *x);
 /* The fastest device alone, of those that count; or NULL. */
 tune_case *tune_best_alone(tune *t);
 /* The fastest split, or NULL. */

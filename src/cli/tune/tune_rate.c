@@ -61,10 +61,7 @@ static bool is_known(const tune *t, const tune_case *x)
 /* The plan of the device that was fastest alone. */
 static void take_alone(tune *t, tune_case *out)
 {
-    const tune_case *best = NULL;
-    for (int32_t k = 0; k < t->cluster->n_devices; k++)
-        if (t->alone[k].measured_ns > 0 && (!best || t->alone[k].measured_ns < best->measured_ns))
-            best = &t->alone[k];
+    const tune_case *best = tune_best_alone(t);
     *out = (tune_case){.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     if (!best)
         return;
@@ -294,24 +291,6 @@ int tune_rate(tune *t)
 
 /* ---- what is said ---- */
 
-static void add_case(tune *t, yyjson_mut_val *list, const tune_case *x)
-{
-    yyjson_mut_doc *d = t->cli->doc;
-    yyjson_mut_val *o = yyjson_mut_arr_add_obj(d, list), *runs = yyjson_mut_arr(d);
-    yyjson_mut_obj_add_strcpy(d, o, "name", x->name);
-    if (x->kind)
-        yyjson_mut_obj_add_str(d, o, "kind", x->kind);
-    if (x->promised_ns >= 0)
-        yyjson_mut_obj_add_int(d, o, "promised_ns", x->promised_ns);
-    yyjson_mut_obj_add_int(d, o, "measured_ns", x->measured_ns);
-    yyjson_mut_obj_add_int(d, o, "transfers", x->transfers);
-    if (x->busiest > 0)
-        yyjson_mut_obj_add_real(d, o, "busiest", x->busiest);
-    for (int i = 0; i < x->n_passes; i++)
-        yyjson_mut_arr_add_int(d, runs, x->pass_ns[i]);
-    yyjson_mut_obj_add_val(d, o, "passes_ns", runs);
-}
-
 static void row(tune *t, yyjson_mut_val *list, const tune_case *x)
 {
     if (x->measured_ns <= 0)
@@ -319,22 +298,7 @@ static void row(tune *t, yyjson_mut_val *list, const tune_case *x)
     cli_print(t->cli, "%-45s %13s %13s %10.6g %6d%s\n", x->name,
               x->promised_ns < 0 ? "-" : cli_human_ns(x->promised_ns).s, cli_human_ns(x->measured_ns).s,
               1e9 / (double)x->measured_ns, x->n_passes, x == t->kept ? "  kept" : "");
-    add_case(t, list, x);
-}
-
-static void table(tune *t)
-{
-    yyjson_mut_doc *d = t->cli->doc;
-    yyjson_mut_val *alone = yyjson_mut_arr(d), *machine = yyjson_mut_arr(d), *all = yyjson_mut_arr(d);
-    cli_print(t->cli, "%-45s %13s %13s %10s %6s\n", "plan", "promised", "one every", "a second", "runs");
-    for (int32_t k = 0; k < t->cluster->n_devices; k++)
-        row(t, alone, &t->alone[k]);
-    row(t, machine, &t->machine);
-    for (int r = 0; r < t->n_rounds; r++)
-        row(t, all, &t->round[r]);
-    yyjson_mut_obj_add_val(d, t->cli->result, "alone", alone);
-    yyjson_mut_obj_add_val(d, t->cli->result, "machine", machine);
-    yyjson_mut_obj_add_val(d, t->cli->result, "rounds", all);
+    yyjson_mut_arr_append(list, tune_case_json(t, x));
 }
 
 /* Against the fastest of each other kind; returns where the text ends. */
@@ -375,7 +339,8 @@ void tune_rate_show(tune *t)
 {
     yyjson_mut_doc *d = t->cli->doc;
     yyjson_mut_val *o = t->cli->result;
-    table(t);
+    cli_print(t->cli, "%-45s %13s %13s %10s %6s\n", "plan", "promised", "one every", "a second", "runs");
+    tune_table(t, row);
     verdict(t);
     cli_print(t->cli, "rounds       %d plans run, then %s; %d passes\n", t->n_rounds, t->stopped, t->n_passes);
     yyjson_mut_obj_add_str(d, o, "objective", "rate");

@@ -41,17 +41,21 @@ void tune_show_case(const tune *t, const tune_case *x)
                 cli_human_ns(x->measured_ns).s, (long long)x->transfers);
 }
 
-static yyjson_mut_val *case_json(const tune *t, const tune_case *x)
+yyjson_mut_val *tune_case_json(const tune *t, const tune_case *x)
 {
     yyjson_mut_doc *d = t->cli->doc;
     yyjson_mut_val *o = yyjson_mut_obj(d), *passes = yyjson_mut_arr(d);
     yyjson_mut_obj_add_strcpy(d, o, "name", x->name);
+    if (x->kind)
+        yyjson_mut_obj_add_str(d, o, "kind", x->kind);
     if (x->promised_ns >= 0)
         yyjson_mut_obj_add_int(d, o, "promised_ns", x->promised_ns);
     yyjson_mut_obj_add_int(d, o, "measured_ns", x->measured_ns);
     yyjson_mut_obj_add_int(d, o, "transfers", x->transfers);
     if (x->net->cut)
         yyjson_mut_obj_add_bool(d, o, "cut", true);
+    if (x->busiest > 0)
+        yyjson_mut_obj_add_real(d, o, "busiest", x->busiest);
     for (int i = 0; i < x->n_passes; i++)
         yyjson_mut_arr_add_int(d, passes, x->pass_ns[i]);
     yyjson_mut_obj_add_val(d, o, "passes_ns", passes);
@@ -65,19 +69,18 @@ static void row(tune *t, yyjson_mut_val *list, const tune_case *x)
     cli_print(t->cli, "%-32s %13s %13s %10lld %7d%s\n", x->name,
               x->promised_ns < 0 ? "-" : cli_human_ns(x->promised_ns).s, cli_human_ns(x->measured_ns).s,
               (long long)x->transfers, x->n_passes, x == t->kept ? "  kept" : "");
-    yyjson_mut_arr_append(list, case_json(t, x));
+    yyjson_mut_arr_append(list, tune_case_json(t, x));
 }
 
-static void table(tune *t)
+void tune_table(tune *t, tune_row *show)
 {
     yyjson_mut_doc *d = t->cli->doc;
     yyjson_mut_val *alone = yyjson_mut_arr(d), *rounds = yyjson_mut_arr(d), *machine = yyjson_mut_arr(d);
-    cli_print(t->cli, "%-32s %13s %13s %10s %7s\n", "plan", "promised", "measured", "transfers", "runs");
     for (int32_t k = 0; k < t->cluster->n_devices; k++)
-        row(t, alone, &t->alone[k]);
-    row(t, machine, &t->machine);
+        show(t, alone, &t->alone[k]);
+    show(t, machine, &t->machine);
     for (int r = 0; r < t->n_rounds; r++)
-        row(t, rounds, &t->round[r]);
+        show(t, rounds, &t->round[r]);
     yyjson_mut_obj_add_val(d, t->cli->result, "alone", alone);
     yyjson_mut_obj_add_val(d, t->cli->result, "machine", machine);
     yyjson_mut_obj_add_val(d, t->cli->result, "rounds", rounds);
@@ -202,7 +205,8 @@ void tune_show(tune *t)
     yyjson_mut_doc *d = t->cli->doc;
     yyjson_mut_val *o = t->cli->result;
     const tune_case *alone = tune_best_alone(t);
-    table(t);
+    cli_print(t->cli, "%-32s %13s %13s %10s %7s\n", "plan", "promised", "measured", "transfers", "runs");
+    tune_table(t, row);
     verdict(t);
     show_cut(t);
     show_noise(t);

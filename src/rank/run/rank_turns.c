@@ -83,7 +83,7 @@ static int read_file(turns *t, const char *path)
     yyjson_val *jobs = NULL, *list = NULL, *value;
     util_json_at at = {.label = path};
     size_t i, n;
-    int rc = rank_job_open(&t->doc, path, "moirai-turns");
+    int rc = util_json_read(&t->doc, path, "moirai-turns");
     yyjson_val *root = rc ? NULL : yyjson_doc_get_root(t->doc);
     rc = rc ? rc : util_json_array(&jobs, &at, root, "jobs", true);
     rc = rc ? rc : util_json_array(&list, &at, root, "turns", true);

@@ -143,7 +143,6 @@ void stream_made(stream_lane *lane, int tensor);
 int stream_play(stream *s, const stream_source *source);
 bool stream_all_done(MPI_Request *request, size_t n);
 void stream_post(const stream *s, stream_message *m);
-void stream_free_requests(stream_message *m);
 /* ---- stream_check.c ---- */
 /* The outputs made here against those of the request alone; of the first request of a variant: these are they. */
 int stream_check(stream *s, stream_lane *lane);

@@ -125,14 +125,9 @@ static int enter_piece(shard_builder *b, const shard_cut *cut, int32_t part, int
 /* Once for every part, where it is first read. */
 static int enter(shard_builder *b, const shard_cut *cut, int32_t part)
 {
-    char *key = onnx_text(&b->arena, "entered|%d|%d", cut->strip, part);
-    int32_t known = key ? util_names_get(b->slices, key) : 0;
-    if (!key || known >= 0)
-        return key ? 0 : MOIRAI_EFAIL;
-    if (shard_list_add(&b->slice, key) || util_names_put(b->slices, key, (int32_t)b->slice.n - 1) < 0)
-        return MOIRAI_EFAIL;
-    int rc = 0;
-    for (int32_t k = 0; k < cut->n_pieces && !rc; k++)
+    bool first;
+    int rc = shard_first_time(&first, b, onnx_text(&b->arena, "entered|%d|%d", cut->strip, part));
+    for (int32_t k = 0; k < cut->n_pieces && first && !rc; k++)
         rc = enter_piece(b, cut, part, k);
     return rc;
 }
