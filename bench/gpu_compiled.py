@@ -207,7 +207,7 @@ class Case:
 def options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=Path, default=Path("out/gpu_compiled"), help="folder for results and code")
-    p.add_argument("--networks", default="layers,hrnet", help="layers, hrnet, and those of networks.py")
+    p.add_argument("--networks", default="layers,hrnet", help="layers, hrnet, those of networks.py, timm:NAME")
     p.add_argument("--cuts", default="", help="operators in pieces, as in capture(cuts=...); torch runs the whole module")
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")

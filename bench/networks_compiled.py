@@ -120,12 +120,21 @@ class Layer(nn.Module):
 
 
 def make(name: str, small: bool, dtype: torch.dtype = torch.float32, seed: int = 1) -> tuple[nn.Module, Any]:
-    """A module in eval mode and its arguments; names that are not here are those of networks.py."""
+    """A module in eval mode and its arguments; names that are not here are those of networks.py, or with `timm:` before
+    them those of PyPI's package (its sizes of images, random weights)."""
+    if name.startswith("timm:"):
+        import timm  # what only these names need
+
+        torch.manual_seed(seed)
+        module = timm.create_model(name[5:], pretrained=False)
+        size = module.default_cfg["input_size"]
+        return module.eval().to(dtype), (torch.randn(1, *size).to(dtype),)
     if name not in ("hrnet", "layers"):
         return networks.make(name, small, dtype=dtype)
     torch.manual_seed(seed)
+    module: nn.Module
     if name == "hrnet":
-        module: nn.Module = Hrnet(8, (1, 1), 1, 10) if small else Hrnet()
+        module = Hrnet(8, (1, 1), 1, 10) if small else Hrnet()
         x = torch.randn(1, 3, 64, 64) if small else torch.randn(1, 3, 224, 224)
     else:  # GPT-2 small's
         d, heads, n, tokens = (32, 2, 2, 16) if small else (768, 12, 12, 1024)
