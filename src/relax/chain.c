@@ -4,12 +4,13 @@
  * (decompose/cuts.h, docs/theory.md, Lemma 2, Theorem 4): with the devices of the cuts as cases, the makespan is at least the shortest path
  * through the cuts, where the way from cut b on k to cut b + 1 on l takes what is proven of the block between them, with its ends there. Pairs begin
  * with their longest paths; those on the shortest path are solved, which moves it, until all pairs on it are. Then once more, with cases and more rounds.
+ * Where devices are many, their ends alone come first (ends.c).
  * Copies of a block are solved once. Plans: the devices of each pair's choice, along the path of least loads. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "decompose/block.h"
-#include "relax/relax.h"
+#include "relax/chain.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -17,35 +18,12 @@
 #define LEVELS 2
 #define FIRST_ROUNDS 24
 #define MOST_PAIRS 400000
-#define MOST_DEVICES 16
+#define MANY_DEVICES 6               /* more: ends alone come first */
 #define MOST_WORK (INT64_C(1) << 28) /* edges x devices^3: longest paths of all pairs */
 #define LEAST_BLOCK 3                /* operators: smaller ones are known from their longest paths */
 #define HOPE 0.9                     /* of what is known: below it after the first level, loads do not decide */
-#define NEVER (INT64_MAX / 4)
 
-typedef struct pair {
-    int64_t path_ns, lower_ns;
-    relax_choice choice; /* device NULL: not solved; load_ns: of the plan where it has one */
-    int32_t level;
-    bool planned;
-    relax_proof proof; /* where it proves more than the longest path, and is wanted */
-} pair;
-
-typedef struct chain {
-    const moirai_problem *p;
-    const relax_task *job;
-    decompose_cuts *cuts;
-    decompose_block **block; /* per class */
-    pair *pair;              /* [(class * K + k) * K + l] */
-    int32_t K;
-    int64_t *reach;  /* [cut * K + device]: the least finish */
-    int32_t *before; /* [cut * K + device]: the device of the cut before */
-    int32_t *path;   /* per cut */
-    int32_t *due;    /* pairs to be solved now */
-    int32_t n_due, level;
-} chain;
-
-static pair *pair_of(const chain *c, int32_t block, int32_t k, int32_t l)
+static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32_t l)
 {
     return &c->pair[((int64_t)c->cuts->block_class[block] * c->K + k) * c->K + l];
 }
@@ -53,7 +31,7 @@ static pair *pair_of(const chain *c, int32_t block, int32_t k, int32_t l)
 /* ---- opening ---- */
 
 /* Longest paths from an entry on k to an exit on each device. */
-static void begin_pairs(chain *c, int32_t class_, int32_t k, int64_t *head, uint64_t *devices)
+static void begin_pairs(relax_chain *c, int32_t class_, int32_t k, int64_t *head, uint64_t *devices)
 {
     const decompose_block *b = c->block[class_];
     const moirai_problem *q = &b->problem;
@@ -63,15 +41,15 @@ static void begin_pairs(chain *c, int32_t class_, int32_t k, int64_t *head, uint
     schedule_paths paths = {.p = q, .devices = devices};
     schedule_heads(head, &paths);
     for (int32_t l = 0; l < c->K; l++) {
-        pair *y = &c->pair[((int64_t)class_ * c->K + k) * c->K + l];
-        y->choice.load_ns = NEVER;
+        relax_pair *y = &c->pair[((int64_t)class_ * c->K + k) * c->K + l];
+        y->choice.load_ns = RELAX_NEVER;
         y->level = b->n_interior < LEAST_BLOCK ? LEVELS : 0;
         if (b->exit != MOIRAI_NONE) {
             y->path_ns = y->lower_ns = head[(int64_t)b->exit * c->K + l];
             continue;
         }
         for (int32_t i = 0; i < q->n_ops; i++) { /* all of it */
-            int64_t least = NEVER;
+            int64_t least = RELAX_NEVER;
             for (int32_t d = 0; d < c->K; d++)
                 if (devices[i] >> d & 1)
                     least = UTIL_MIN(least, head[(int64_t)i * c->K + d] + moirai_op_ns(q, i, d));
@@ -80,7 +58,7 @@ static void begin_pairs(chain *c, int32_t class_, int32_t k, int64_t *head, uint
     }
 }
 
-static int open_class(chain *c, int32_t class_)
+static int open_class(relax_chain *c, int32_t class_)
 {
     int rc = decompose_block_new(&c->block[class_], c->p, c->cuts, c->cuts->class_block[class_]);
     if (rc)
@@ -101,11 +79,11 @@ static int open_class(chain *c, int32_t class_)
     return rc;
 }
 
-static int open_chain(chain *c)
+static int open_chain(relax_chain *c)
 {
     int64_t K3 = (int64_t)c->K * c->K * c->K;
-    int rc = c->K > MOST_DEVICES || (int64_t)c->p->n_edges * K3 > MOST_WORK ? MOIRAI_ELIMIT
-                                                                            : decompose_cuts_new(&c->cuts, c->p);
+    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > MOST_WORK ? MOIRAI_ELIMIT
+                                                                                   : decompose_cuts_new(&c->cuts, c->p);
     if (rc)
         return rc;
     int32_t large = 0;
@@ -119,8 +97,9 @@ static int open_chain(chain *c)
     c->reach = util_alloc(cuts * K, sizeof *c->reach);
     c->before = util_alloc(cuts * K, sizeof *c->before);
     c->path = util_alloc(cuts, sizeof *c->path);
-    c->due = util_alloc(cuts + 1, sizeof *c->due);
-    if (!c->block || !c->pair || !c->reach || !c->before || !c->path || !c->due)
+    c->due = util_alloc(2 * (cuts + 1), sizeof *c->due);
+    c->end = util_alloc(classes * 2, sizeof *c->end);
+    if (!c->block || !c->pair || !c->end || !c->reach || !c->before || !c->path || !c->due)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < c->cuts->n_classes && !rc; i++)
         rc = util_stopped(&c->job->stop) ? MOIRAI_ELIMIT : open_class(c, i);
@@ -134,7 +113,7 @@ static void free_choice(relax_choice *choice)
 }
 
 /* All but the cuts. */
-static void close_chain(chain *c)
+static void close_chain(relax_chain *c)
 {
     for (int32_t i = 0; c->cuts && c->block && i < c->cuts->n_classes; i++)
         decompose_block_free(c->block[i]);
@@ -142,47 +121,56 @@ static void close_chain(chain *c)
         free_choice(&c->pair[i].choice);
         relax_answer_clear(&(relax_answer){.proof = c->pair[i].proof});
     }
-    void *all[] = {c->block, c->pair, c->reach, c->before, c->path, c->due};
+    for (int32_t i = 0; c->cuts && c->end && i < 2 * c->cuts->n_classes; i++)
+        relax_end_clear(&c->end[i]);
+    void *all[] = {c->block, c->pair, c->end, c->reach, c->before, c->path, c->due};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
 
 /* ---- the shortest path ---- */
 
-/* What the way between two cuts takes: proven, or, for plans, the loads of a choice. */
-static int64_t way(const chain *c, int32_t block, int32_t k, int32_t l, bool loads)
+static int64_t proven(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
 {
-    const pair *y = pair_of(c, block, k, l);
-    return !loads || c->block[c->cuts->block_class[block]]->n_interior < LEAST_BLOCK
-               ? y->lower_ns
-               : UTIL_MAX(y->choice.load_ns, y->lower_ns);
+    int64_t ends = UTIL_MAX(c->end[2 * class_].lower_ns[k], c->end[2 * class_ + 1].lower_ns[l]);
+    return UTIL_MAX(c->pair[((int64_t)class_ * c->K + k) * c->K + l].lower_ns, ends);
 }
 
-/* The least finish of each cut, and the path of the end; its length. Blocks without an entry or exit have it on device 0. */
-static int64_t find_path(chain *c, bool loads)
+/* What the way between two cuts takes: proven, or, for plans, the loads of a choice. */
+static int64_t way(const relax_chain *c, int32_t block, int32_t k, int32_t l, bool loads)
+{
+    int32_t class_ = c->cuts->block_class[block];
+    int64_t lower = proven(c, class_, k, l);
+    return !loads || c->block[class_]->n_interior < LEAST_BLOCK
+               ? lower
+               : UTIL_MAX(pair_of(c, block, k, l)->choice.load_ns, lower);
+}
+
+int64_t relax_chain_path(relax_chain *c, bool loads)
 {
     int32_t K = c->K, n = c->cuts->n_cuts;
     for (int32_t b = 0; b < n; b++)
         for (int32_t l = 0; l < K; l++) {
-            int64_t best = NEVER;
+            int64_t best = RELAX_NEVER;
             int32_t cut = c->cuts->cut[b], from = 0;
             for (int32_t k = 0; k < (b ? K : 1); k++) {
                 int64_t at = (b ? c->reach[(int64_t)(b - 1) * K + k] : 0);
-                at = at >= NEVER ? NEVER : UTIL_MIN(NEVER, at + way(c, b, k, l, loads));
+                at = at >= RELAX_NEVER ? RELAX_NEVER : UTIL_MIN(RELAX_NEVER, at + way(c, b, k, l, loads));
                 if (at < best) {
                     best = at;
                     from = k;
                 }
             }
             bool may = c->p->op_devices[cut] >> l & 1;
-            c->reach[(int64_t)b * K + l] = !may || best >= NEVER ? NEVER : best + moirai_op_ns(c->p, cut, l);
+            c->reach[(int64_t)b * K + l] =
+                !may || best >= RELAX_NEVER ? RELAX_NEVER : best + moirai_op_ns(c->p, cut, l);
             c->before[(int64_t)b * K + l] = from;
         }
-    int64_t best = NEVER;
+    int64_t best = RELAX_NEVER;
     int32_t at = 0;
     for (int32_t k = 0; k < K; k++) {
         int64_t end = c->reach[(int64_t)(n - 1) * K + k];
-        if (end < NEVER && end + way(c, n, k, 0, loads) < best) {
+        if (end < RELAX_NEVER && end + way(c, n, k, 0, loads) < best) {
             best = end + way(c, n, k, 0, loads);
             at = k;
         }
@@ -194,20 +182,69 @@ static int64_t find_path(chain *c, bool loads)
     return best;
 }
 
-static int32_t pair_on_path(const chain *c, int32_t block)
+int32_t relax_chain_pair(const relax_chain *c, int32_t block)
 {
     int32_t k = block > 0 ? c->path[block - 1] : 0, l = block < c->cuts->n_cuts ? c->path[block] : 0;
     return (int32_t)(pair_of(c, block, k, l) - c->pair);
+}
+
+/* ---- ends ---- */
+
+static int solve_end(void *data, int32_t which)
+{
+    const relax_chain *c = data;
+    int32_t at = c->due[which], class_ = at / (2 * c->K);
+    const decompose_block *b = c->block[class_];
+    relax_task job = *c->job;
+    job.goal_ns = RELAX_NEVER;
+    job.threads = 1;
+    job.rounds = UTIL_MIN(job.rounds, FIRST_ROUNDS);
+    return relax_end_solve(&c->found[which], &b->problem, (relax_fixed){at / c->K % 2 ? b->exit : b->entry, at % c->K},
+                           &job);
+}
+
+/* The ends of pairs on the path, where they are not solved; a block without an entry or an exit has no more pairs than ends. */
+static void list_ends(relax_chain *c)
+{
+    c->n_due = 0;
+    for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
+        int32_t class_ = c->cuts->block_class[b], at = relax_chain_pair(c, b);
+        const decompose_block *block = c->block[class_];
+        if (block->n_interior < LEAST_BLOCK || block->entry == MOIRAI_NONE || block->exit == MOIRAI_NONE)
+            continue;
+        for (int32_t is_exit = 0; is_exit < 2; is_exit++) {
+            relax_end *end = &c->end[2 * class_ + is_exit];
+            int32_t device = is_exit ? at % c->K : at / c->K % c->K;
+            if (!(end->solved >> device & 1))
+                c->due[c->n_due++] = (2 * class_ + is_exit) * c->K + device;
+            end->solved |= UINT32_C(1) << device; /* marked: copies are not listed again */
+        }
+    }
+}
+
+static int raise_ends(relax_chain *c)
+{
+    int rc = 0;
+    do {
+        relax_chain_path(c, false);
+        list_ends(c);
+        c->found = util_alloc((size_t)c->n_due, sizeof *c->found);
+        rc = c->found ? util_pool_run(solve_end, c, c->n_due, c->job->threads) : MOIRAI_EFAIL;
+        for (int32_t i = 0; c->found && i < c->n_due; i++)
+            relax_end_take(&c->end[c->due[i] / c->K], &c->found[i]);
+        free(c->found);
+    } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
+    return rc;
 }
 
 /* ---- pairs ---- */
 
 static int solve_pair(void *data, int32_t which)
 {
-    const chain *c = data;
+    const relax_chain *c = data;
     int32_t at = c->due[which], K = c->K, class_ = at / (K * K);
     const decompose_block *b = c->block[class_];
-    pair *y = &c->pair[at];
+    relax_pair *y = &c->pair[at];
     relax_fixed fixed[RELAX_ENDS];
     relax_task job = *c->job;
     job.fixed = fixed;
@@ -216,7 +253,7 @@ static int solve_pair(void *data, int32_t which)
         fixed[job.n_fixed++] = (relax_fixed){b->entry, at / K % K};
     if (b->exit != MOIRAI_NONE)
         fixed[job.n_fixed++] = (relax_fixed){b->exit, at % K};
-    job.goal_ns = NEVER;
+    job.goal_ns = RELAX_NEVER;
     job.threads = 1;
     if (c->level == 1) {
         job.rounds = UTIL_MIN(job.rounds, FIRST_ROUNDS);
@@ -243,11 +280,11 @@ static int solve_pair(void *data, int32_t which)
 }
 
 /* Pairs on the path that are not solved at this level, each once. */
-static void list_due(chain *c)
+static void list_due(relax_chain *c)
 {
     c->n_due = 0;
     for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-        pair *y = &c->pair[pair_on_path(c, b)];
+        relax_pair *y = &c->pair[relax_chain_pair(c, b)];
         if (y->level >= c->level)
             continue;
         y->level = c->level; /* marked: copies are not listed again */
@@ -255,143 +292,36 @@ static void list_due(chain *c)
     }
 }
 
-static int raise_chain(chain *c)
+static int raise_chain(relax_chain *c)
 {
-    int rc = 0;
+    int rc = c->K > MANY_DEVICES ? raise_ends(c) : 0;
     for (c->level = 1; c->level <= LEVELS && !rc; c->level++) {
         do {
-            find_path(c, false);
+            relax_chain_path(c, false);
             list_due(c);
             rc = util_pool_run(solve_pair, c, c->n_due, c->job->threads);
         } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
-        int64_t now = find_path(c, false);
+        int64_t now = relax_chain_path(c, false);
         if (now >= c->job->goal_ns || (double)now < HOPE * (double)c->job->known_ns || util_stopped(&c->job->stop))
             break;
     }
     return rc;
 }
 
-/* ---- plans ---- */
-
-/* The choice of a pair as a plan of its block: now its length counts. */
-static int plan_pair(void *data, int32_t which)
-{
-    chain *c = data;
-    int32_t at = c->due[which];
-    const decompose_block *b = c->block[at / (c->K * c->K)];
-    pair *y = &c->pair[at];
-    bool *keep = util_alloc((size_t)b->problem.n_ops, sizeof *keep);
-    if (!keep)
-        return MOIRAI_EFAIL;
-    if (b->entry != MOIRAI_NONE)
-        keep[b->entry] = true;
-    if (b->exit != MOIRAI_NONE)
-        keep[b->exit] = true;
-    int64_t length = 0;
-    int rc = relax_polish(&y->choice, &length, &b->problem, keep, c->job->evaluations, (uint64_t)at, &c->job->stop);
-    if (!rc)
-        y->choice.load_ns = UTIL_MIN(length, NEVER);
-    free(keep);
-    return rc;
-}
-
-/* Plans for the pairs on the path of least lengths, until all of them have one. */
-static int plan_chain(chain *c)
-{
-    int rc = 0;
-    do {
-        find_path(c, true);
-        c->n_due = 0;
-        for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-            pair *y = &c->pair[pair_on_path(c, b)];
-            if (y->choice.device && !y->planned)
-                c->due[c->n_due++] = (int32_t)(y - c->pair);
-            y->planned = true;
-        }
-        rc = util_pool_run(plan_pair, c, c->n_due, c->job->threads);
-    } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
-    return rc;
-}
-
-/* The order of a block's plan, after the blocks before it. */
-static void order_block(relax_choice *out, const chain *c, int32_t b, int64_t *now_ns)
-{
-    const decompose_block *block = c->block[c->cuts->block_class[b]];
-    const pair *y = &c->pair[pair_on_path(c, b)];
-    for (int32_t i = block->first; i < block->first + block->n_interior; i++)
-        out->start_ns[decompose_block_global_op(block, c->p, c->cuts, b, i)] =
-            *now_ns + (y->choice.start_ns ? y->choice.start_ns[i] : 0);
-    *now_ns += y->choice.start_ns ? y->choice.load_ns : y->lower_ns;
-    if (b < c->cuts->n_cuts)
-        out->start_ns[c->cuts->cut[b]] = (*now_ns)++;
-}
-
-/* Devices of the path of least loads, or of the bound's. */
-static int choose(relax_choice *out, chain *c, bool loads)
-{
-    out->load_ns = find_path(c, loads);
-    out->device = util_alloc((size_t)c->p->n_ops, sizeof *out->device);
-    out->start_ns = util_alloc((size_t)c->p->n_ops, sizeof *out->start_ns);
-    int64_t now = 0;
-    if (!out->device || !out->start_ns)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < c->p->n_ops; i++) /* of blocks that have no choice */
-        out->device[i] = (uint8_t)__builtin_ctzll(c->p->op_devices[i]);
-    for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-        const decompose_block *block = c->block[c->cuts->block_class[b]];
-        int32_t at = pair_on_path(c, b), first = block->first;
-        if (b < c->cuts->n_cuts)
-            out->device[c->cuts->cut[b]] = (uint8_t)c->path[b];
-        for (int32_t i = first; i < first + block->n_interior; i++) {
-            int32_t op = decompose_block_global_op(block, c->p, c->cuts, b, i);
-            int32_t near = b < c->cuts->n_cuts ? c->path[b] : b > 0 ? c->path[b - 1] : 0;
-            if (c->pair[at].choice.device)
-                out->device[op] = c->pair[at].choice.device[i];
-            else if (c->p->op_devices[op] >> near & 1)
-                out->device[op] = (uint8_t)near;
-        }
-        order_block(out, c, b, &now);
-    }
-    return 0;
-}
-
-/* The proofs leave the chain. */
-static int keep_row(relax_row *row, chain *c)
-{
-    int64_t pairs = (int64_t)c->cuts->n_classes * c->K * c->K;
-    for (int64_t i = 0; i < pairs; i++)
-        row->n_pairs += c->pair[i].proof.leaf != NULL;
-    row->pair = util_alloc((size_t)row->n_pairs, sizeof *row->pair);
-    row->n_pairs = 0;
-    if (!row->pair)
-        return MOIRAI_EFAIL;
-    for (int64_t i = 0; i < pairs; i++) {
-        const decompose_block *b = c->block[i / c->K / c->K];
-        if (!c->pair[i].proof.leaf)
-            continue;
-        int32_t k = (int32_t)(i / c->K % c->K), l = (int32_t)(i % c->K),
-                ends = 2 - !b->first - (b->exit == MOIRAI_NONE);
-        row->pair[row->n_pairs++] =
-            (relax_row_pair){(int32_t)(i / c->K / c->K), k, l, ends, b->problem.n_edges, c->pair[i].proof};
-        c->pair[i].proof = (relax_proof){0};
-    }
-    return 0;
-}
-
 int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_task *job)
 {
-    chain c = {.p = p, .job = job, .K = p->n_devices};
+    relax_chain c = {.p = p, .job = job, .K = p->n_devices};
     *out = (relax_answer){0};
     int rc = open_chain(&c);
     rc = rc ? rc : raise_chain(&c);
     if (!rc)
-        out->lower_ns = find_path(&c, false);
+        out->lower_ns = relax_chain_path(&c, false);
     if (!rc && job->plans && job->evaluations > 0 && (double)out->lower_ns >= HOPE * (double)job->known_ns)
-        rc = plan_chain(&c);
+        rc = relax_chain_plan(&c);
     for (int32_t i = 0; i < 2 && !rc && job->plans; i++)
-        rc = choose(&out->choice[out->n_choices++], &c, i == 0);
+        rc = relax_chain_choose(&out->choice[out->n_choices++], &c, i == 0);
     if (!rc && job->row)
-        rc = keep_row(&out->row, &c);
+        rc = relax_chain_keep(&out->row, &c);
     close_chain(&c);
     if (!rc && job->row)
         out->row.cuts = c.cuts;

@@ -116,6 +116,8 @@ typedef struct relax_certificate {
 
 /* The proof that prices of devices alone, without messages, have of the whole: the load bound, or more. */
 int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price, const util_stop *stop);
+#define RELAX_MOST_NUMBERS (INT64_C(4) << 20) /* of messages in a certificate: some 40 MB */
+
 /* Numbers of messages that the proof takes in a file. */
 int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices);
 /* Writes format moirai-certificate, version 1. */

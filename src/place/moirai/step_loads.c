@@ -24,7 +24,6 @@
 #define BLOCK_CASES 40.0
 #define EVALUATIONS 3000.0 /* of plans of a block */
 #define N_SENDS 3
-#define MOST_NUMBERS (INT64_C(4) << 20) /* of messages in a certificate: some 40 MB */
 
 static const int32_t send_percent[N_SENDS] = {108, 120, 135}; /* no plan keeps all resources busy: less is sent */
 
@@ -55,7 +54,7 @@ static void keep(engine *x, relax_answer *answer)
 {
     if (!x->in.o->certificate_path || answer->lower_ns <= x->loads.lower_ns)
         return;
-    if (numbers_of(answer, x->in.p) > MOST_NUMBERS)
+    if (numbers_of(answer, x->in.p) > RELAX_MOST_NUMBERS)
         return;
     relax_answer before = x->loads;
     x->loads = *answer;

@@ -1,0 +1,51 @@
+/* Blocks in a row, between devices. Private. */
+#ifndef MOIRAI_RELAX_CHAIN_H
+#define MOIRAI_RELAX_CHAIN_H
+
+#include "decompose/block.h"
+#include "relax/ends.h"
+#include "relax/relax.h"
+
+#define RELAX_NEVER (INT64_MAX / 4)
+
+typedef struct relax_pair {
+    int64_t path_ns, lower_ns;
+    relax_choice choice; /* device NULL: not solved; load_ns: of the plan where it has one */
+    int32_t level;
+    bool planned;
+    relax_proof proof; /* where it proves more than the longest path, and is wanted */
+} relax_pair;
+
+typedef struct relax_chain {
+    const moirai_problem *p;
+    const relax_task *job;
+    decompose_cuts *cuts;
+    decompose_block **block; /* per class */
+    relax_pair *pair;        /* [(class * K + k) * K + l] */
+    relax_end *end;          /* [class * 2], exit [class * 2 + 1] */
+    relax_end *found;        /* of each that is solved now */
+    int32_t K;
+    int64_t *reach;  /* [cut * K + device]: the least finish */
+    int32_t *before; /* [cut * K + device]: the device of the cut before */
+    int32_t *path;   /* per cut */
+    int32_t *due;    /* pairs to be solved now, or ends: ((class * 2) + is it the exit?) * K + device */
+    int32_t n_due, level;
+} relax_chain;
+
+/* The least finish of each cut, and the path of the end; its length: of what is proven, or of the loads of choices. Blocks without an entry or
+ * exit have it on device 0. */
+int64_t relax_chain_path(relax_chain *c, bool loads);
+/* The pair of a block on that path. */
+int32_t relax_chain_pair(const relax_chain *c, int32_t block);
+
+/* ---- plans (chain_plans.c) ---- */
+
+/* Plans for the pairs on the path of least lengths, until all of them have one. */
+int relax_chain_plan(relax_chain *c);
+/* Devices of the path of least loads, or of the bound's. */
+int relax_chain_choose(relax_choice *out, relax_chain *c, bool loads);
+
+/* The proofs leave the chain (chain_row.c). */
+int relax_chain_keep(relax_row *row, relax_chain *c);
+
+#endif

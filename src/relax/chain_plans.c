@@ -1,0 +1,88 @@
+/* Plans of blocks in a row (chain.c): the devices of each pair's choice, along the path of least loads. */
+#include <stdlib.h>
+
+#include "relax/chain.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+/* The choice of a pair as a plan of its block: now its length counts. */
+static int plan_pair(void *data, int32_t which)
+{
+    relax_chain *c = data;
+    int32_t at = c->due[which];
+    const decompose_block *b = c->block[at / (c->K * c->K)];
+    relax_pair *y = &c->pair[at];
+    bool *keep = util_alloc((size_t)b->problem.n_ops, sizeof *keep);
+    if (!keep)
+        return MOIRAI_EFAIL;
+    if (b->entry != MOIRAI_NONE)
+        keep[b->entry] = true;
+    if (b->exit != MOIRAI_NONE)
+        keep[b->exit] = true;
+    int64_t length = 0;
+    int rc = relax_polish(&y->choice, &length, &b->problem, keep, c->job->evaluations, (uint64_t)at, &c->job->stop);
+    if (!rc)
+        y->choice.load_ns = UTIL_MIN(length, RELAX_NEVER);
+    free(keep);
+    return rc;
+}
+
+/* Plans for the pairs on the path of least lengths, until all of them have one. */
+int relax_chain_plan(relax_chain *c)
+{
+    int rc = 0;
+    do {
+        relax_chain_path(c, true);
+        c->n_due = 0;
+        for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
+            relax_pair *y = &c->pair[relax_chain_pair(c, b)];
+            if (y->choice.device && !y->planned)
+                c->due[c->n_due++] = (int32_t)(y - c->pair);
+            y->planned = true;
+        }
+        rc = util_pool_run(plan_pair, c, c->n_due, c->job->threads);
+    } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
+    return rc;
+}
+
+/* The order of a block's plan, after the blocks before it. */
+static void order_block(relax_choice *out, const relax_chain *c, int32_t b, int64_t *now_ns)
+{
+    const decompose_block *block = c->block[c->cuts->block_class[b]];
+    const relax_pair *y = &c->pair[relax_chain_pair(c, b)];
+    for (int32_t i = block->first; i < block->first + block->n_interior; i++)
+        out->start_ns[decompose_block_global_op(block, c->p, c->cuts, b, i)] =
+            *now_ns + (y->choice.start_ns ? y->choice.start_ns[i] : 0);
+    *now_ns += y->choice.start_ns ? y->choice.load_ns : y->lower_ns;
+    if (b < c->cuts->n_cuts)
+        out->start_ns[c->cuts->cut[b]] = (*now_ns)++;
+}
+
+/* Devices of the path of least loads, or of the bound's. */
+int relax_chain_choose(relax_choice *out, relax_chain *c, bool loads)
+{
+    out->load_ns = relax_chain_path(c, loads);
+    out->device = util_alloc((size_t)c->p->n_ops, sizeof *out->device);
+    out->start_ns = util_alloc((size_t)c->p->n_ops, sizeof *out->start_ns);
+    int64_t now = 0;
+    if (!out->device || !out->start_ns)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < c->p->n_ops; i++) /* of blocks that have no choice */
+        out->device[i] = (uint8_t)__builtin_ctzll(c->p->op_devices[i]);
+    for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
+        const decompose_block *block = c->block[c->cuts->block_class[b]];
+        int32_t at = relax_chain_pair(c, b), first = block->first;
+        if (b < c->cuts->n_cuts)
+            out->device[c->cuts->cut[b]] = (uint8_t)c->path[b];
+        for (int32_t i = first; i < first + block->n_interior; i++) {
+            int32_t op = decompose_block_global_op(block, c->p, c->cuts, b, i);
+            int32_t near = b < c->cuts->n_cuts ? c->path[b] : b > 0 ? c->path[b - 1] : 0;
+            if (c->pair[at].choice.device)
+                out->device[op] = c->pair[at].choice.device[i];
+            else if (c->p->op_devices[op] >> near & 1)
+                out->device[op] = (uint8_t)near;
+        }
+        order_block(out, c, b, &now);
+    }
+    return 0;
+}

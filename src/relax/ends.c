@@ -1,0 +1,143 @@
+/* Ends alone: where devices are many, pairs of them are too many to be relaxed one by one.
+ *
+ * With one end of a block on a device and the other one anywhere, the relaxation proves something of all pairs with that end: there are K such
+ * cases of an end, not K^2. And the numbers of one serve all others: any numbers prove something (docs/theory.md, Theorem 15),
+ * so those of an end on k are tried for an end on l, with k and l exchanged in all of them. Where devices and links are much alike, what is slower than k
+ * proves at least as much; it is evaluated in a fraction of the time that finding prices takes. */
+#include "relax/ends.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "relax/round.h"
+#include "relax/view.h"
+#include "util/util.h"
+
+static int32_t other_name(int32_t k, int32_t a, int32_t b)
+{
+    return k == a ? b : k == b ? a : k;
+}
+
+/* Numbers per device, in rows of K. */
+static int64_t *exchanged(const int64_t *from, int64_t rows, int32_t K, int32_t a, int32_t b)
+{
+    int64_t *to = from ? util_alloc((size_t)(rows * K), sizeof *to) : NULL;
+    for (int64_t r = 0; to && r < rows; r++)
+        for (int32_t k = 0; k < K; k++)
+            to[r * K + other_name(k, a, b)] = from[r * K + k];
+    return to;
+}
+
+/* Devices; then ports, two rows of them, or channels, K rows whose order changes as well. */
+static int64_t *exchanged_prices(const int64_t *price, const moirai_problem *p, int32_t a, int32_t b)
+{
+    int32_t K = p->n_devices, rows = relax_resources(p) / K;
+    int64_t *to = exchanged(price, rows, K, a, b);
+    if (!to || p->congestion != MOIRAI_CONGESTION_CHANNEL)
+        return to;
+    for (int32_t l = 0; l < K; l++) {
+        int64_t *x = &to[K + a * K + l], *y = &to[K + b * K + l], old = *x;
+        *x = *y;
+        *y = old;
+    }
+    return to;
+}
+
+static bool has_all(const relax_leaf *copy, const relax_leaf *leaf)
+{
+    return copy->price && !copy->byte_price == !leaf->byte_price && !copy->from == !leaf->from &&
+           !copy->to == !leaf->to && !copy->fixed == !leaf->fixed;
+}
+
+static int exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, int32_t a, int32_t b)
+{
+    int32_t K = p->n_devices;
+    *out = (relax_leaf){.n_fixed = leaf->n_fixed,
+                        .price = exchanged_prices(leaf->price, p, a, b),
+                        .byte_price = exchanged(leaf->byte_price, 1, K, a, b),
+                        .from = exchanged(leaf->from, p->n_edges, K, a, b),
+                        .to = exchanged(leaf->to, p->n_edges, K, a, b),
+                        .fixed = leaf->fixed ? util_alloc((size_t)leaf->n_fixed, sizeof *out->fixed) : NULL,
+                        .unit = leaf->unit};
+    for (int32_t i = 0; out->fixed && i < leaf->n_fixed; i++)
+        out->fixed[i] = (relax_fixed){leaf->fixed[i].op, other_name(leaf->fixed[i].device, a, b)};
+    return has_all(out, leaf) ? 0 : MOIRAI_EFAIL;
+}
+
+int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
+                    int32_t n_fixed)
+{
+    int rc = exchange(out, leaf, p, 0, 0);
+    relax_fixed *own = util_alloc((size_t)n_fixed, sizeof *own);
+    free(out->fixed);
+    out->fixed = own;
+    out->n_fixed = own ? n_fixed : 0;
+    out->proven_ns = leaf->proven_ns;
+    if (own)
+        memcpy(own, fixed, sizeof *own * (size_t)n_fixed);
+    return own ? rc : MOIRAI_EFAIL;
+}
+
+static void keep(relax_end *out, int32_t device, relax_leaf *leaf, bool wanted)
+{
+    out->lower_ns[device] = leaf->proven_ns;
+    if (!wanted)
+        return;
+    out->leaf[device] = *leaf;
+    *leaf = (relax_leaf){0};
+}
+
+static int try_others(relax_end *out, const relax_leaf *leaf, const moirai_problem *p, relax_fixed end,
+                      const relax_task *job)
+{
+    int rc = 0;
+    for (int32_t k = 0; k < p->n_devices && !rc && !util_stopped(&job->stop); k++) {
+        relax_leaf other = {0};
+        if (k == end.device || !(p->op_devices[end.op] >> k & 1))
+            continue;
+        rc = exchange(&other, leaf, p, end.device, k);
+        rc = rc ? rc : relax_evaluate(&other.proven_ns, p, &other, false, &job->stop);
+        if (!rc)
+            keep(out, k, &other, job->row);
+        relax_leaf_clear(&other);
+    }
+    return rc;
+}
+
+int relax_end_solve(relax_end *out, const moirai_problem *p, relax_fixed end, const relax_task *job)
+{
+    relax_answer answer;
+    relax_task own = *job;
+    own.fixed = &end;
+    own.n_fixed = 1;
+    own.cases = 1;
+    own.plans = false;
+    *out = (relax_end){.solved = UINT32_C(1) << end.device};
+    int rc = relax_solve(&answer, p, &own);
+    if (!rc && answer.proof.n_leaves == 1) {
+        rc = try_others(out, answer.proof.leaf, p, end, job);
+        keep(out, end.device, answer.proof.leaf, job->row);
+    }
+    relax_answer_clear(&answer);
+    return rc;
+}
+
+void relax_end_take(relax_end *to, relax_end *from)
+{
+    for (int32_t k = 0; k < RELAX_CHAIN_DEVICES; k++) {
+        if (from->lower_ns[k] > to->lower_ns[k]) {
+            relax_leaf before = to->leaf[k];
+            to->lower_ns[k] = from->lower_ns[k];
+            to->leaf[k] = from->leaf[k];
+            from->leaf[k] = before;
+        }
+        relax_leaf_clear(&from->leaf[k]);
+    }
+    to->solved |= from->solved;
+}
+
+void relax_end_clear(relax_end *x)
+{
+    for (int32_t k = 0; k < RELAX_CHAIN_DEVICES; k++)
+        relax_leaf_clear(&x->leaf[k]);
+}
