@@ -294,7 +294,7 @@ static void list_due(relax_chain *c)
 
 static int raise_chain(relax_chain *c)
 {
-    int rc = c->K > MANY_DEVICES ? raise_ends(c) : 0;
+    int rc = c->K > MANY_DEVICES || c->job->ends ? raise_ends(c) : 0;
     for (c->level = 1; c->level <= LEVELS && !rc; c->level++) {
         do {
             relax_chain_path(c, false);

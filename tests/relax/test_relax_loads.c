@@ -1,6 +1,7 @@
 /* Prices on loads: worked out on paper, and never above the optimum, whatever the numbers. */
 #include <moirai/moirai.h>
 
+#include "relax/ends.h"
 #include "relax/relax.h"
 #include "support/scale.h"
 #include "support/check.h"
@@ -67,6 +68,34 @@ static void test_relax_hubs_are_cases(void **state)
     assert_int_equal(checked, 0);
     relax_answer_clear(&answer);
     moirai_problem_free(p);
+}
+
+/* The sum on one of three equal devices: the same numbers, with two devices exchanged, prove as much of each of the others, with
+ * every congestion. */
+static void test_relax_ends_serve_all_devices(void **state)
+{
+    (void)state;
+    static const char *const mode[] = {"port", "channel", "device"};
+    for (size_t m = 0; m < sizeof mode / sizeof *mode; m++) {
+        char text[512];
+        snprintf(text, sizeof text, "congestion %s\n%s", mode[m],
+                 "device x 99\ndevice y 99\ndevice z 99\nop a 10,10,10 > a:10\nop b 10,10,10 > b:10\n"
+                 "op c 10,10,10 > c:10\nop d 10,10,10 > d:10\nop e 10,10,10 > e:10\nop sum 1,1,1 a b c d e > s:0\n");
+        moirai_problem *p = tiny_problem(text);
+        relax_task job = task_of(1, 50);
+        relax_end end;
+        job.row = true;
+        assert_ok(relax_end_solve(&end, p, (relax_fixed){tiny_op(p, "sum"), 1}, &job));
+        assert_int_equal(end.solved, 2);
+        assert_true(end.lower_ns[1] > moirai_bound_load(p));
+        assert_true(end.lower_ns[1] <= (m < 2 ? false_bound_optimum(p) : 51)); /* all on one device */
+        for (int32_t k = 0; k < 3; k++) {
+            assert_int_equal(end.lower_ns[k], end.lower_ns[1]);
+            assert_int_equal(end.leaf[k].fixed[0].device, k);
+        }
+        relax_end_clear(&end);
+        moirai_problem_free(p);
+    }
 }
 
 /* Numbers that are evaluated without time prove less, never more; with time, what they proved before. */
@@ -159,6 +188,7 @@ static void check_chain(const moirai_problem *p, const relax_task *job, int64_t 
     relax_answer answer;
     relax_task blocks = *job;
     blocks.evaluations = 20;
+    blocks.ends = seed / 4 % 2;
     int rc = relax_solve_chain(&answer, p, &blocks);
     if (!rc) {
         if (answer.lower_ns > optimum)
@@ -234,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_relax_work_goes_where_it_is_quick),
                                        cmocka_unit_test(test_relax_hubs_are_cases),
+                                       cmocka_unit_test(test_relax_ends_serve_all_devices),
                                        cmocka_unit_test(test_relax_evaluation_ends_with_the_time),
                                        cmocka_unit_test(test_relax_bytes_have_prices),
                                        cmocka_unit_test(test_relax_is_never_above_the_optimum),

@@ -160,6 +160,7 @@ bool false_bound_loads(const moirai_problem *p, int64_t optimum, uint64_t seed, 
     relax_certificate from = {.p = p, .whole = &answer.proof, .proven_ns = answer.lower_ns};
     good = good && certify(&from, optimum, seed, counts, why);
     counts->raised += answer.lower_ns > UTIL_MAX(moirai_bound_load(p), moirai_bound_critical_path(p));
+    job.ends = seed / 2 % 2;
     int rc = relax_solve_chain(&row, p, &job);
     if (rc && rc != MOIRAI_ELIMIT)
         good = false_bound_fail(why, "loads: %s", moirai_error_message());
