@@ -200,9 +200,10 @@ class Case:
             baseline = pool.submit(self.torch_alone, "compiled", last)
             self.captured = self.capture()
             self.best = baseline.result()
-        steps: list[Callable[[], Any]] = [self.groups] if self.o.cuts else [self.single, self.groups]
+        alone = not self.o.cuts and not self.o.no_alone
+        steps: list[Callable[[], Any]] = [self.single, self.groups] if alone else [self.groups]
         steps += [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
-        steps += [] if self.o.cuts else [partial(self.torch_alone, "plain", last)]
+        steps += [partial(self.torch_alone, "plain", last)] if alone else []
         for step in steps:
             if self.lines.late():
                 self.say("no time left")
@@ -222,6 +223,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--runs", type=int, default=40)
     p.add_argument("--seconds", type=float, default=120, help="no step begins after that")
     p.add_argument("--time-limit", type=float, default=8, help="of a search, in seconds")
+    p.add_argument("--no-alone", action="store_true", help="ours is not run on one part, nor the module without a compiler")
     p.add_argument("--plans", type=int, default=2, help="the first one, and those made from the run of the one before")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
