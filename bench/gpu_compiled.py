@@ -36,6 +36,7 @@ import moirai.torch as mt  # noqa: E402
 import networks_compiled  # noqa: E402
 from gpu import cluster_of  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
+from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.precision import adopt, flags  # noqa: E402
 
 began = time.monotonic()
@@ -146,7 +147,8 @@ class Case:
         got = run(*self.args)
         return float((got.float() - self.expected.float()).norm() / self.expected.float().norm())
 
-    def run(self, what: str, plan: moirai.Plan, transport: str) -> mt.Measured:
+    def run(self, what: str, plan: moirai.Plan, transport: str, known: bool = True) -> mt.Measured:
+        """`known`: operators were measured, so that the plan predicts something."""
         start = time.monotonic()
         options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
         with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
@@ -155,9 +157,11 @@ class Case:
             measured = run.measure(warmup=5, runs=self.o.runs)
             made = {d: f"{c.pieces}, {c.distinct} distinct, {c.compiled} compiled" for d, c in run.compiled.items()}
             why = run.why_eager
-        ms = measured.median_ns / 1e6
-        self.say(what, ms=ms, predicted_ms=plan.makespan_ns / 1e6, of_torch=ms / self.best if self.best else 0.0,
-                 transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why)  # fmt: skip
+        ms, predicted_ms = measured.median_ns / 1e6, expected_ns(plan) / 1e6 if known else None
+        held = [g["held_ns"] for d in measured.timeline["devices"] for g in d["segments"] if g["held_ns"] > 0]
+        self.say(what, ms=ms, predicted_ms=predicted_ms, of_torch=ms / self.best if self.best else 0.0,
+                 transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why,
+                 held_us=statistics.fmean(held) / 1000 if held else 0.0)  # fmt: skip
         return measured
 
     def single(self) -> None:
@@ -166,7 +170,7 @@ class Case:
             self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
         problem = moirai.Problem(self.captured.graph, self.workers.cluster)
         plan = moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
-        self.run(f"ours, compiled, {self.part} alone", plan, "auto")
+        self.run(f"ours, compiled, {self.part} alone", plan, "auto", known=False)
 
     def groups(self) -> None:
         start = time.monotonic()
@@ -178,11 +182,13 @@ class Case:
 
     def split(self, links: Any, transport: str, folder: Path) -> None:
         options = {"congestion": "none" if transport == "ipc" else "port"}
-        times = mt.Times(self.captured, links(transport), options, folder)
-        for number in range(2):
+        cluster, way = links(transport), "auto" if self.o.small else transport
+        meetings = mt.meetings(self.workers, transport=way, cache=self.o.out / "cache")
+        self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
+        times = mt.Times(self.captured, cluster, options, folder, meetings)
+        for number in range(self.o.plans):
             plan = times.place("moirai", time_limit=self.o.time_limit, threads=self.o.threads)
             parts = len(set(plan.placement.values()))
-            way = "auto" if self.o.small else transport
             measured = self.run(f"{parts} parts by {transport}, plan {number}", plan, way)
             times.learn(plan, measured)
             if self.lines.late():
@@ -194,9 +200,10 @@ class Case:
             baseline = pool.submit(self.torch_alone, "compiled", last)
             self.captured = self.capture()
             self.best = baseline.result()
-        steps: list[Callable[[], Any]] = [self.groups] if self.o.cuts else [self.single, self.groups]
+        alone = not self.o.cuts and not self.o.no_alone
+        steps: list[Callable[[], Any]] = [self.single, self.groups] if alone else [self.groups]
         steps += [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
-        steps += [] if self.o.cuts else [partial(self.torch_alone, "plain", last)]
+        steps += [partial(self.torch_alone, "plain", last)] if alone else []
         for step in steps:
             if self.lines.late():
                 self.say("no time left")
@@ -216,6 +223,8 @@ def options() -> argparse.Namespace:
     p.add_argument("--runs", type=int, default=40)
     p.add_argument("--seconds", type=float, default=120, help="no step begins after that")
     p.add_argument("--time-limit", type=float, default=8, help="of a search, in seconds")
+    p.add_argument("--no-alone", action="store_true", help="ours is not run on one part, nor the module without a compiler")
+    p.add_argument("--plans", type=int, default=2, help="the first one, and those made from the run of the one before")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
     p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")

@@ -87,6 +87,9 @@ class Plan:
         self.interrupted = False  # Ctrl-C ended the search: the best plan until then
         self.cut = ""  # what was cut before, where `plan` was asked to: the plan is of that model
         self.captured: Any = None  # the module cut so, of `moirai.torch.plan`
+        self.meetings: dict[str, int] = {}  # device -> ns that a meeting with others holds it up, of `moirai.torch`
+        self.ports = False  # its devices send and receive one message at a time
+        self.expected_ns: int | None = None  # when it ends, meetings included; None: as its makespan says
 
     @classmethod
     def read(cls, problem: Problem, path: str | os.PathLike[str]) -> Plan:

@@ -39,12 +39,27 @@ def test_pieces_have_their_part_of_arithmetic_and_weights_and_say_so():
     cut = mt.capture(module, args, cuts="0/mlp: 24,48; 0/attention: 1,1")
     whole = {op.name: op for op in cut.recut(None).graph.ops}
     ops = {op.name: op for op in cut.graph.ops}
-    for name, parts in {"0.gate": (24, 48), "0.up": (24, 48), "0.down": (24, 48)}.items():
-        assert name not in ops
+    for name, parts in {("0.gate", "0.up"): (24, 48), ("0.down",): (24, 48)}.items():
+        assert not set(name) & set(ops)
         for k, n in enumerate(parts):
-            piece = ops[f"{name} ({k + 1} of 2, {n} of 72 columns)"]
-            assert piece.weight_bytes * 72 == whole[name].weight_bytes * n and piece.flops * 72 == whole[name].flops * n
-    assert "0.k_proj (2 of 2, 1 of 2 head groups)" in ops and "0.o_proj (sum)" in ops and "1.o_proj" in ops
+            label = f"({k + 1} of 2, {n} of 72 columns)"
+            piece = ops[f"0.gate+up {label}" if len(name) > 1 else f"0.down {label}"]
+            assert piece.weight_bytes * 72 == sum(whole[x].weight_bytes for x in name) * n
+            assert piece.flops * 72 == sum(whole[x].flops for x in name) * n
+            assert list(piece.members) == [f"{x} {label}" for x in name if len(name) > 1]
+    assert "0.q_proj+k_proj+v_proj (2 of 2, 1 of 2 head groups)" in ops and "0.o_proj (sum)" in ops and "1.o_proj" in ops
+
+
+def test_products_of_a_piece_that_read_the_same_are_one():
+    """Queries, keys and values; the times of pieces are in proportion to all three."""
+    whole = mt.capture(*networks.make("llama"))
+    whole.graph.set_times("A", {op.name: op.flops * 10 + 1 for op in whole.graph.ops})
+    cut = whole.recut("*attention: 1,1")
+    mt.piece_times(cut.graph, [whole.graph])
+    joined = [op for op in cut.graph.ops if "q_proj+k_proj+v_proj (" in op.name]
+    assert len(joined) == 2 * sum(s.kind == "attention" for s in whole.strips)
+    for op in joined:
+        assert len(op.members) == 3 and abs(op.time_ns["A"] - op.flops * 10) < 0.02 * op.flops * 10
 
 
 def test_heads_are_a_case_of_cuts():

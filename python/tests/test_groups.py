@@ -163,3 +163,40 @@ def test_biases_of_a_gpu_s_convolutions_are_in_the_kernel_behind_them(monkeypatc
     assert [op.type for op in captured.graph.ops] == ["conv2d", "add+relu"]
     with torch.no_grad():
         assert torch.allclose(mt.whole(captured, (x,)), module(x), atol=1e-6)
+
+
+class Residual(nn.Module):
+    """The first product's result is read by a norm, the second one's by a sum, through a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.first, self.down, self.second = nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 8), nn.LayerNorm(8)
+
+    def forward(self, x):
+        y = self.first(self.up(x))
+        return self.second(x + self.down(y.flatten(0, 1)).view(x.shape))
+
+
+def test_a_product_does_not_wait_for_what_its_bias_is_added_to(monkeypatch):
+    """A GPU's compiler adds the bias with the residual: the product alone is an operator."""
+    monkeypatch.setattr(inductor, "kernels_of", refuses)
+    module, x = Residual().eval(), torch.randn(2, 3, 8)
+    captured = mt.capture(module, (x,), fuse="inductor", fuse_for="cuda", cache=None)
+    made = {op.name: op for op in captured.graph.ops}
+    products = [op for op in made.values() if "linear" in op.type]
+    assert [(op.name, op.type) for op in products] == [("up", "linear"), ("down", "linear")]
+    assert products[0].weight_bytes == 4 * (8 * 16 + 16) and products[1].weight_bytes == 4 * 8 * 16
+    assert any("down (bias)" in (op.members or (op.name,)) for op in made.values())
+    with torch.no_grad():
+        assert torch.allclose(mt.whole(captured, (x,)), module(x), atol=1e-6)
+
+
+def test_pieces_of_products_do_not_wait_for_each_other(monkeypatch):
+    monkeypatch.setattr(inductor, "kernels_of", refuses)
+    module, args = tiny_gpt()
+    cut = mt.capture(module, args, fuse="inductor", fuse_for="cuda", cache=None, cuts="*attention: 1:1; *mlp: 1:1")
+    for op in cut.graph.ops:
+        if "linear" in op.type:
+            assert op.type in ("linear", "linear+add+gelu", "linear+gelu"), op.type  # no sum of pieces
+    with torch.no_grad():
+        assert torch.allclose(mt.whole(cut, args), module(*args), atol=1e-5)

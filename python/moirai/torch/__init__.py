@@ -12,6 +12,7 @@ from .capture import Captured, CaptureError, capture
 from .choose import CutChoice, choose, piece_times, plan
 from .distribute import Distributed, distribute
 from .flight import Busy, RequestError
+from .held import meetings
 from .measure import Options
 from .profile import Profile, probe, profile
 from .serve import Server, serve
@@ -39,6 +40,7 @@ __all__ = [
     "capture",
     "choose",
     "distribute",
+    "meetings",
     "piece_times",
     "plan",
     "probe",

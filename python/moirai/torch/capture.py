@@ -209,7 +209,7 @@ def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How) -> dict[str
     if how.fuse == "aten":
         nodes = fuse_calls(nodes, results)
     elif how.fuse == "inductor" and how.kind == "cuda":
-        nodes = biases_apart(nodes)
+        nodes = biases_apart(nodes, results)
         if torch.cuda.is_available():  # kernels of a GPU lay some results out otherwise: attention's, for one
             with contextlib.suppress(Exception):  # what is not known of a GPU here costs a copy there
                 follow(nodes, how.kind)

@@ -1,11 +1,12 @@
 """Which operators of a captured module to cut, and how: chosen by placing what cuts make.
 
 Strips that are alike get one cut. Sizes are those with which 2, 3, ... devices end at the same time, with and without
-what a message costs those that the rest of the network does not run on; small products are slow and times grow by whole
+what a message costs those that the rest of the network does not run on, and those by the devices' speeds, as one cuts
+by hand; small products are slow and times grow by whole
 tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
 of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
 (in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Whole is always
-among the candidates, and a gain below 0.5 % is none.
+among the candidates, and a gain below 0.5 % is none. `finalists` are those that are worth a run.
 """
 
 from __future__ import annotations
@@ -21,23 +22,26 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place
 from .capture import Captured
-from .cut_text import tile_of
+from .cut_text import rounded, tile_of
 from .cuts import Strip, work
 
 _WORTH = 0.995
 _EFFORT = 0.001
 _SMALL = 0.01  # a class with less of the products' work is not looked at
 _SIZES = 24  # of a piece, that are looked at
+_FAR = 1.1  # a cut that is predicted to take so much longer than the best is not worth a run
 
 
 @dataclass(frozen=True)
 class CutChoice:
-    """What to cut: `cut` is "" where no cut pays. Times are those of quick plans."""
+    """What to cut: `cut` is "" where no cut pays. Times are those of quick plans. `finalists` are the best cut into each
+    number of pieces, of those that are not far behind: what a run of them says counts more than what a plan does."""
 
     cut: str
     whole_ns: int
     cut_ns: int
     judged: int
+    finalists: tuple[str, ...] = ()
 
 
 def piece_times(graph: Graph, measured: Iterable[Graph]) -> None:
@@ -55,6 +59,7 @@ class _Chooser:
         self.end = time.monotonic() + time_limit if time_limit else None
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
+        self.pieces: dict[str, int] = {}  # cut -> the most pieces of a strip
         strips = [s for s in self.whole.strips if s.kind != "heads"]
         total = sum(work(s, self.whole.nodes) for s in strips)
         for s in strips:
@@ -81,7 +86,15 @@ class _Chooser:
                 piece_times(graph, self.measured)
             plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
             self.judged[cut] = plan.makespan_ns
+            self.pieces[cut] = max((len(n) for n in sizes.values()), default=0)
         return self.judged[cut]
+
+    def finalists(self, least: int) -> tuple[str, ...]:
+        best: dict[int, str] = {}
+        for cut in sorted((c for c in self.judged if c), key=lambda c: self.judged[c]):
+            if self.judged[cut] < _FAR * least:
+                best.setdefault(self.pieces[cut], cut)
+        return tuple(best.values())
 
     def piece_ns(self, key: Any) -> dict[str, list[int]]:
         """Per device the times of a piece of 0, 1, ... steps of a class."""
@@ -105,7 +118,7 @@ class _Chooser:
         """There and back, of what a strip ends in: what being elsewhere costs a piece."""
         meta = self.whole.nodes[self.classes[key][0].end].meta
         links = [x.latency_ns + 1e9 * meta.bytes / x.bytes_per_second for x in self.cluster.links]
-        return int(2 * min(links, default=0))
+        return int(2 * (min(links, default=0) + 1000 * (self.options.get("segment_us") or 0)))
 
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
@@ -122,7 +135,7 @@ class _Chooser:
             ns = self.judge(candidate)
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
-        return CutChoice(self.text(best), whole, least, len(self.judged))
+        return CutChoice(self.text(best), whole, least, len(self.judged), self.finalists(least))
 
     def sizes(self, key: Any) -> list[list[int]]:
         """That a class is tried with."""
@@ -130,9 +143,11 @@ class _Chooser:
         devices = sorted((d for d, t in times.items() if len(t) > 1 and t[-1] > 0), key=lambda d: times[d][-1])
         found: list[list[int]] = []
         for n in range(2, min(len(devices), 8) + 1):
+            tries = [rounded([round(1e12 / times[d][-1]) for d in devices[:n]], strip.units)] if n <= strip.units else []
             for message in (0, self.message_ns(key)):
                 steps = balanced([times[d] for d in devices[:n]], [message * (i > 0) for i in range(n)], -(-strip.units // step))
-                sizes = [k * step for k in steps if k]
+                tries.append([k * step for k in steps if k])
+            for sizes in tries:
                 if sizes:
                     sizes[0] -= sum(sizes) - strip.units  # the last step may be a smaller one
                 if len(sizes) > 1 and min(sizes) > 0 and sizes not in found:

@@ -309,7 +309,8 @@ class _Writer:
         for name, at in s.cut.items():
             node = self.nodes[name]
             if name in s.sources:
-                made[name] = self.columns(node, at, p, suffix, label)
+                if name not in made:
+                    made.update(self.columns(s, self.siblings(s, name), p, suffix, label))
                 continue
             needs = needs_of(node, at, s.units, self.nodes)
             target, args, kwargs = piece_call(node, at, p, self.nodes)
@@ -326,11 +327,39 @@ class _Writer:
             made[name] = self.add(f"{name}{suffix}", target, node, label, *args, **kwargs)
         return made
 
-    def columns(self, node: Node, at: Layout, p: Piece, suffix: str, label: str) -> Ref:
-        x, weight, bias, out_axis, _ = product(node, self.nodes)  # type: ignore[misc]
-        part = self.slice_of(weight, Layout(out_axis, at.outer, at.inner), p, node)
-        own = self.slice_of(bias, Layout(0, at.outer, at.inner), p, node) if bias is not None else None
-        return self.product(node, x, part, own, suffix, label)
+    def siblings(self, s: Strip, name: str) -> list[str]:
+        """Products of a strip that read the same: queries, keys and values, a gate and what it gates."""
+
+        def reads(other: str) -> Any:
+            x, weight, bias, out_axis, _ = product(self.nodes[other], self.nodes)  # type: ignore[misc]
+            return x, self.nodes[other].target, out_axis, bias is None, self.nodes[weight.name].meta.dtype
+
+        return [n for n in s.sources if reads(n) == reads(name)]
+
+    def columns(self, s: Strip, names: list[str], p: Piece, suffix: str, label: str) -> dict[str, Ref]:
+        """Columns of products that read the same are one product, and views of its result: a few columns are too few
+        tiles for a device to be busy with, three times as many are not."""
+        weights, biases, sizes = [], [], []
+        for name in names:
+            _, weight, bias, out_axis, _ = product(self.nodes[name], self.nodes)  # type: ignore[misc]
+            at = s.cut[name]
+            weights.append(self.slice_of(weight, Layout(out_axis, at.outer, at.inner), p, self.nodes[name]))
+            biases += [] if bias is None else [self.slice_of(bias, Layout(0, at.outer, at.inner), p, self.nodes[name])]
+            sizes.append(self.out[weights[-1].name].meta.shape[out_axis])
+        first = self.nodes[names[0]]
+        x, _, _, out_axis, _ = product(first, self.nodes)  # type: ignore[misc]
+        if len(names) == 1:
+            return {names[0]: self.product(first, x, weights[0], biases[0] if biases else None, suffix, label)}
+        weight = self.add(f"{first.name}{suffix}_weights", "aten.cat.default", first, "", weights, out_axis)
+        own = self.add(f"{first.name}{suffix}_biases", "aten.cat.default", first, "", biases, 0) if biases else None
+        whole = self.product(first, x, weight, own, f"{suffix}_joined", label)
+        called = [self.names.get(n, n) for n in names]
+        self.out[whole.name].named = f"{called[0]}+{'+'.join(c.rpartition('.')[2] for c in called[1:])} ({label})"
+        self.out[whole.name].members = tuple(f"{c} ({label})" for c in called)
+        last, made = len(first.meta.shape) - 1, {}
+        for name, begin, size in zip(names, (sum(sizes[:k]) for k in range(len(sizes))), sizes):
+            made[name] = self.add(f"{name}{suffix}", "aten.slice.Tensor", first, "", whole, last, begin, begin + size)
+        return made
 
     def rows(self, s: Strip, p: Piece, made: dict[str, Ref], suffix: str, label: str, k: int) -> Ref:
         """A summand of the last product; the first one has the bias."""

@@ -88,8 +88,8 @@ class Distributed(torch.nn.Module):
         self.in_flight = in_flight
         self._requests: Requests | None = None  # from the first `submit` on
         self._starting = threading.Lock()
-        self.program: Program = build(captured, plan)
         self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
+        self.program: Program = build(captured, plan, merge=True, ordered=self.transport != "ipc")
         self._ranks = [r.rank for r in self.program.ranks if r.segments or r.outputs]
         self._key = workers.key = workers.key + 1
         self._files: list[str] = []

@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from .ir import CONST, OP, WEIGHT, Meta, Node, Ref
+from .ir import ALIAS, CONST, OP, WEIGHT, Meta, Node, Ref, function_of
+from .operators import operator_names
 
 _NORM = "aten.batch_norm.default"
 CONVOLUTIONS = {f"aten.{n}" for n in ("conv1d.default", "conv1d.padding", "conv2d.default", "conv2d.padding",
@@ -89,21 +90,57 @@ def fold_norms(nodes: dict[str, Node], results: list[Any]) -> dict[str, Node]:
     return made
 
 
-def biases_apart(nodes: dict[str, Node]) -> dict[str, Node]:
-    """New nodes, in which biases of convolutions are sums of their own: cuDNN has none, and what compilers make of a
-    GPU's convolution is a kernel without it and the sum in the kernel behind it."""
+def _pointwise(name: str, nodes: dict[str, Node], readers: dict[str, list[str]], wanted: set[str]) -> bool:
+    """Whether all that reads a value, views aside, works element by element: compilers add a bias there."""
+    if name in wanted or not readers.get(name):
+        return False
+    for reader in (nodes[r] for r in readers[name]):
+        if reader.kind == ALIAS:
+            if not _pointwise(reader.name, nodes, readers, wanted):
+                return False
+        elif torch.Tag.pointwise not in getattr(function_of(reader.target), "tags", ()):
+            return False
+    return True
+
+
+def _without_bias(node: Node, nodes: dict[str, Node]) -> tuple[Any, Any]:
+    """A product with weights as it is without its bias, and the bias, as it is added; None where there is none."""
+    if node.kind != OP or node.kwargs or not isinstance(node.meta, Meta):
+        return None, None
+    if node.target == "aten.addmm.default":
+        bias, plain = node.args[0], replace(node, target="aten.mm.default", args=tuple(node.args[1:]))
+    elif (node.target == "aten.linear.default" or node.target in CONVOLUTIONS) and len(node.args) > 2:
+        bias, plain = node.args[2], replace(node, args=(*node.args[:2], None, *node.args[3:]))
+    else:
+        return None, None
+    vector = isinstance(bias, Ref) and _constant(bias, nodes) and len(nodes[bias.name].meta.shape) == 1
+    return (plain, bias) if vector else (None, None)
+
+
+def biases_apart(nodes: dict[str, Node], results: list[Any]) -> dict[str, Node]:
+    """New nodes, in which biases are sums of their own where a compiler for GPUs adds them in the kernel behind: all of
+    convolutions, since cuDNN has none, and those of products whose results are read element by element. A product that
+    is in one group with what comes behind it has to wait for all that this reads from elsewhere."""
+    readers: dict[str, list[str]] = {}
+    for node in nodes.values():
+        for r in node.refs():
+            readers.setdefault(r, []).append(node.name)
+    wanted = {r.name for r in results if isinstance(r, Ref)}
+    names = operator_names(nodes)
     made: dict[str, Node] = {}
     for name, node in nodes.items():
-        given = node.target in CONVOLUTIONS and node.kind == OP and not node.kwargs and len(node.args) > 2
-        bias = node.args[2] if given else None
-        if not isinstance(bias, Ref) or not _constant(bias, nodes) or not isinstance(node.meta, Meta):
+        plain, bias = _without_bias(node, nodes)
+        product = node.target not in CONVOLUTIONS
+        if plain is None or (product and not _pointwise(name, nodes, readers, wanted)):
             made[name] = node
             continue
-        inner, row = f"{name}_product", f"{name}_row"
-        length = nodes[bias.name].meta.shape[0]
-        shape = [length] + [1] * (len(node.meta.shape) - 2)
-        meta = Meta(tuple(shape), nodes[bias.name].meta.dtype, tuple([1] * len(shape)))
-        made[row] = Node(row, CONST, "aten.view.default", (bias, shape), {}, meta)
-        made[inner] = replace(node, name=inner, args=(*node.args[:2], None, *node.args[3:]))
-        made[name] = Node(name, OP, "aten.add.Tensor", (Ref(inner), Ref(row)), {}, node.meta, node.path)
+        inner, row = f"{name}_product", bias
+        if not product:
+            shape = [nodes[bias.name].meta.shape[0]] + [1] * (len(node.meta.shape) - 2)
+            meta = Meta(tuple(shape), nodes[bias.name].meta.dtype, tuple([1] * len(shape)))
+            row = Ref(f"{name}_row")
+            made[row.name] = Node(row.name, CONST, "aten.view.default", (bias, shape), {}, meta)
+        made[inner] = replace(plain, name=inner, named=names[name] if product else node.named)
+        label = f"{names[name]} (bias)" if product else ""
+        made[name] = Node(name, OP, "aten.add.Tensor", (Ref(inner), row), {}, node.meta, node.path, named=label)
     return made

@@ -176,6 +176,8 @@ def raw_function(target: str) -> Callable[..., Any]:
         return operator.getitem
     if target in ("aten.view.default", "aten._unsafe_view.default"):
         target = "aten.reshape.default"
+    if target.startswith("moirai_"):
+        from . import half  # noqa: F401  # defines them
     found: Any = torch.ops
     for part in target.split("."):
         found = getattr(found, part)

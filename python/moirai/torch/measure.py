@@ -54,6 +54,7 @@ class OpTime:
     spread: float = 0.0  # interquartile range over median
     reason: str = ""
     not_compiled: str = ""  # why it was measured eagerly although it was to be compiled
+    instead: str = ""  # what computes its product, where the module's own kernel is wrong on this part
 
 
 def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
@@ -99,11 +100,15 @@ def _runner(
     return lambda env: code(*[env[a] for a in op.metas]), ""
 
 
-def _look(op: OpToMeasure, env: dict[str, Any], device: torch.device, judge: Judge) -> None:
-    own = dict(env)
+def _look(op: OpToMeasure, env: dict[str, Any], device: torch.device, judge: Judge) -> tuple[OpToMeasure, str]:
+    """The operator with products that are right here, and what computes them if that is not the module's own."""
+    own, nodes, other = dict(env), [], ""
     for node in op.nodes:
-        judge.node(node, own)
-        own[node.name] = call(node, own, device)
+        target = judge.node(node, own)
+        other = other if target == node.target else target
+        nodes.append(replace(node, target=target))
+        own[node.name] = call(nodes[-1], own, device)
+    return replace(op, nodes=tuple(nodes)), other
 
 
 def measure_ops(
@@ -115,12 +120,12 @@ def measure_ops(
     found = []
     for op in ops:
         try:
-            environments = _environments(op, device)
+            environments, other = _environments(op, device), ""
             if judge:
-                _look(op, environments[0], device, judge)
+                op, other = _look(op, environments[0], device, judge)
             measure = _measure_cuda if device.type == "cuda" else _measure_cpu
             run, why = _runner(op, environments[0], device, compiler)
-            found.append(replace(measure(run, environments, options), not_compiled=why))
+            found.append(replace(measure(run, environments, options), not_compiled=why, instead=other))
         except WrongProduct:
             raise
         except Exception as error:

@@ -94,7 +94,7 @@ class _Builder:
         sources = [s for call in group for s in self.written[call]]
         kinds = list(dict.fromkeys(flops.base_name(n.target) for n in calls))
         labels = tuple(self.names[call] for call in group)
-        members = labels if len(group) > 1 else calls[0].members
+        members = tuple(m for n, label in zip(calls, labels) for m in n.members or (label,)) if len(group) > 1 else calls[0].members
         return Op(
             name=labels[-1],
             type="+".join(kinds),

@@ -34,6 +34,7 @@ class Profile:
     measured: int
     failed: dict[str, str] = field(default_factory=dict)
     not_compiled: dict[str, str] = field(default_factory=dict)  # measured eagerly although it was to be compiled: why
+    instead: dict[str, str] = field(default_factory=dict)  # products that cuBLAS gets wrong on a part -> what is taken
     eager_ns: dict[str, dict[str, int]] = field(default_factory=dict)  # device -> operator -> time with its launch
 
 
@@ -166,6 +167,8 @@ def _put(
                 known[name] = t.time_ns
                 if t.not_compiled:
                     report.not_compiled[name] = t.not_compiled
+                if t.instead:
+                    report.instead[name] = t.instead
                 report.eager_ns.setdefault(device, {})[name] = t.eager_ns or t.time_ns
     _estimate(captured, known, report)
     captured.graph.set_times(device, known)

@@ -107,10 +107,10 @@ class Program:
     placer: str
 
 
-def build(captured: Captured, plan: Plan) -> Program:
-    """Raises UsageError where the plan is not one of this network."""
-    builder = _Builder(captured, plan)
-    return builder.build()
+def build(captured: Captured, plan: Plan, merge: bool = False, ordered: bool = False) -> Program:
+    """Raises UsageError where the plan is not one of this network. `merge`: where the plan knows what meetings cost,
+    segments are merged as far as that ends no later (merging.py); `ordered`: messages keep to the plan's order."""
+    return _Builder(captured, plan).build(merge, ordered)
 
 
 class _Builder:
@@ -148,13 +148,22 @@ class _Builder:
             sends.append(Send(len(sends), value, t.tensor, *ends, meta.packed, meta, t.start_ns, t.finish_ns))
         return sends
 
-    def build(self) -> Program:
-        ranks = [self._rank(k) for k in range(len(self.devices))]
-        return Program(self.c.graph.name, ranks, self.sends, self.plan.makespan_ns, self.plan.placer)
+    def build(self, merge: bool, ordered: bool) -> Program:
+        drafts = [self._segments(k) for k in range(len(self.devices))]
+        planned_ns = self.plan.makespan_ns
+        if merge and self.plan.meetings:
+            from .merging import merged
+
+            how = self.plan.meetings, self.plan.ports, ordered
+            planned_ns, better = merged([segments for segments, _ in drafts], self.sends, self.devices, *how)
+            drafts = [(segments, made) for segments, (_, made) in zip(better, drafts)]
+        ranks = [self._rank(k, *draft) for k, draft in enumerate(drafts)]
+        return Program(self.c.graph.name, ranks, self.sends, planned_ns, self.plan.placer)
 
     # ---- one rank
 
-    def _rank(self, k: int) -> RankProgram:
+    def _segments(self, k: int) -> tuple[list[Segment], set[str]]:
+        """A device's work, and the values that it has then."""
         mine = sorted(
             (s for s in self.steps if self.where[self.c.ops[s.name][0]] == k),
             key=lambda s: (s.start_ns, s.finish_ns, self.position[self.c.ops[s.name][0]]),
@@ -182,12 +191,16 @@ class _Builder:
                 segments.append(Segment(waits=sorted(waits, key=lambda w: w.index)))
             segments[-1].steps.append(step)
             segments[-1].sends += sorted(sends, key=lambda x: x.index)
+        return segments, made
+
+    def _rank(self, k: int, segments: list[Segment], made: set[str]) -> RankProgram:
+        arriving = {s.value for s in self.sends if s.target == k}
         outputs = self._outputs(k, made)
-        held = {s.value for v in leaving.values() for s in v}
+        held = {s.value for s in self.sends if s.source == k}
         held.update(n for _, value, nodes in outputs for n in [value, *_reads(value, nodes)])
         held.update(n for n, node in self.c.nodes.items() if node.kind not in (OP, ALIAS))
         _free(segments, held)
-        self._in_place(segments, set(arriving), held)
+        self._in_place(segments, arriving, held)
         return self._finish(k, segments, outputs)
 
     def _keep(self, kept: dict[str, list[str]], name: str, k: int) -> None:

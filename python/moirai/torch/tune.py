@@ -23,8 +23,10 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place, refine
 from .capture import Captured, capture
-from .choose import choose, samples
+from .choose import CutChoice, choose, samples
 from .distribute import Distributed, distribute
+from .held import meetings
+from .merging import expect, expected_ns
 from .profile import probe, profile
 from .timeline import Measured
 from .workers import Workers
@@ -32,6 +34,9 @@ from .workers import Workers
 _HOPELESS = 1.25  # a plan that is predicted to take this much longer than what was measured is not tried
 _WORTH = 0.99  # several devices have to be faster than one by this, as with `moirai tune`
 _FINALISTS = 3
+# For searches, since those know no meetings: how many are added to latencies, a message having one at each end, and whether
+# messages hold their devices up.
+_SEGMENTS = ((1.0, False), (3.0, False), (1.0, True))
 _HOW = {"none": "eager", "aten": "eager with ATen's fused calls", "inductor": "compiled"}
 Way = tuple[bool | int, str]  # how a network is captured: heads, fuse
 
@@ -52,16 +57,27 @@ def _link(x: Link, extra_ns: int) -> Link:
     return replace(x, latency_ns=max(x.latency_ns - extra_ns, 0))
 
 
-def hold(graph: Graph, timeline: Mapping[str, Any]) -> None:
-    """Lengthens a device's operators until they take what it was busy for in a run, meetings with others included.
+def held_ns(timeline: Mapping[str, Any], otherwise: Mapping[str, int]) -> dict[str, int]:
+    """Device -> what a meeting of a run held it up for, where it had nothing to wait for."""
+    found = dict(otherwise)
+    for d in timeline["devices"]:
+        held = [g["held_ns"] for g in d["segments"] if g["held_ns"] > 0]
+        if held:
+            found[d["name"]] = int(statistics.fmean(held))
+    return found
+
+
+def hold(graph: Graph, timeline: Mapping[str, Any], meetings: bool = True) -> None:
+    """Lengthens a device's operators until they take what it was busy for in a run, `meetings` with others included.
 
     A device of this runtime computes nothing while it meets others; the model lets it, and knows the delay of a message
-    alone. The next plan will cut about as often as the last one of its placer, so that operators may pay for it."""
+    alone. Where nothing is known of meetings but their sum, operators pay for it: the next plan will cut about as often
+    as the last one of its placer."""
     took: dict[str, int] = {}
     work: dict[str, int] = {}
     times = {op.name: op.time_ns or {} for op in graph.ops}
     for d in timeline["devices"]:
-        took[d["name"]] = sum(g["median_ns"] + g["held_ns"] for g in d["segments"])
+        took[d["name"]] = sum(g["median_ns"] + (g["held_ns"] if meetings else 0) for g in d["segments"])
         work[d["name"]] = sum(times[op].get(d["name"], 0) for g in d["segments"] for op in g["ops"])
     usual = sum(took.values()) / max(sum(work.values()), 1)
     for name in graph.devices:
@@ -74,13 +90,15 @@ def hold(graph: Graph, timeline: Mapping[str, Any]) -> None:
 class Times:
     """What is known of a captured network on a cluster: its profile, and runs of it.
 
-    `problem` has keywords for `moirai.Problem`. Timelines are kept in `folder`.
+    `problem` has keywords for `moirai.Problem`. Timelines are kept in `folder`. `meetings` are what `moirai.torch.meetings`
+    has measured: first plans know it then.
     """
 
     def __init__(
-        self, captured: Captured, cluster: Cluster, problem: Mapping[str, Any], folder: str | os.PathLike[str]
-    ) -> None:
-        self.captured, self.cluster = captured, cluster
+        self, captured: Captured, cluster: Cluster, problem: Mapping[str, Any], folder: str | os.PathLike[str],
+        meetings: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.captured, self.cluster, self.meetings = captured, cluster, dict(meetings or {})
         self._options, self._folder = dict(problem), os.fspath(folder)
         self._profile = captured.graph.copy()
         # one device? -> (placer, timeline's file, timeline)
@@ -95,29 +113,56 @@ class Times:
         runs.append((placer or plan.placer, path, measured.timeline))
         return path
 
-    def problem(self, alone: bool, placer: str = "") -> Problem:
-        """With times of one device at work, or of several. The placer's own runs come last, since those count most: its
-        next plan will be most like them. Where messages do not hold each other up (ipc), a cut costs what its message
-        took, and its devices the time to meet (`hold`); else what makes the runs end when they did."""
-        graph, cluster = self._profile.copy(), self.cluster.copy()
+    def _known(self, alone: bool, placer: str) -> list[tuple[str, str, dict[str, Any]]]:
+        """Runs, the placer's own last, since those count most: its next plan will be most like them."""
         runs = self._runs[alone] or ([] if alone else self._runs[True])
-        runs = [r for r in runs if r[0] != placer] + [r for r in runs if r[0] == placer]
+        return [r for r in runs if r[0] != placer] + [r for r in runs if r[0] == placer]
+
+    def meets(self, placer: str) -> dict[str, int]:
+        """Device -> what a meeting takes, as it was in the last run, else as it was probed. Where messages hold each
+        other up, runs have put it into the latencies."""
+        runs = self._known(False, placer) if self._runs[False] else []
+        if not self.meetings or not runs:
+            return self.meetings
+        return held_ns(runs[-1][2], self.meetings) if self._options.get("congestion") == "none" else {}
+
+    def problem(self, alone: bool, placer: str = "", segment_ns: int = 0, holds: bool = False) -> Problem:
+        """With times of one device at work, or of several. Where messages do not hold each other up (ipc), a cut costs
+        what its message took, and its devices the time to meet (`hold`, `meets`); else what makes the runs end when they
+        did. `segment_ns` is added to all latencies; `holds`: a message holds its devices up."""
+        graph, cluster = self._profile.copy(), self.cluster.copy()
+        runs = self._known(alone, placer)
         if runs:
             reports = refine(graph, cluster, [path for _, path, _ in runs])
             if not alone and self._runs[False] and self._options.get("congestion") == "none":
                 extra_ns = int(reports[-1]["extra_ns"])
                 cluster = cluster.with_links([_link(x, extra_ns) for x in cluster.links])
-                hold(graph, runs[-1][2])
-        return Problem(graph, cluster, **self._options)
+                hold(graph, runs[-1][2], not self.meetings)
+        if segment_ns:
+            cluster = cluster.with_links([_link(x, -segment_ns) for x in cluster.links])
+        return Problem(graph, cluster, **{**self._options, **({"congestion": "device"} if holds else {})})
+
+    def _split(self, placer: str, options: Mapping[str, Any]) -> Plan:
+        """A plan of several devices. Where it is known what meetings cost, it is the one that ends first with them, of
+        plans for messages that take so much longer, or hold their devices up."""
+        meets = self.meets(placer)
+        if not meets:
+            return place(self.problem(False, placer), placer, **options)
+        shared = {**options, **{k: options[k] / len(_SEGMENTS) for k in ("time_limit",) if options.get(k)}}
+        usual, bare, plans = int(statistics.median(meets.values())), self.problem(False, placer), []
+        for factor, holds in _SEGMENTS:
+            plan = place(self.problem(False, placer, int(factor * usual), holds), placer, **shared).replay(bare)
+            plans.append(expect(self.captured, plan, meets, self._options.get("congestion") != "none"))
+        return min(plans, key=expected_ns)
 
     def place(self, placer: str = "moirai", **options: Any) -> Plan:
         """The placer's plan, by these times; `moirai` takes one device where several are predicted to be no faster."""
-        plan = place(self.problem(False, placer), placer, **options)
+        plan = self._split(placer, options)
         if one_device(plan):
             plan = plan.replay(self.problem(True, placer))
         if placer == "moirai":
             single = place(self.problem(True, placer), "single")
-            plan = single if single.makespan_ns < plan.makespan_ns else plan
+            plan = single if single.makespan_ns < expected_ns(plan) else plan
         return plan
 
 
@@ -206,6 +251,8 @@ class _Tuner:
         self.trials: list[Trial] = []
         self.seen: set[Any] = set()
         self.chosen: dict[bool | int, str] = {}  # cuts, by heads
+        self.known: dict[tuple[bool | int, str, str], Times] = {}  # by way and cut
+        self.meet: dict[str, int] = {}
         self.search = {k: o[k] for k in ("time_limit", "threads", "seed")}
 
     def measure(self, trial: Trial) -> Measured:
@@ -221,10 +268,10 @@ class _Tuner:
         """Runs a plan, unless its like was run or, `always` aside, it has no chance."""
         key = (times.captured.number, plan_key(plan))
         best = min((t.measured_ns for t in self.trials), default=None)
-        if key in self.seen or (not always and best is not None and plan.makespan_ns > _HOPELESS * best):
+        if key in self.seen or (not always and best is not None and expected_ns(plan) > _HOPELESS * best):
             return
         self.seen.add(key)
-        trial = Trial(*way, times.captured, plan, plan.makespan_ns)
+        trial = Trial(*way, times.captured, plan, expected_ns(plan))
         times.learn(plan, self.measure(trial), placer)
         self.trials.append(trial)
         self.o["say"](repr(trial))
@@ -250,18 +297,43 @@ class _Tuner:
             self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
 
     def choose(self, heads: bool | int, captures: Mapping[Way, Captured], options: Mapping[str, Any]) -> str:
-        """The cut of a network, by profiles of pieces of several sizes. It is chosen for eager kernels, and compiled ones
-        take the same: grouping anew for every size would take longer than everything else."""
+        """The cut of a network, by profiles of pieces of several sizes and by runs of the few that are predicted to be
+        the best. It is chosen for eager kernels, and compiled ones take the same: grouping anew for every size would take
+        longer than everything else."""
         if heads not in self.chosen:
             whole, measured = self.plain(heads, captures), []
             for cut in samples(s for s in whole.strips if s.kind != "heads"):
                 measured.append(whole.recut(cut))
                 self.profile(measured[-1])
             search = {**self.search, "time_limit": 3 * self.search["time_limit"]}
+            if self.meet:
+                search["segment_us"] = statistics.median(self.meet.values()) / 1000
             graphs = [whole.graph, *(c.graph for c in measured)]
-            self.chosen[heads] = choose(whole, self.cluster, measured=graphs, **search, **options).cut
+            found = choose(whole, self.cluster, measured=graphs, **search, **options)
+            self.chosen[heads] = self.faster(heads, whole, found, options) if found.cut else ""
             self.o["say"](f"cut: {self.chosen[heads] or 'no cut pays':.200}")
         return self.chosen[heads]
+
+    def faster(self, heads: bool | int, whole: Captured, found: CutChoice, options: Mapping[str, Any]) -> str:
+        """Of the cuts that are worth a run, the one whose run ended first."""
+        took = {}
+        for cut in dict.fromkeys([found.cut, *found.finalists]) if len(found.finalists) > 1 else ():
+            made = whole.recut(cut)
+            self.profile(made)
+            times, before = self.times((heads, "none"), made, options), len(self.trials)
+            for placer in self.o["placers"]:
+                self.attempt((heads, "none"), times, placer, times.place(placer, **self.search))
+            tried = [t.measured_ns for t in self.trials[before:]]
+            if tried:
+                took[cut] = min(tried)
+        return min(took, key=lambda cut: took[cut]) if took else found.cut
+
+    def times(self, way: Way, captured: Captured, options: Mapping[str, Any]) -> Times:
+        """One per capture and cut: what was learnt stays."""
+        key = (*way, captured.cuts)
+        if key not in self.known:
+            self.known[key] = Times(captured, self.cluster, options, self.folder, self.meet)
+        return self.known[key]
 
     def plain(self, heads: bool | int, captures: Mapping[Way, Captured]) -> Captured:
         """The eager capture, profiled."""
@@ -271,32 +343,31 @@ class _Tuner:
             self.profile(found)
         return found
 
-    def cut(self, way: Way, whole: Captured, captures: Mapping[Way, Captured], options: Mapping[str, Any]
-            ) -> Iterable[Captured]:  # fmt: skip
+    def cut(self, way: Way, whole: Captured, captures: Mapping[Way, Captured], options: Mapping[str, Any]) -> None:
         """The network cut in every way asked for, profiled."""
         for asked in self.o["cuts"]:
             text = self.choose(way[0], captures, options) if asked == "auto" else asked
-            if text:
+            if text and (*way, text) not in self.known:
                 made = whole.recut(text)
                 self.profile(made)
-                yield made
+                self.times(way, made, options)
 
     def tune(self, captures: Mapping[Way, Captured]) -> Tuned:
         options = {"congestion": "none" if self.o["transport"] == "ipc" else "port", **self.o["problem"]}
-        known: dict[Any, Times] = {}
-        for way, captured in captures.items():
+        self.meet = meetings(self.workers, transport=self.o["transport"], cache=self.o["cache"])
+        for way, captured in captures.items():  # what a split must beat
             self.profile(captured)
-            known[(*way, "")] = Times(captured, self.cluster, options, self.folder)
-            for cut in self.cut(way, captured, captures, options):
-                known[(*way, cut.cuts)] = Times(cut, self.cluster, options, self.folder)
-        for (*way, cut), times in known.items():  # what a split must beat
-            if not cut:
-                self.attempt((way[0], way[1]), times, "single", place(times.problem(True), "single"), always=True)
+            times = self.times(way, captured, options)
+            self.attempt(way, times, "single", place(times.problem(True), "single"), always=True)
+        for way, captured in captures.items():
+            self.cut(way, captured, captures, options)
         for _ in range(self.o["rounds"] + 1):
             before = len(self.trials)
-            for (*way, _), times in known.items():
+            for (heads, fuse, cut), times in self.known.items():
+                if cut and "auto" in self.o["cuts"] and cut not in (*self.o["cuts"], self.chosen.get(heads)):
+                    continue  # was tried, and was not the fastest cut
                 for placer in self.o["placers"]:
-                    self.attempt((way[0], way[1]), times, placer, times.place(placer, **self.search))
+                    self.attempt((heads, fuse), times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
         return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"])

@@ -92,10 +92,17 @@ class Worker:
             weights.update({n: w.to(self.device) for n, w in given.items()})
         return weights
 
+    def _settle(self, job: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
+        """Products in half precision by kernels that are right in this part."""
+        if self.judge:
+            for name, other in list(self.judge.settle(job["program"], weights, job["host_at"]).items())[:1]:
+                print(f"products in half precision such as '{name}' would be wrong by cuBLAS here: {other} instead")
+
     def prepare(self, job: dict[str, Any]) -> Any:
         """Compiles the segments of a plan, while nobody waits for this rank yet. `load` finds them."""
         adopt(job["flags"])
         weights = self._take_weights(job)
+        self._settle(job, weights)
         made = Rank(job["program"], weights, self.device, self._compiler(job["folder"]), job["host_at"])
         self.prepared[job["key"]] = weights
         return made.counts
@@ -108,6 +115,7 @@ class Worker:
         if program is None:
             return ""
         weights = self._take_weights(job)
+        self._settle(job, weights)
         compiler = self._compiler(job["folder"]) if job["compile"] else None
         shared = Tensors(job["shared"], job["metas"])
         inputs = {name: shared.tensor["in", name] for name in program.all_inputs}
@@ -124,8 +132,6 @@ class Worker:
                 program, weights, self.device, self.store, f"load{key}", job["peers"], pinned, job["host_at"],
                 job["graphs"], job["stall_s"], compiler,
             )  # fmt: skip
-        if self.judge:
-            self.judge.rank(rank)
         self.loaded[key] = (rank, inputs, outputs)
         if converted := getattr(rank, "converted", None):
             some = f"{len(converted)} tensors arrive in other strides than planned, such as {min(converted)}"

@@ -1,0 +1,108 @@
+"""What a meeting with others holds a device up for, measured once per machine through the runtime itself.
+
+Every device has a chain of operators, all of them at once. Once each reads what it has computed itself, and the chain is
+one segment; once each reads what its neighbour computed two steps before, and every operator is a segment with a meeting
+on both sides, for which nobody should have to wait. What a device is busy for longer then, per segment, is a meeting:
+flags, kernels that can't follow each other as closely, memory that another device has written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from typing import Any
+
+import torch
+
+from ..cluster import Link
+from ..graph import Graph, Op, Tensor
+from ..plan import Plan
+from ..problem import Problem
+from .cache import chosen_folder, digest, read_json, write_json
+from .capture import Captured
+from .distribute import distribute
+from .ir import INPUT, OP, Meta, Node, Ref
+from .workers import Workers
+
+_FORMAT = {"format": "moirai-meetings", "version": 1}
+
+
+def ring(devices: int, steps: int, n_bytes: int, apart: bool) -> tuple[Captured, dict[str, int]]:
+    """The network, and the device of every operator; `apart`: no device reads what another has computed."""
+    meta = Meta((max(n_bytes // 4, 1),), torch.float32, (1,))
+    nodes = {"x": Node("x", INPUT, meta=meta)}
+    ops, where = [], {}
+    for i in range(steps):
+        for d in range(devices):
+            name, other = f"d{d}_{i}", d if apart else (d - 1) % devices
+            reads = ["x", "x"] if i < 2 else [f"d{d}_{i - 1}", f"d{other}_{i - 2}"]
+            nodes[name] = Node(name, OP, "aten.add.Tensor", tuple(Ref(r) for r in reads), {}, meta)
+            ops.append(Op(name, "add", tuple(dict.fromkeys(reads)), (Tensor(name, meta.bytes),), flops=meta.numel,
+                          traffic_bytes=3 * meta.bytes))  # fmt: skip
+            where[name] = d
+    spec = torch.utils._pytree.tree_flatten(((torch.empty(0),), {}))[1]
+    last = [Ref(f"d{d}_{steps - 1}") for d in range(devices)]
+    out = torch.utils._pytree.tree_flatten(tuple(torch.empty(0) for _ in last))[1]
+    names = {n: n for n in where}
+    found = Captured(Graph.build("ring", ops), nodes, {}, ["x"], spec, [Ref("x")], out, last,
+                     {n: (n,) for n in names}, dict(names))  # fmt: skip
+    return found, where
+
+
+def _busy(workers: Workers, transport: str, steps: int, n_bytes: int, apart: bool, runs: int) -> list[dict[str, Any]]:
+    """The timeline's devices."""
+    names = [d.name for d in workers.devices]
+    captured, where = ring(len(names), steps, n_bytes, apart)
+    for name in names:
+        captured.graph.set_times(name, [100_000] * len(captured.graph))
+    every = [Link(a, b, 10**12, 1000) for a in names for b in names if a != b]
+    problem = Problem(captured.graph, workers.cluster.with_links(every))
+    plan = Plan.by_devices(problem, {op: names[d] for op, d in where.items()})
+    with distribute(captured, plan, workers=workers, transport=transport, stall_s=20) as run:
+        return run.measure(warmup=5, runs=runs).timeline["devices"]  # type: ignore[no-any-return]
+
+
+def meeting_ns(apart: list[dict[str, Any]], ring: list[dict[str, Any]]) -> dict[str, int]:
+    """Device -> a meeting: what its segments took longer, and what passed between them although nothing was missing,
+    medians of all. A device that had to wait each time is taken to be like the others."""
+    op = {d["name"]: sum(g["median_ns"] for g in d["segments"]) / sum(len(g["ops"]) for g in d["segments"]) for d in apart}
+    longer: dict[str, float] = {}
+    held: dict[str, float] = {}
+    for d in ring:
+        each = statistics.median(g["median_ns"] / len(g["ops"]) for g in d["segments"])
+        longer[d["name"]] = max(each - op[d["name"]], 0.0)
+        idle = [g["held_ns"] for g in d["segments"] if g["held_ns"] > 0]
+        if idle:
+            held[d["name"]] = statistics.median(idle)
+    usual = statistics.median(held.values()) if held else 0.0
+    return {name: max(int(ns + held.get(name, usual)), 1) for name, ns in longer.items()}
+
+
+def meetings(
+    workers: Workers,
+    *,
+    transport: str = "auto",
+    cache: str | os.PathLike[str] | None | bool = True,
+    fresh: bool = False,
+    steps: int = 16,
+    n_bytes: int = 1 << 20,
+    runs: int = 20,
+) -> dict[str, int]:
+    """Device -> nanoseconds that a meeting with others holds it up, for `Times`. {} for one device.
+
+    Kept in `cache`, as times of operators are (`profile`), under the machine's devices and the transport."""
+    if len(workers.devices) < 2:
+        return {}
+    about = [[workers.about[k], d.share, d.threads, d.ep] for k, d in enumerate(workers.devices)]
+    identity = json.dumps([_FORMAT, about, transport, steps, n_bytes], sort_keys=True)
+    folder = chosen_folder(cache)
+    path = folder / f"meetings-{digest(identity)}.json" if folder else None
+    known = {} if fresh else read_json(path, {})
+    names = [d.name for d in workers.devices]
+    if known.get("format") == _FORMAT["format"] and len(known.get("meeting_ns", ())) == len(names):
+        return dict(zip(names, (int(ns) for ns in known["meeting_ns"])))
+    measured = [_busy(workers, transport, steps, n_bytes, apart, runs) for apart in (True, False)]
+    found = meeting_ns(*measured)
+    write_json(path, {**_FORMAT, "transport": transport, "meeting_ns": [found[n] for n in names]})
+    return found

@@ -1,0 +1,131 @@
+"""What meetings cost is measured, kept, and known to first plans; segments are merged where that costs less."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from conftest import links, need
+
+torch = need("torch")
+
+import networks  # noqa: E402
+
+import moirai  # noqa: E402
+import moirai.torch as mt  # noqa: E402
+from moirai.torch import held  # noqa: E402
+from moirai.torch.merging import Game, Item, expect, expected_ns, merge  # noqa: E402
+from moirai.torch.program import build  # noqa: E402
+from moirai.torch.tune import one_device  # noqa: E402
+
+
+def two_devices():
+    """A computes 10, sends, computes 10 and 30 more; B needs the first and sends back what A's last one reads."""
+    a = [Item(10, [], [0]), Item(10, [], []), Item(30, [1], [])]
+    b = [Item(20, [0], [1])]
+    return [a, b]
+
+
+def test_a_run_is_played_through_with_its_meetings():
+    ranks = two_devices()
+    assert Game([5, 5], [0, 1], [1, 0], [0, 0]).play(ranks).makespan_ns == 10 + 5 + 20 + 5 + 30
+    # With meetings of 20, A is not ready when the answer is there: 10 + 20 + 10 + 20.
+    assert Game([5, 5], [0, 1], [1, 0], [20, 20]).play(ranks).makespan_ns == 60 + 30
+    waiting = [[Item(1, [1], [0])], [Item(1, [0], [1])]]
+    assert Game([5, 5], [0, 1], [1, 0], [0, 0]).play(waiting) is None
+
+
+def test_by_ports_messages_leave_one_after_the_other_in_the_plan_s_order():
+    ranks = [[Item(10, [], [1]), Item(10, [], [0])], [Item(1, [0], [])], [Item(1, [1], [])]]
+    assert Game([5, 5], [0, 0], [1, 2], [0] * 3).play(ranks).makespan_ns == 26
+    assert Game([5, 5], [0, 0], [1, 2], [0] * 3, ports=True).play(ranks).makespan_ns == 20 + 5 + 5 + 1
+
+
+def test_segments_are_merged_where_a_meeting_costs_more_than_a_delay():
+    for meeting, counts, end in ((0, [1, 1, 1], 70), (20, [2, 1], 20 + 5 + 20 + 5 + 30)):
+        sizes, score = merge(Game([5, 5], [0, 1], [1, 0], [meeting] * 2), two_devices())
+        assert sizes == [counts, [1]] and score.makespan_ns == end
+    # Of two that exchange results only one can be merged: else each would wait for the other.
+    ranks = [[Item(10, [], [0]), Item(10, [1], [])], [Item(10, [], [1]), Item(10, [0], [])]]
+    sizes, score = merge(Game([1, 1], [0, 1], [1, 0], [1000] * 2), ranks)
+    assert sizes == [[2], [1, 1]] and score.makespan_ns == 10 + 1000 + 10
+
+
+@pytest.fixture(scope="module")
+def inception():
+    module, args = networks.make("inception", small=True)
+    return module, args, mt.capture(module, args, name="inception")
+
+
+def problem_of(network, cluster, ns=200_000, **options):
+    for device in cluster.devices:
+        network.graph.set_times(device.name, [ns] * len(network.graph))
+    return moirai.Problem(network.graph, cluster, **options)
+
+
+def test_merged_segments_give_the_module_s_results(inception, cpu_workers, cpu_cluster):
+    module, args, network = inception
+    problem = problem_of(network, cpu_cluster)
+    choose = random.Random(3)
+    for ports in (False, True):
+        plan = moirai.Plan.by_devices(problem, {n: choose.choice(problem.devices) for n in problem.op_names})
+        before = sum(len(r.segments) for r in build(network, plan).ranks)
+        expect(network, plan, dict.fromkeys(problem.devices, 400_000), ports)
+        assert expected_ns(plan) > plan.makespan_ns
+        with mt.distribute(network, plan, workers=cpu_workers, verify=module) as run:
+            for _ in range(3):
+                run(*args)
+            after = sum(len(r.segments) for r in run.program.ranks)
+            planned_ns = run.measure(warmup=0, runs=1).timeline["planned_ns"]
+            assert planned_ns == expected_ns(plan) if ports else planned_ns >= expected_ns(plan)
+        assert after < before
+
+
+def test_first_plans_know_what_meetings_cost(inception, cpu_cluster, tmp_path):
+    _, _, network = inception
+    network = mt.capture(*networks.make("inception", small=True), name="inception")
+    problem_of(network, cpu_cluster, 50_000)
+    quick = cpu_cluster.with_links([moirai.Link(x.source, x.target, 10**12, 2000) for x in cpu_cluster.links])
+    options = {"congestion": "none"}
+
+    def segments(meetings):
+        plan = mt.Times(network, quick, options, tmp_path, meetings).place("moirai", effort=0.01, threads=1)
+        return plan, sum(len(r.segments) for r in build(network, plan, merge=True).ranks)
+
+    free, many = segments(None)
+    some, fewer = segments(dict.fromkeys("ABCD", 50_000))
+    none, one = segments(dict.fromkeys("ABCD", 10**8))
+    assert many > fewer > one == 1 and one_device(none)
+    assert free.makespan_ns < expected_ns(some) <= none.makespan_ns
+    # The plan that knows of no meetings is no faster with them.
+    held_up = expect(network, free.replay(some.problem), dict.fromkeys("ABCD", 50_000), False)
+    assert expected_ns(some) <= expected_ns(held_up)
+
+
+def timeline(lengths):
+    """Devices with segments of one operator each: (median, held)."""
+    return [
+        {"name": name, "segments": [{"median_ns": t, "held_ns": h, "ops": ["x"]} for t, h in some]}
+        for name, some in lengths.items()
+    ]
+
+
+def test_a_meeting_is_what_segments_take_longer_and_what_passes_between_them():
+    apart = timeline({"A": [(100, 0)] * 3, "B": [(50, 0)] * 3})
+    ring = timeline({"A": [(103, 7), (105, 9), (104, 0)], "B": [(51, 0), (51, 0), (90, 0)]})
+    assert held.meeting_ns(apart, ring) == {"A": 4 + 8, "B": 1 + 8}  # B always waited
+
+
+def test_meetings_are_measured_once_and_kept(cpu_workers, tmp_path, monkeypatch):
+    found = mt.meetings(cpu_workers, cache=tmp_path, n_bytes=4096, steps=6, runs=3)
+    assert set(found) == set("ABCD") and all(0 < ns < 10**10 for ns in found.values())
+    (file,) = tmp_path.glob("meetings-*.json")
+    measured = held._busy
+    monkeypatch.setattr(held, "_busy", lambda *_: pytest.fail("measured again"))
+    assert mt.meetings(cpu_workers, cache=tmp_path, n_bytes=4096, steps=6, runs=3) == found
+    monkeypatch.setattr(held, "_busy", measured)
+    file.write_text("{not ours")
+    assert set(mt.meetings(cpu_workers, cache=tmp_path, n_bytes=4096, steps=6, runs=3)) == set("ABCD")
+    one = {"devices": [{"name": "A", "type": "cpu", "memory": "1GB"}], "links": links("A")}
+    with mt.Workers(one) as alone:
+        assert mt.meetings(alone, cache=None) == {}
