@@ -147,7 +147,7 @@ class Worker:
             from .slots_cuda import CudaSlot, CudaStream
 
             on_gpu = {x["slot"]: CudaSlot(self.loaded[x["key"]][0], x, job["metas"]) for x in job["slots"]}
-            CudaStream(connection, on_gpu)
+            CudaStream(connection, on_gpu, min(slot.stall_s for slot in on_gpu.values()))
             return
         slots = {}
         for x in job["slots"]:
