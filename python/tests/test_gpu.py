@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from concurrent.futures import wait
 from functools import lru_cache
 
 import pytest
@@ -199,3 +200,56 @@ def test_attention_over_few_keys_is_not_cudnn_s(keys, kernel):
     assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.cudnn_sdp_enabled()
     expected = attention(query.float(), query.float(), query.float(), mask.float())
     assert torch.allclose(got.float(), expected, atol=0.05)
+
+
+@pytest.mark.parametrize("transport", ["ipc", "host"])
+@pytest.mark.parametrize("name", ["inception", "moe"])
+def test_requests_in_flight_give_what_they_give_alone(name, transport, workers):
+    """A CUDA graph per slot: spread out as far as can be, so that requests overtake nobody and wait for everybody."""
+    module, args, network = captured(name)
+    given = [tuple(torch.randn(a.shape, generator=torch.Generator().manual_seed(i)) for a in args) for i in range(40)]
+    plan = spread_out(network, workers)
+    with mt.distribute(network, plan, workers=workers, transport=transport, stall_s=20, in_flight=4) as run:
+        alone = [run(*x) for x in given]
+        futures = [run.submit(*x) for x in given]
+        assert all(torch.equal(f.result(60), y) for f, y in zip(futures, alone))
+        assert not any(run.why_eager.values())
+        assert torch.equal(run(*given[3]), alone[3])
+        assert run.measure(warmup=1, runs=2).median_ns > 0
+        assert torch.equal(run.submit(*given[5]).result(60), alone[5])
+    assert len({tuple(y.flatten()[:4].tolist()) for y in alone}) == 40
+
+
+def test_copies_on_parts_answer_beside_each_other(workers):
+    module, args, network = captured("moe")
+    problem = problem_of(network, workers.cluster)
+    plan = moirai.place(problem, objective="rate", in_flight=6, kind="replicas", effort=0.1)
+    assert len(plan.rate.copies) == 3
+    given = [torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i)) for i in range(30)]
+    with mt.distribute(network, plan, workers=workers, verify=module, stall_s=20) as run:
+        for f in [run.submit(x) for x in given]:
+            f.result(60)
+
+
+def test_too_many_in_flight_for_graphs_are_refused(workers):
+    _, args, network = captured("moe")
+    plan = moirai.place(problem_of(network, workers.cluster), "single")
+    with mt.distribute(network, plan, workers=workers, in_flight=25) as run:
+        with pytest.raises(moirai.UsageError, match="in_flight 25: a CUDA graph each; there can be 24 on GPUs"):
+            run.submit(*args)
+        run(*args)
+
+
+def test_part_that_dies_ends_what_is_in_flight():
+    _, args, network = captured("moe")
+    with mt.Workers(parts()) as found:
+        plan = spread_out(network, found)
+        run = mt.distribute(network, plan, workers=found, stall_s=20, in_flight=4)
+        run.submit(*args).result(60)
+        pids = [p.pid for p in found._processes]
+        threading.Timer(0.5, lambda: os.kill(pids[1], signal.SIGKILL)).start()
+        began = time.monotonic()
+        with pytest.raises(mt.RankError, match="'B': rank 1 died of SIGKILL"):
+            while time.monotonic() - began < 30:
+                wait([run.submit(*args) for _ in range(4)], 30)
+        assert time.monotonic() - began < 15

@@ -18,7 +18,7 @@ import networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.flight import Queue, Requests  # noqa: E402
+from moirai.torch.flight import Places, Queue, Requests  # noqa: E402
 
 
 class Stages(torch.nn.Module):
@@ -246,8 +246,52 @@ def test_a_result_waits_for_those_before_it():
     requests._settle(begun[1], "second")
     requests._settle(begun[2], error=mt.RequestError("third"))
     assert not any(f.done() for f in futures)
+    more = [requests.submit(i, block=False) for i in (4, 5)]  # those that have ended left their slots
     with pytest.raises(mt.Busy):
-        requests.submit(4, block=False)
+        requests.submit(6, block=False)
     requests._settle(begun[0], "first")
     assert futures[0].result(0) == "first" and futures[1].result(0) == "second"
-    assert isinstance(futures[2].exception(0), mt.RequestError) and requests.submit(4, block=False)
+    assert isinstance(futures[2].exception(0), mt.RequestError) and not any(f.done() for f in more)
+    assert sorted(r.slot for r in begun[3:]) == [begun[1].slot, begun[2].slot]
+
+
+def test_requests_go_to_the_copy_that_has_the_largest_part_of_its_slots_free():
+    places = Places([1, 3])
+    taken = [places.take() for _ in range(4)]
+    assert [places.copy_of[s] for s in taken] == [0, 1, 1, 1] and len(set(taken)) == 4 and not places.free
+    places.give(taken[2])
+    assert places.free and places.take() == taken[2]
+
+
+def test_requests_go_to_the_copy_that_is_furthest_behind_its_share():
+    places = Places([4, 4], [0.75, 0.25], most=4)
+    took = [places.take() for _ in range(4)]
+    assert not places.free  # four at a time, although there are eight slots
+    for _ in range(396):
+        places.give(took.pop(0))
+        took.append(places.take())
+    assert places._given == [300, 100]
+
+
+def test_all_copies_of_a_plan_answer(stages, cpu_cluster, cpu_workers):
+    """A copy on each of four devices: all of them work, in order, with one set of weights."""
+    module, captured = stages
+    for device in cpu_cluster.devices:
+        captured.graph.set_times(device.name, [200_000] * len(captured.graph))
+    problem = moirai.Problem(captured.graph, cpu_cluster)
+    plan = moirai.place(problem, objective="rate", in_flight=8, kind="replicas", effort=0.1)
+    assert len(plan.rate.copies) == 4 and sum(c.slots for c in plan.rate.copies) == plan.rate.in_flight
+    with mt.distribute(captured, plan, workers=cpu_workers, verify=module) as run:
+        assert run.in_flight == plan.rate.in_flight
+        alone = [run(rows(i)) for i in range(24)]
+        worked = set()
+        requests = run.requests()
+        requests.watch = lambda _, spans: worked.update(d for d, s in spans.items() if s)
+        futures = [run.submit(rows(i)) for i in range(24)]
+        assert all(torch.equal(f.result(60)[0], y[0]) for f, y in zip(futures, alone))
+        assert worked == set("ABCD")
+        bad = rows(2)
+        bad[7] = 99
+        with pytest.raises(mt.RequestError, match="out of range"):
+            run.submit(bad).result(60)
+    assert not any(cpu_workers.held.get((k, captured.number)) for k in range(4))

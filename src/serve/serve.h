@@ -19,8 +19,12 @@ typedef struct serve_options {
 typedef struct serve serve;
 typedef struct serve_link serve_link;
 
-/* Starts to listen. Takes the model in every case. */
+/* A server that does not listen yet. Takes the model in every case. */
 int serve_open(serve **out, serve_model *model, const serve_options *options);
+/* Servers of the same model for other shapes, all[0] .. all[n - 1], listen together as one: requests go to the one whose
+ * shapes are theirs. MOIRAI_EINPUT where two have the same shapes, or their tensors differ by more than these. all[0] is asked
+ * for the port, and must be closed first. */
+int serve_listen(serve *const *all, int n);
 int serve_port(const serve *s);
 /* From now on nothing is accepted, and /v2/health/ready says so. */
 void serve_close_door(serve *s);

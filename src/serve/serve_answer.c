@@ -168,18 +168,51 @@ static void write_list(util_writer *w, const char *key, const serve_tensor *t, i
     util_writer_close(w, ']');
 }
 
-int serve_about_model(char **body, size_t *length, const serve_model *m)
+/* The same list of several models; -1 is a dimension that is not the same in all. */
+static void write_common(util_writer *w, const char *key, const serve_model *const *models, int n, bool inputs)
+{
+    const serve_model *m = models[0];
+    util_writer_pair_open(w, key, '[');
+    for (int i = 0; i < (inputs ? m->n_inputs : m->n_outputs); i++) {
+        serve_tensor t = inputs ? m->input[i] : m->output[i];
+        for (int k = 1; k < n; k++) {
+            const serve_tensor *other = inputs ? &models[k]->input[i] : &models[k]->output[i];
+            for (int64_t d = 0; d < t.rank; d++)
+                t.dim[d] = t.dim[d] == other->dim[d] ? t.dim[d] : -1;
+        }
+        util_writer_open(w, '{');
+        write_head(w, &t);
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+}
+
+static void write_buckets(util_writer *w, const serve_model *const *models, int n)
+{
+    util_writer_pair_open(w, "buckets", '[');
+    for (int k = 0; k < n; k++) {
+        util_writer_open(w, '{');
+        write_list(w, "inputs", models[k]->input, models[k]->n_inputs);
+        write_list(w, "outputs", models[k]->output, models[k]->n_outputs);
+        util_writer_close(w, '}');
+    }
+    util_writer_close(w, ']');
+}
+
+int serve_about_model(char **body, size_t *length, const serve_model *const *models, int n)
 {
     util_writer w;
     util_writer_init(&w);
     util_writer_open(&w, '{');
-    util_writer_pair_string(&w, "name", m->name);
+    util_writer_pair_string(&w, "name", models[0]->name);
     util_writer_pair_open(&w, "versions", '[');
     util_writer_string(&w, SERVE_VERSION);
     util_writer_close(&w, ']');
     util_writer_pair_string(&w, "platform", "moirai_onnx");
-    write_list(&w, "inputs", m->input, m->n_inputs);
-    write_list(&w, "outputs", m->output, m->n_outputs);
+    write_common(&w, "inputs", models, n, true);
+    write_common(&w, "outputs", models, n, false);
+    if (n > 1)
+        write_buckets(&w, models, n);
     util_writer_close(&w, '}');
     return take(body, length, &w);
 }

@@ -40,6 +40,7 @@ typedef struct call {
     bool asked; /* the queue has it */
     int code;   /* not 0: what is wrong */
     char text[1100];
+    serve *shape; /* the server of the request's shapes, once it was read */
     serve_job *job;
 } call;
 
@@ -94,7 +95,7 @@ static int code_of(int rc)
 
 static enum MHD_Result answer(const call *k)
 {
-    const serve_model *m = k->h->s->model;
+    const serve_model *m = k->shape->model;
     char *body;
     size_t length, json_bytes;
     if (serve_answer_write(&body, &length, &json_bytes, m, &k->job->request, k->job->output))
@@ -104,15 +105,23 @@ static enum MHD_Result answer(const call *k)
                    binary ? json_bytes : 0);
 }
 
+/* For all shapes. */
+static bool is_ready(const serve *s)
+{
+    bool ready = true;
+    for (int i = 0; i < s->n_all; i++)
+        ready = ready && atomic_load(&s->all[i]->n_links) > 0 && !s->all[i]->queue.closed;
+    return ready;
+}
+
 static enum MHD_Result tell(const call *k)
 {
     serve *s = k->h->s;
     char *body = NULL;
     size_t length = 0;
     bool metrics = k->route.what == SERVE_METRICS;
-    bool ready = atomic_load(&s->n_links) > 0 && !s->queue.closed;
     int rc = 0;
-    if (k->route.what == SERVE_READY && !ready)
+    if (k->route.what == SERVE_READY && !is_ready(s))
         return refuse(k->connection, 503, "no devices are ready");
     if (k->route.what == SERVE_LIVE || k->route.what == SERVE_READY)
         rc = (body = util_strdup("{}")) ? (length = 2, 0) : MOIRAI_EFAIL;
@@ -120,7 +129,7 @@ static enum MHD_Result tell(const call *k)
         rc = serve_metrics_write(&body, &length, s);
     else
         rc = k->route.what == SERVE_ABOUT ? serve_about_server(&body, &length)
-                                          : serve_about_model(&body, &length, s->model);
+                                          : serve_about_model(&body, &length, s->models, s->n_all);
     if (rc)
         return refuse(k->connection, 500, moirai_error_message());
     return respond(k->connection, 200, metrics ? "text/plain; version=0.0.4" : "application/json", body, length, 0);
@@ -151,11 +160,20 @@ static int64_t digits(const char *text)
     return *text ? n : -1;
 }
 
+/* Of any shapes. */
+static size_t most_bytes(const serve *s)
+{
+    size_t most = 0;
+    for (int i = 0; i < s->n_all; i++)
+        most = UTIL_MAX(most, serve_model_most_bytes(s->models[i]));
+    return most;
+}
+
 static void check_headers(call *k)
 {
     const char *length = header(k, MHD_HTTP_HEADER_CONTENT_LENGTH),
                *coding = header(k, MHD_HTTP_HEADER_CONTENT_ENCODING);
-    size_t most = serve_model_most_bytes(k->h->s->model);
+    size_t most = most_bytes(k->h->s);
     char text[160];
     if (k->route.what != SERVE_INFER)
         return;
@@ -170,7 +188,7 @@ static void check_headers(call *k)
 /* False: the client sends so much more than it may that it is cut off. */
 static bool collect(call *k, const char *data, size_t n)
 {
-    size_t most = serve_model_most_bytes(k->h->s->model);
+    size_t most = most_bytes(k->h->s);
     char text[160];
     if (!k->code && k->route.what == SERVE_INFER && k->length + n > most) {
         snprintf(text, sizeof text, "the body has more than %zu bytes, the most of a request of this model", most);
@@ -214,7 +232,9 @@ static int ask(call *k)
         return moirai_error(MOIRAI_EINPUT, "Inference-Header-Content-Length '%.40s' is no number", json);
     if (!(k->job = serve_job_new()))
         return MOIRAI_EFAIL;
-    int rc = serve_request_read(&k->job->request, s->model, k->body ? k->body : "", k->length, json_bytes);
+    int which, rc = serve_request_read_any(&k->job->request, &which, s->models, s->n_all, k->body ? k->body : "",
+                                           k->length, json_bytes);
+    k->shape = s->all[which];
     free(k->body);
     k->body = NULL;
     if (rc)
@@ -226,7 +246,7 @@ static int ask(call *k)
     k->job->owner = k;
     k->asked = true;
     MHD_suspend_connection(k->connection);
-    serve_queue_put(&s->queue, k->job); /* what it refuses is answered, too */
+    serve_queue_put(&k->shape->queue, k->job); /* what it refuses is answered, too */
     return 0;
 }
 
@@ -308,7 +328,7 @@ static void completed(void *data, struct MHD_Connection *c, void **own, enum MHD
         return;
     set_sending(k, true);
     if (k->job)
-        serve_job_let_go(&h->s->queue, k->job);
+        serve_job_let_go(&(k->shape ? k->shape : h->s)->queue, k->job);
     free(k->body);
     free(k);
     *own = NULL;
@@ -373,7 +393,8 @@ static void *tick(void *data)
     serve_http *h = data;
     while (!atomic_load(&h->stop)) {
         double now_s = util_seconds();
-        serve_queue_expire(&h->s->queue, now_s);
+        for (int i = 0; i < h->s->n_all; i++)
+            serve_queue_expire(&h->s->all[i]->queue, now_s);
         cut_off(h, now_s);
         nanosleep(&(struct timespec){0, TICK_NS}, NULL);
     }
@@ -451,7 +472,8 @@ void serve_http_close(serve_http *h)
         return;
     if (h->has_ticker) {
         drain(h);
-        serve_queue_expire(&h->s->queue, 1e300); /* sleeping connections must not be there when it stops */
+        for (int i = 0; i < h->s->n_all; i++) /* sleeping connections must not be there when it stops */
+            serve_queue_expire(&h->s->all[i]->queue, 1e300);
         atomic_store(&h->stop, true);
         pthread_join(h->ticker, NULL);
     }

@@ -110,30 +110,46 @@ static void write_label(FILE *f, const char *text)
             fputc(*text == '\n' ? ' ' : *text, f);
 }
 
-static void write_devices(FILE *f, const serve_metrics *m)
+/* moirai_NAME{device="A"} and, where there are several shapes, bucket="0". */
+static void write_name(FILE *f, const char *name, const serve_device *d, int bucket)
+{
+    fprintf(f, "moirai_%s{device=\"", name);
+    write_label(f, d->name);
+    if (bucket >= 0)
+        fprintf(f, "\",bucket=\"%d", bucket);
+    fputs("\"} ", f);
+}
+
+typedef enum device_figure { DEVICE_UP, DEVICE_BUSY, DEVICE_SLOW } device_figure;
+
+static void write_figure(FILE *f, serve *s, const char *name, device_figure what)
+{
+    for (int k = 0; k < s->n_all; k++) {
+        serve_metrics *m = &s->all[k]->metrics;
+        int bucket = s->n_all > 1 ? k : -1;
+        pthread_mutex_lock(&m->lock);
+        for (int i = 0; i < m->n_devices; i++) {
+            const serve_device *d = &m->device[i];
+            if (what == DEVICE_SLOW && d->slowness <= 0)
+                continue;
+            write_name(f, name, d, bucket);
+            if (what == DEVICE_UP)
+                fprintf(f, "%d\n", d->up);
+            else
+                fprintf(f, "%.9g\n", what == DEVICE_BUSY ? (double)d->busy_ns / 1e9 : d->slowness);
+        }
+        pthread_mutex_unlock(&m->lock);
+    }
+}
+
+static void write_devices(FILE *f, serve *s)
 {
     head(f, "device_up", "gauge", "1 where a device of this name is at work.");
-    for (int i = 0; i < m->n_devices; i++) {
-        fputs("moirai_device_up{device=\"", f);
-        write_label(f, m->device[i].name);
-        fprintf(f, "\"} %d\n", m->device[i].up);
-    }
+    write_figure(f, s, "device_up", DEVICE_UP);
     head(f, "device_busy_seconds_total", "counter", "Time that a device has computed.");
-    for (int i = 0; i < m->n_devices; i++) {
-        fputs("moirai_device_busy_seconds_total{device=\"", f);
-        write_label(f, m->device[i].name);
-        fprintf(f, "\"} %.9g\n", (double)m->device[i].busy_ns / 1e9);
-    }
+    write_figure(f, s, "device_busy_seconds_total", DEVICE_BUSY);
     head(f, "device_slowness", "gauge", "Time that a device takes by what it was expected to take, beside the others.");
-    for (int i = 0; i < m->n_devices; i++) {
-        if (m->device[i].slowness <= 0)
-            continue;
-        fputs("moirai_device_slowness{device=\"", f);
-        write_label(f, m->device[i].name);
-        fprintf(f, "\"} %.6g\n", m->device[i].slowness);
-    }
-    head(f, "replans_total", "counter", "Plans that were made around a device that is slow.");
-    fprintf(f, "moirai_replans_total %lld\n", (long long)m->n_replanned);
+    write_figure(f, s, "device_slowness", DEVICE_SLOW);
 }
 
 static void write_requests(FILE *f, const serve_metrics *m)
@@ -149,24 +165,43 @@ static void write_requests(FILE *f, const serve_metrics *m)
             (long long)m->bucket[SERVE_BUCKETS - 1]);
 }
 
-int serve_metrics_write(char **body, size_t *length, serve *s)
+/* Of the queues and groups of all shapes together. */
+static void write_queues(FILE *f, serve *s)
 {
-    int64_t n_waiting, n_sent;
-    FILE *f = open_memstream(body, length);
-    if (!f)
-        return moirai_error(MOIRAI_EFAIL, "out of memory for the metrics");
-    serve_queue_count(&s->queue, &n_waiting, &n_sent);
-    pthread_mutex_lock(&s->metrics.lock);
-    write_requests(f, &s->metrics);
+    int64_t n_waiting = 0, n_sent = 0, n_repeated = 0, n_groups = 0, n_replanned = 0;
+    for (int k = 0; k < s->n_all; k++) {
+        serve *each = s->all[k];
+        int64_t waiting, sent;
+        serve_queue_count(&each->queue, &waiting, &sent);
+        n_waiting += waiting;
+        n_sent += sent;
+        n_repeated += each->queue.n_repeated;
+        pthread_mutex_lock(&each->metrics.lock);
+        n_groups += each->metrics.n_groups;
+        n_replanned += each->metrics.n_replanned;
+        pthread_mutex_unlock(&each->metrics.lock);
+    }
     head(f, "waiting_requests", "gauge", "Requests that were accepted and not sent to the devices yet.");
     fprintf(f, "moirai_waiting_requests %lld\n", (long long)n_waiting);
     head(f, "in_flight_requests", "gauge", "Requests that the devices have.");
     fprintf(f, "moirai_in_flight_requests %lld\n", (long long)n_sent);
     head(f, "repeated_requests_total", "counter", "Requests sent again after devices had gone.");
-    fprintf(f, "moirai_repeated_requests_total %lld\n", (long long)s->queue.n_repeated);
+    fprintf(f, "moirai_repeated_requests_total %lld\n", (long long)n_repeated);
     head(f, "groups_total", "counter", "Groups of devices that were started and used.");
-    fprintf(f, "moirai_groups_total %lld\n", (long long)s->metrics.n_groups);
-    write_devices(f, &s->metrics);
+    fprintf(f, "moirai_groups_total %lld\n", (long long)n_groups);
+    head(f, "replans_total", "counter", "Plans that were made around a device that is slow.");
+    fprintf(f, "moirai_replans_total %lld\n", (long long)n_replanned);
+}
+
+int serve_metrics_write(char **body, size_t *length, serve *s)
+{
+    FILE *f = open_memstream(body, length);
+    if (!f)
+        return moirai_error(MOIRAI_EFAIL, "out of memory for the metrics");
+    pthread_mutex_lock(&s->metrics.lock);
+    write_requests(f, &s->metrics);
     pthread_mutex_unlock(&s->metrics.lock);
+    write_queues(f, s);
+    write_devices(f, s);
     return fclose(f) ? moirai_error(MOIRAI_EFAIL, "out of memory for the metrics") : 0;
 }

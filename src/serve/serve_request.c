@@ -4,6 +4,7 @@
 #include "serve/serve_request.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -279,21 +280,91 @@ static int read_root(reading *g, yyjson_val *root)
     return rc ? rc : read_inputs(g, root);
 }
 
-int serve_request_read(serve_request *r, const serve_model *m, const char *body, size_t length, int64_t json_bytes)
+/* ---- which shapes ---- */
+
+static bool has_shape(const serve_tensor *t, yyjson_val *shape)
+{
+    bool same = yyjson_is_arr(shape) && yyjson_arr_size(shape) == (size_t)t->rank;
+    for (size_t i = 0; same && i < (size_t)t->rank; i++) {
+        yyjson_val *v = yyjson_arr_get(shape, i);
+        same = yyjson_is_uint(v) && yyjson_get_uint(v) == (uint64_t)t->dim[i];
+    }
+    return same;
+}
+
+/* Whether all inputs that the model has are of its shapes. */
+static bool has_shapes(const serve_model *m, yyjson_val *root)
+{
+    yyjson_val *item;
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_obj_get(root, "inputs"), i, n, item) {
+        const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
+        for (int k = 0; name && k < m->n_inputs; k++)
+            if (!strcmp(m->input[k].name, name) && !has_shape(&m->input[k], yyjson_obj_get(item, "shape")))
+                return false;
+    }
+    return true;
+}
+
+/* "x [1,4], i [2]" */
+static void shapes_text(char *out, size_t size, const serve_model *m)
+{
+    char shape[256];
+    size_t used = 0;
+    *out = '\0';
+    for (int i = 0; i < m->n_inputs && used < size; i++) {
+        serve_shape_text(shape, sizeof shape, m->input[i].dim, m->input[i].rank);
+        used += (size_t)snprintf(out + used, size - used, "%s%.60s %s", i ? ", " : "", m->input[i].name, shape);
+    }
+}
+
+/* An input whose shape no plan has, or none whose shapes are together in one. */
+static int no_plan(const serve_model *const *models, int n)
+{
+    char all[600], one[200];
+    size_t used = 0;
+    for (int i = 0; i < n && used < sizeof all; i++) {
+        shapes_text(one, sizeof one, models[i]);
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? "; " : "", one);
+    }
+    return moirai_error(MOIRAI_EINPUT,
+                        "there is no plan for these shapes, and nothing is padded: there are plans for %s", all);
+}
+
+static int choose(int *which, const serve_model *const *models, int n, yyjson_val *root)
+{
+    for (*which = 0; *which < n; ++*which)
+        if (n == 1 || has_shapes(models[*which], root))
+            return 0;
+    *which = 0;
+    return no_plan(models, n);
+}
+
+int serve_request_read_any(serve_request *r, int *which, const serve_model *const *models, int n, const char *body,
+                           size_t length, int64_t json_bytes)
 {
     yyjson_doc *doc = NULL;
     memset(r, 0, sizeof *r);
+    *which = 0;
     if (json_bytes > (int64_t)length)
         return moirai_error(MOIRAI_EINPUT, "Inference-Header-Content-Length is %lld, the body has %zu bytes",
                             (long long)json_bytes, length);
-    size_t n = json_bytes < 0 ? length : (size_t)json_bytes;
-    reading g = {.r = r, .m = m, .rest = body + n, .n_rest = length - n};
-    g.given = util_alloc((size_t)m->n_inputs, sizeof *g.given);
-    int rc = g.given ? util_json_parse(&doc, body, n, "request") : MOIRAI_EFAIL;
+    size_t n_json = json_bytes < 0 ? length : (size_t)json_bytes;
+    int rc = util_json_parse(&doc, body, n_json, "request");
+    rc = rc ? rc : choose(which, models, n, yyjson_doc_get_root(doc));
+    reading g = {.r = r, .m = models[*which], .rest = body + n_json, .n_rest = length - n_json};
+    g.given = rc ? NULL : util_alloc((size_t)g.m->n_inputs, sizeof *g.given);
+    rc = rc || g.given ? rc : MOIRAI_EFAIL;
     rc = rc ? rc : read_root(&g, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     free(g.given);
     return rc;
+}
+
+int serve_request_read(serve_request *r, const serve_model *m, const char *body, size_t length, int64_t json_bytes)
+{
+    int which;
+    return serve_request_read_any(r, &which, &m, 1, body, length, json_bytes);
 }
 
 void serve_request_free(serve_request *r)

@@ -21,6 +21,9 @@ typedef struct serve_request {
 /* A body; `json_bytes` of it are JSON and the rest tensors (-1: all is JSON). MOIRAI_EINPUT with one line that says what is
  * wrong. Free with serve_request_free, also after a failure. */
 int serve_request_read(serve_request *r, const serve_model *m, const char *body, size_t length, int64_t json_bytes);
+/* The same where there are plans for n shapes of a model: *which is the one whose shapes the request has. */
+int serve_request_read_any(serve_request *r, int *which, const serve_model *const *models, int n, const char *body,
+                           size_t length, int64_t json_bytes);
 void serve_request_free(serve_request *r);
 
 /* The answer: `*json_bytes` of the body are JSON; all of it where no output is binary. The caller frees *body. */
@@ -30,6 +33,7 @@ int serve_answer_write(char **body, size_t *length, size_t *json_bytes, const se
 int serve_error_write(char **body, size_t *length, const char *text);
 /* What /v2 and /v2/models/NAME say. */
 int serve_about_server(char **body, size_t *length);
-int serve_about_model(char **body, size_t *length, const serve_model *m);
+/* Of several shapes: what they have in common, -1 where they differ, and "buckets", each for itself. */
+int serve_about_model(char **body, size_t *length, const serve_model *const *models, int n);
 
 #endif

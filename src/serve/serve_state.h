@@ -36,7 +36,10 @@ struct serve {
     serve_queue queue;
     serve_metrics metrics;
     atomic_int n_links; /* that take requests */
-    serve_http *http;
+    serve_http *http;   /* NULL: another one has the clients */
+    int n_all;          /* servers of other shapes behind the same clients, this one included */
+    serve **all;
+    const serve_model **models; /* theirs */
 };
 
 /* ---- serve_metrics.c ---- */

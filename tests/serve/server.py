@@ -34,7 +34,7 @@ def field(number, value):
 
 
 def value_info(name, kind, dims):
-    shape = b"".join(field(1, field(1, d)) for d in dims)
+    shape = b"".join(field(1, field(2 if isinstance(d, str) else 1, d)) for d in dims)
     return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
 
 
@@ -42,13 +42,13 @@ def node(kind, inputs, output):
     return b"".join(field(1, x) for x in inputs) + field(2, output) + field(3, kind + "_" + output) + field(4, kind)
 
 
-def write_model(path):
+def write_model(path, n=N):
     nodes = [("Relu", ["x"], "a"), ("Neg", ["x"], "n"), ("Relu", ["n"], "c"), ("Sub", ["a", "c"], "y"), ("Add", ["a", "c"], "z"),
              ("Gather", ["z", "i"], "g"), ("Neg", ["a"], "k1"), ("Abs", ["k1"], "k2"), ("Relu", ["k1"], "k3"), ("Neg", ["k2"], "k4"),
              ("Abs", ["k4"], "k5"), ("Sum", ["k1", "k2", "k3", "k4", "k5", "x"], "s")]
     graph = b"".join(field(1, node(*n)) for n in nodes) + field(2, "small")
-    graph += field(11, value_info("x", 1, [N])) + field(11, value_info("i", 7, [4]))
-    graph += field(12, value_info("y", 1, [N])) + field(12, value_info("g", 1, [4])) + field(12, value_info("s", 1, [N]))
+    graph += field(11, value_info("x", 1, [n])) + field(11, value_info("i", 7, [4]))
+    graph += field(12, value_info("y", 1, [n])) + field(12, value_info("g", 1, [4])) + field(12, value_info("s", 1, [n]))
     with open(path, "wb") as f:
         f.write(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
 
@@ -88,6 +88,14 @@ def ranks_of(work, plan="plan"):
         if len(words) > 2 and words[0].endswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == job:
             found.append(int(path.split("/")[2]))
     return sorted(found)
+
+
+def plan_of(moirai, model, folder, name, *options):
+    """A plan in the folder, on its cluster."""
+    path = os.path.join(str(folder), name)
+    subprocess.run([moirai, "plan", model, "--cluster", os.path.join(str(folder), "c.json"), "--placer", "heft", "--rules", "none", *options, "-o", path, "--force", "-q"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return path
 
 
 class Server:
@@ -184,7 +192,7 @@ class Server:
 
 
 def request(x, i=(0, 1, 2, 3), **more):
-    return {"inputs": [{"name": "x", "datatype": "FP32", "shape": [N], "data": list(x)}, {"name": "i", "datatype": "INT64", "shape": [4], "data": list(i)}], **more}
+    return {"inputs": [{"name": "x", "datatype": "FP32", "shape": [len(x)], "data": list(x)}, {"name": "i", "datatype": "INT64", "shape": [4], "data": list(i)}], **more}
 
 
 def expected(x, i=(0, 1, 2, 3)):

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from server import N, Load, Server, binary, expected, numbers, outputs, request, total
+from server import CLUSTER, N, Load, Server, binary, expected, numbers, outputs, plan_of, request, total, write_model
 
 MOIRAI = ""
 
@@ -315,6 +315,65 @@ class Shares(Copies):
         self.assertEqual(sorted(seen), ["ABC"] * 3 + ["B"] * 3 + ["C"] * 3)
 
 
+class Buckets(Case):
+    """Plans for x of 64, 8 and 96 numbers: a file each for the first two, and one with a symbolic dimension."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="moirai-serve")
+        at = cls.folder.name + "/"
+        with open(at + "c.json", "w") as f:
+            json.dump(CLUSTER, f)
+        write_model(at + "eight.onnx", 8)
+        write_model(at + "any.onnx", "n")
+        eight = plan_of(MOIRAI, at + "eight.onnx", at, "eight.json", "--pin", "*=B")
+        large = plan_of(MOIRAI, at + "any.onnx", at, "large.json", "--dim", "n=96", "--pin", "Relu*=C")
+        cls.server = Server(MOIRAI, at, "--no-fallback", "--bucket", eight + "," + at + "eight.onnx", "--bucket", large + "," + at + "any.onnx,n=96")
+
+    def test_requests_go_to_the_plan_of_their_shapes(self):
+        for n in (64, 8, 96, 8, 64):
+            x = numbers(n)[:n] if n <= N else numbers(3) + numbers(4)[: n - N]
+            code, answer = self.server.infer(request(x))
+            self.assertEqual(code, 200, answer)
+            self.assertEqual([o["shape"] for o in answer["outputs"]], [[n], [4], [n]])
+            self.assertEqual(outputs(answer), expected(x))
+        self.assertIn("plans for 3 shapes", self.server.text("out.txt"))
+
+    def test_another_shape_is_refused_and_not_padded(self):
+        code, text = self.server.infer(request(numbers(1)[:7]))
+        self.assertEqual((code, text), (400, "there is no plan for these shapes, and nothing is padded: there are plans for x [64], i [4]; x [8], i [4]; x [96], i [4]"))
+        wrong = request(numbers(1)[:8])
+        wrong["inputs"][1]["datatype"] = "INT32"
+        self.assertEqual(self.server.infer(wrong), (400, "input 'i' has datatype INT32, the model has INT64"))
+
+    def test_what_is_served(self):
+        self.assertEqual(self.server.get("/v2/models/small/ready")[0], 200)
+        model = json.loads(self.server.get("/v2/models/small")[1])
+        self.assertEqual([t["shape"] for t in model["inputs"] + model["outputs"]], [[-1], [4], [-1], [4], [-1]])
+        self.assertEqual([[t["shape"] for t in b["inputs"]] for b in model["buckets"]], [[[64], [4]], [[8], [4]], [[96], [4]]])
+
+    def test_metrics_of_all(self):
+        before = self.server.metrics()
+        for n in (8, 64):
+            self.assertEqual(self.server.infer(request(numbers(n)[:n]))[0], 200)
+        metrics = self.server.metrics()
+        self.assertEqual(metrics['moirai_requests_total{code="200"}'], before.get('moirai_requests_total{code="200"}', 0) + 2)
+        self.assertEqual(metrics["moirai_groups_total"], 3)
+        self.assertEqual(metrics['moirai_device_up{device="B",bucket="1"}'], 1)
+
+    def test_many_clients_of_all_shapes(self):
+        loads = [Load(self.server, seed) for seed in range(3)]
+        for k in range(40):
+            x = numbers(k)[:8]
+            code, answer = self.server.infer(request(x))
+            self.assertEqual((code, outputs(answer)), (200, expected(x)))
+        for load in loads:
+            load.stopping = True
+        for load in loads:
+            load.join()
+            self.assertEqual((set(load.codes), load.wrong), ({200}, []))
+
+
 class Pressure(Case):
     options = ("--queue", "1", "--in-flight", "1", "--connections", "200")
 
@@ -356,6 +415,11 @@ class End(unittest.TestCase):
             code, words = fails("--address", "nowhere", "--port", "0")
             self.assertEqual(code, 2)
             self.assertIn("is no IP address", words)
+            again = server.at("plan.json") + "," + server.at("small.onnx")
+            self.assertEqual(fails("--port", "0", "--bucket", again), (3, "moirai: model 'small': two plans are for the same shapes, as input 'x' of [64]\n"))
+            code, words = fails("--port", "0", "--bucket", server.at("plan.json"))
+            self.assertEqual(code, 2)
+            self.assertIn("expected PLAN,MODEL, then dimensions as NAME=N", words)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,12 @@ from ..plan import Plan
 from .cache import chosen_folder
 from .capture import Captured, remembered
 from .compiler import Counts
-from .flight import Busy, Flights, Queue, Requests
+from .copies import places_of, plans_of
+from .flight import Busy, Copy, Flights, Queue, Requests
 from .ir import Meta, Ref
 from .precision import flags
 from .program import Program, build
+from .slots_cuda import MOST_SLOTS
 from .spmd import SpmdDistributed, launched
 from .shared import Tensors, create, lay_out
 from .timeline import Measured, timeline
@@ -49,6 +51,18 @@ def _get(captured: Captured, verify: bool | torch.nn.Module, tensors: Tensors, g
     return result
 
 
+class _Load:
+    """One copy of the network on the ranks."""
+
+    def __init__(self, program: Program, workers: Workers, transport: str) -> None:
+        self.program = program
+        self.ranks = [r.rank for r in program.ranks if r.segments or r.outputs]
+        self.key = workers.key = workers.key + 1
+        through = program.transfers if transport == "host" else []
+        offsets, self.pinned_bytes = lay_out([t.meta.bytes for t in through], _HEAD)
+        self.host_at = {t.index: at for t, at in zip(through, offsets)}
+
+
 class Distributed(torch.nn.Module):
     """The captured module on several devices. Call it as the module itself, with tensors of the captured shapes.
 
@@ -68,9 +82,11 @@ class Distributed(torch.nn.Module):
         stall_s: float = 120,
         compile: bool | None = None,
         cache: str | os.PathLike[str] | None | bool = True,
-        in_flight: int = 4,
+        in_flight: int | None = None,
     ) -> None:
         super().__init__()
+        if in_flight is None:
+            in_flight = plan.rate.in_flight if plan.rate else 4
         if in_flight < 1:
             raise UsageError(f"in_flight {in_flight}: expected 1 or more")
         if transport not in ("auto", "ipc", "host", "gloo"):
@@ -89,9 +105,14 @@ class Distributed(torch.nn.Module):
         self._requests: Requests | None = None  # from the first `submit` on
         self._starting = threading.Lock()
         self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
-        self.program: Program = build(captured, plan, merge=True, ordered=self.transport != "ipc")
-        self._ranks = [r.rank for r in self.program.ranks if r.segments or r.outputs]
-        self._key = workers.key = workers.key + 1
+        self._plan = plan
+        ordered = self.transport != "ipc"
+        self._loads = [
+            _Load(build(captured, p, merge=True, ordered=ordered), workers, self.transport) for p in plans_of(plan)
+        ]
+        self.program: Program = self._loads[0].program
+        self._graphs = graphs  # until a rank has none
+        self._open = True
         self._files: list[str] = []
         self.why_eager: dict[str, str] = {}
         self.compiled: dict[str, Counts] = {}  # device -> what its compiler did
@@ -112,53 +133,56 @@ class Distributed(torch.nn.Module):
 
     def _load(self, graphs: bool) -> None:
         metas = self._metas()
-        shared = create(Tensors.size(metas))
+        shared = create(Tensors.size_of(metas))
         self._files.append(shared)
         self._shared = Tensors(shared, metas)
-        through = self.program.transfers if self.transport == "host" else []
-        offsets, size = lay_out([t.meta.bytes for t in through], _HEAD)
-        pinned = ""
-        if self._workers.kind == "cuda":
-            pinned = create(size)
-            self._files.append(pinned)
-            self._workers.aborts.append(pinned)
-        host_at = {t.index: at for t, at in zip(through, offsets)}
+        for load in self._loads:
+            self._load_copy(load, shared, metas, graphs)
+
+    def _pinned(self, load: _Load) -> str:
+        """A file for what one request sends through the host; its first word ends all waiting."""
+        if self._workers.kind != "cuda":
+            return ""
+        path = create(load.pinned_bytes)
+        self._files.append(path)
+        self._workers.aborts.append(path)
+        return path
+
+    def _load_copy(self, load: _Load, shared: str, metas: Any, graphs: bool) -> None:
+        names = [d.name for d in self._workers.devices]
+        more = {"shared": shared, "metas": metas, "pinned": self._pinned(load), "graphs": graphs}
         with tempfile.TemporaryDirectory(prefix="moirai-weights-") as folder:
-            jobs = {
-                k: self._job(k, folder, shared, pinned, host_at, metas, graphs)
-                for k in range(len(self._workers.devices))
-            }
+            jobs = {k: {**self._job(load, k, folder), **more} for k in range(len(names))}
             if self._compile:
                 active = {k: job for k, job in jobs.items() if job["program"] is not None}
                 counts = self._workers.tell("prepare", active, _COMPILE_S)
-                self.compiled = {self._workers.devices[k].name: c for k, c in counts.items()}
+                for k, c in counts.items():
+                    self.compiled.setdefault(names[k], c)
             answers = self._workers.tell("load", jobs)
-        self.why_eager = {self._workers.devices[k].name: why for k, why in answers.items() if why}
+        for k, (graph, compiled) in answers.items():
+            self._graphs = self._graphs and not graph
+            if why := "; ".join(w for w in (graph, compiled) if w):
+                self.why_eager.setdefault(names[k], why)
 
-    def _job(
-        self, k: int, folder: str, shared: str, pinned: str, host_at: dict[int, int], metas: Any, graphs: bool
-    ) -> Any:
-        program = self.program.ranks[k]
+    def _job(self, load: _Load, k: int, folder: str) -> dict[str, Any]:
+        program = load.program.ranks[k]
         weights = os.path.join(folder, f"{k}.pt")
-        active = k in self._ranks
+        active = k in load.ranks
+        keep = self._workers.keep_weights or len(self._loads) > 1  # copies share the weights of a device
         held = self._workers.held.setdefault((k, self._captured.number), set())
         missing = [n for n in program.weights if n not in held] if active else []
         if missing:
             torch.save({n: self._captured.weights[n].cpu().contiguous().clone() for n in missing}, weights)
-        if self._workers.keep_weights:
+        if keep:
             held.update(missing)
         return {
             "network": self._captured.number,
-            "keep": self._workers.keep_weights,
-            "key": self._key,
+            "keep": keep,
+            "key": load.key,
             "program": program if active else None,
-            "peers": self._ranks,
+            "peers": load.ranks,
             "weights": weights if missing else "",
-            "shared": shared,
-            "metas": metas,
-            "pinned": pinned,
-            "host_at": host_at,
-            "graphs": graphs,
+            "host_at": load.host_at,
             "stall_s": self._stall_s,
             "flags": flags(),
             "compile": self._compile,
@@ -175,7 +199,8 @@ class Distributed(torch.nn.Module):
     def _alone(self, given: Any) -> Any:
         """One request, while there is no other: bound arguments, and the caller's own."""
         _put(self._shared, given)
-        self._workers.tell("run", {k: {"key": self._key} for k in self._ranks}, self._stall_s + 10)
+        first = self._loads[0]
+        self._workers.tell("run", {k: {"key": first.key} for k in first.ranks}, self._stall_s + 10)
         return _get(self._captured, self._verify, self._shared, given)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -215,19 +240,24 @@ class Distributed(torch.nn.Module):
     def requests(self) -> Requests:
         """What `submit` puts requests into."""
         with self._starting:
-            if not self._key:
+            if not self._open:
                 raise UsageError("the distributed module was closed")
             if self._requests is None:
-                if self._workers.kind == "cpu":
-                    self._requests = self._flights()
-                else:
-                    self._requests = Queue(self.in_flight, self._alone)
+                at_once = self._workers.kind == "cpu" or (self._workers.kind == "cuda" and self._graphs)
+                self._requests = self._flights() if at_once else Queue(self.in_flight, self._alone)
             return self._requests
 
     def _flights(self) -> Flights:
         captured, verify = self._captured, self._verify  # not ourselves: its thread must not keep us alive
-        job = {"key": self._key, "metas": self._metas(), "transfers": len(self.program.transfers)}
-        return Flights(self._workers, self._ranks, self.in_flight, job, _put,
+        places = places_of(self._plan, self.in_flight)
+        copies = [Copy(x.key, x.ranks, len(x.program.transfers)) for x in self._loads]
+        if self._workers.kind == "cuda":
+            if len(places.copy_of) > MOST_SLOTS:
+                what = f"{len(places.copy_of)} CUDA graphs" if len(copies) > 1 else "a CUDA graph each"
+                raise UsageError(f"in_flight {self.in_flight}: {what}; there can be {MOST_SLOTS} on GPUs")
+            for c in places.copy_of:
+                copies[c].pinned.append(self._pinned(self._loads[c]))
+        return Flights(self._workers, copies, self._metas(), places, self.in_flight, _put,
                        lambda tensors, given: _get(captured, verify, tensors, given), self._stall_s)  # fmt: skip
 
     def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
@@ -236,8 +266,9 @@ class Distributed(torch.nn.Module):
         with self._requests.paused() if self._requests else nullcontext():
             if args or kwargs:
                 _put(self._shared, (self._captured.bind(args, kwargs),))
-            job = {"key": self._key, "warmup": warmup, "runs": runs}
-            stamps = self._workers.tell("measure", {k: job for k in self._ranks})
+            first = self._loads[0]
+            job = {"key": first.key, "warmup": warmup, "runs": runs}
+            stamps = self._workers.tell("measure", {k: job for k in first.ranks})
         return timeline(self.program, stamps, warmup, queued=self.transport == "host")
 
     # ---- ending
@@ -247,10 +278,9 @@ class Distributed(torch.nn.Module):
         for it alone."""
         if self._requests:
             self._requests.close()
-        if self._workers.alive and self._key:
-            for step in ("unload", "free"):
-                self._workers.tell(step, {k: {"key": self._key} for k in self._ranks})
-        self._key = 0
+        if self._workers.alive and self._open:
+            self._unload()
+        self._open = False
         for path in self._files:
             if path in self._workers.aborts:
                 self._workers.aborts.remove(path)
@@ -261,6 +291,17 @@ class Distributed(torch.nn.Module):
         self._files = []
         if self._own:
             self._workers.close()
+
+    def _unload(self) -> None:
+        number = self._captured.number
+        forget = len(self._loads) > 1 and not self._workers.keep_weights
+        for load in self._loads:
+            for step in ("unload", "free"):
+                job = {"key": load.key, "forget": number if forget and load is self._loads[-1] else None}
+                self._workers.tell(step, dict.fromkeys(range(len(self._workers.devices)) if forget else load.ranks, job))
+        if forget:
+            for k in range(len(self._workers.devices)):
+                self._workers.held.pop((k, number), None)
 
     def __enter__(self) -> Distributed:
         return self
@@ -289,7 +330,7 @@ def distribute(
     device: torch.device | str | None = None,
     compile: bool | None = None,
     cache: str | os.PathLike[str] | None | bool = True,
-    in_flight: int = 4,
+    in_flight: int | None = None,
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
@@ -304,7 +345,8 @@ def distribute(
     all ranks. `compile` says whether segments run as code of PyTorch's compiler; None: where the network was captured
     with fuse="inductor". That code is kept in `cache` (as in `profile`). Products are computed in the number types of
     this process (`torch.set_float32_matmul_precision`). `in_flight` is how many requests of `submit` may be under way
-    at a time; under torchrun there is no `submit`.
+    at a time (None: as many as the plan was made for, else 4); all copies of the network that the plan has take part. A
+    call beside them, `measure`, and torchrun, where there is no `submit`, use the first copy.
     """
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:

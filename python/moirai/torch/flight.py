@@ -1,8 +1,9 @@
 """Requests in flight, as their caller sees them: at most so many at a time, each with a future, results in the order in
 which they were asked for.
 
-On processors they are under way on the ranks at the same time (`Flights`, stream.py); on GPUs, where a request is a
-CUDA graph with the addresses of one, they wait for each other (`Queue`).
+They are under way on the ranks at the same time (`Flights`): on processors segment by segment (stream.py), on GPUs as
+a CUDA graph for each (slots_cuda.py). Where GPUs can't have graphs, or work beside processors, requests wait for each
+other (`Queue`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ import weakref
 from collections import deque
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import Any, Callable, Iterator
 
 from .._lib import Error, UsageError
+from .ir import Meta
 from .shared import Tensors, create
 from .workers import Workers
+
+_START_S = 600  # slots of GPUs are captured
 
 
 class Busy(Error):
@@ -43,12 +48,51 @@ class Request:
         self.ended = False
 
 
-class Requests:
-    """Slots, back-pressure, and results in order. Subclasses have a thread that calls `_settle`."""
+class Places:
+    """Slots of one copy of the network, or of several, numbered one after the other: who takes the next request.
 
-    def __init__(self, in_flight: int) -> None:
+    Without `shares`, the copy that has the largest part of its slots free; with them, of those with a free slot the one
+    that is furthest behind its share. At most `most` are taken at a time.
+    """
+
+    def __init__(self, counts: list[int], shares: list[float] | None = None, most: int = 0) -> None:
+        first = [sum(counts[:c]) for c in range(len(counts))]
+        self.copy_of = [c for c, n in enumerate(counts) for _ in range(n)]
+        self._free = [list(range(at + n - 1, at - 1, -1)) for at, n in zip(first, counts)]
+        self._counts, self._shares = counts, shares
+        self._given = [0] * len(counts)
+        self._left = most or sum(counts)
+
+    @property
+    def free(self) -> bool:
+        return self._left > 0 and any(self._free)
+
+    def take(self) -> int:
+        able = [c for c, slots in enumerate(self._free) if slots]
+        if self._shares is None:
+            copy = max(able, key=lambda c: len(self._free[c]) / self._counts[c])
+        else:
+            shares, total = self._shares, sum(self._given) + 1
+            copy = max(able, key=lambda c: shares[c] * total - self._given[c])
+        self._given[copy] += 1
+        self._left -= 1
+        return self._free[copy].pop()
+
+    def give(self, slot: int) -> None:
+        self._free[self.copy_of[slot]].append(slot)
+        self._left += 1
+
+
+class Requests:
+    """Slots, back-pressure, and results in order. Subclasses have a thread that calls `_settle`.
+
+    A slot is free when its request has ended, be it that the result waits for those before it: a slow copy of the
+    network does not hold up the others.
+    """
+
+    def __init__(self, in_flight: int, places: Places | None = None) -> None:
         self.in_flight = in_flight
-        self._free = list(range(in_flight - 1, -1, -1))
+        self._places = places or Places([in_flight])
         self._order: deque[Request] = deque()
         self._changed = threading.Condition()
         self._paused = False
@@ -61,13 +105,13 @@ class Requests:
 
     def submit(self, given: Any, block: bool = True) -> Future[Any]:
         with self._changed:
-            while self._ended is None and (self._paused or not self._free):
+            while self._ended is None and (self._paused or not self._places.free):
                 if not block or self.inside():
                     raise Busy(f"{self.in_flight} requests are in flight, as many as may be: try again later")
                 self._changed.wait()
             if self._ended is not None:
                 raise self._ended
-            request = Request(self._free.pop(), given)
+            request = Request(self._places.take(), given)
             self._order.append(request)
         try:
             self._begin(request)
@@ -80,14 +124,14 @@ class Requests:
         return threading.current_thread() is self._thread
 
     def _settle(self, request: Request | None = None, result: Any = None, error: BaseException | None = None) -> None:
-        """This one has ended: all up to the first that has not get their results, and their slots are free."""
+        """This one has ended: its slot is free, and all up to the first that has not ended get their results."""
         ready = []
         with self._changed:
-            if request is not None:
+            if request is not None and not request.ended:
                 request.result, request.error, request.ended = result, error, True
+                self._places.give(request.slot)
             while self._order and self._order[0].ended:
                 ready.append(self._order.popleft())
-                self._free.append(ready[-1].slot)
             self._changed.notify_all()
         for r in ready:
             if r.error is not None:
@@ -101,7 +145,7 @@ class Requests:
             self._ended = self._ended or error
             for r in self._order:
                 if not r.ended:
-                    r.error, r.ended = error, True
+                    r.error, r.ended = error, True  # its slot stays taken: nobody will ask for it
         self._settle()
 
     @contextmanager
@@ -165,31 +209,46 @@ class Queue(Requests):
         self._queue.put(None)
 
 
-class Flights(Requests):
-    """Requests that are under way on the ranks of processors at the same time.
+@dataclass
+class Copy:
+    """A copy of the network that is loaded, as requests see it."""
 
-    `put` lays arguments into a slot's tensors, `get` makes a result of them. `job` is what every rank has to know.
+    key: int  # of the load
+    ranks: list[int]
+    transfers: int
+    pinned: list[str] = field(default_factory=list)  # a file for each of its slots, on GPUs
+
+
+class Flights(Requests):
+    """Requests that are under way on the ranks at the same time.
+
+    `put` lays arguments into a slot's tensors, `get` makes a result of them. All ranks hear of requests in the same
+    order, whichever copy they go to: on GPUs a request may queue behind those that came before it, never behind later
+    ones, so that ranks can't wait in a circle.
     """
 
     def __init__(
         self,
         workers: Workers,
-        ranks: list[int],
+        copies: list[Copy],
+        metas: dict[Any, Meta],
+        places: Places,
         in_flight: int,
-        job: dict[str, Any],
         put: Callable[[Tensors, Any], None],
         get: Callable[[Tensors, Any], Any],
         stall_s: float,
     ) -> None:
-        super().__init__(in_flight)
-        self._workers, self._ranks, self._put, self._get, self._stall_s = workers, ranks, put, get, stall_s
+        super().__init__(in_flight, places)
+        self._workers, self._put, self._get, self._stall_s = workers, put, get, stall_s
+        self._copies, self._ranks = copies, sorted({k for c in copies for k in c.ranks})
         self.watch: Callable[[int, dict[str, list[tuple[int, int]]]], None] | None = None  # told when segments ran
         self._files: list[str] = []
         try:
-            for _ in range(in_flight):
-                self._files.append(create(Tensors.size(job["metas"])))
-            self._slots = [Tensors(path, job["metas"]) for path in self._files]
-            self._connections = workers.streams(dict.fromkeys(ranks, {**job, "shared": self._files}))
+            for _ in places.copy_of:
+                self._files.append(create(Tensors.size_of(metas)))
+            self._slots = [Tensors(path, metas) for path in self._files]
+            jobs = {k: {"metas": metas, "slots": self._slots_on(k)} for k in self._ranks}
+            self._connections = workers.streams(jobs, _START_S)
         finally:
             for path in self._files:  # all who need them have them mapped
                 os.unlink(path)
@@ -201,13 +260,27 @@ class Flights(Requests):
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
+    def _slots_on(self, k: int) -> list[dict[str, Any]]:
+        """What rank k has to know of each slot of its copies."""
+        found, of = [], self._places.copy_of
+        for slot, c in enumerate(of):
+            copy, nth = self._copies[c], slot - of.index(c)
+            if k in copy.ranks:
+                pinned = copy.pinned[nth] if copy.pinned else ""
+                found.append({"slot": slot, "key": copy.key, "nth": nth, "shared": self._files[slot], "pinned": pinned,
+                              "first_tag": 1 + nth * copy.transfers})  # fmt: skip
+        return found
+
+    def _who(self, slot: int) -> list[int]:
+        return self._copies[self._places.copy_of[slot]].ranks
+
     def _begin(self, request: Request) -> None:
         self._put(self._slots[request.slot], request.given)
         with self._sending:
             request.number, self._count = self._count, self._count + 1
             self._under_way[request.slot] = (request, {})
             self._moved = time.monotonic()
-            for k in self._ranks:
+            for k in self._who(request.slot):
                 try:
                     self._connections[k].send((request.number, request.slot))
                 except OSError:
@@ -232,8 +305,8 @@ class Flights(Requests):
             c.close()
 
     def _late(self) -> int:
-        oldest = min(self._under_way.values(), key=lambda x: self._order.index(x[0]))
-        return next(k for k in self._ranks if k not in oldest[1])
+        oldest, answers = min(self._under_way.values(), key=lambda x: x[0].number)
+        return next(k for k in self._who(oldest.slot) if k not in answers)
 
     def _answer(self, connection: Connection, k: int) -> tuple[int, str | None] | None:
         """Takes an answer; returns what to say of a rank that is lost, or has lost another one."""
@@ -246,7 +319,7 @@ class Flights(Requests):
         self._moved = time.monotonic()
         request, answers = self._under_way[slot]
         answers[k] = (error, spans)
-        if len(answers) == len(self._ranks):
+        if len(answers) == len(self._who(slot)):
             del self._under_way[slot]
             self._finish(request, answers)
         return None

@@ -35,7 +35,7 @@ from .ir import Meta
 from .program import RankProgram, Send
 from .rank import Rank, Stamps
 
-_THREADS = 64
+THREADS = 64
 COUNTS, HEAD = 64, 1024  # of a pinned file: the word that ends all waiting, numbers of requests; then room for tensors
 
 
@@ -86,18 +86,10 @@ class CudaRank(Rank):
         compiler: Compiler | None = None,
     ) -> None:
         super().__init__(program, weights, device, compiler, host_at)
-        self.store, self.prefix, self.peers = store, prefix, [p for p in peers if p != program.rank]
-        self.pinned, self.host_at, self.stall_s = pinned, host_at, stall_s
-        self.count_at = COUNTS + 8 * program.rank  # where the host has the request's number, for copies to take it from
-        self.count = 0
-        self.driver = pinned._driver
-        self.opened: list[bytes] = []
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.inputs = {n: m.zeros(device) for n, m in program.inputs.items()}
-        self.kept: dict[str, torch.Tensor] = {}  # what leaves: never freed
-        self.foreign: dict[int, torch.Tensor] = {}  # what arrives: looked at, or copied in
-        self.outputs: list[tuple[int, torch.Tensor]] = []
-        self.converted: set[str] = set()  # what arrived in other strides than agreed on, and is copied
+        self.store, self.peers = store, [p for p in peers if p != program.rank]
+        self.host_at, self.stall_s = host_at, stall_s
+        self.slots: list[CudaRank] = []  # of requests in flight (slots_cuda.py)
+        self._fresh(prefix, pinned)
         self.eager = not graphs
         self.why_eager = "" if graphs else "asked for"
         self._lay_out()
@@ -111,6 +103,19 @@ class CudaRank(Rank):
                 self.eager, self.why_eager = True, str(error).splitlines()[0]
         if self.eager:
             self._buffers()
+
+    def _fresh(self, prefix: str, pinned: PinnedFile) -> None:
+        """What a request has for itself; flags and stamps follow."""
+        self.prefix, self.pinned, self.driver = prefix, pinned, pinned._driver
+        self.count_at = COUNTS + 8 * self.program.rank  # where the host has its number, for copies to take it from
+        self.count = 0
+        self.opened: list[bytes] = []
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.inputs = {n: m.zeros(self.device) for n, m in self.program.inputs.items()}
+        self.kept: dict[str, torch.Tensor] = {}  # what leaves: never freed
+        self.foreign: dict[int, torch.Tensor] = {}  # what arrives: looked at, or copied in
+        self.outputs: list[tuple[int, torch.Tensor]] = []
+        self.converted: set[str] = set()  # what arrived in other strides than agreed on, and is copied
 
     # ---- flags, stamps
 
@@ -196,14 +201,14 @@ class CudaRank(Rank):
     def _start(self, stream: torch.cuda.Stream) -> None:
         out, n = self._list("meet-out")
         arrive, _ = self._list("meet-in")
-        self.driver.launch("moirai_start", stream, _THREADS, self.request.data_ptr(), out, arrive, n,
+        self.driver.launch("moirai_start", stream, THREADS, self.request.data_ptr(), out, arrive, n,
                            self.pinned.gpu_address, self._stamp_at("start"))  # fmt: skip
 
     def _meet(self, after: int, stream: torch.cuda.Stream) -> None:
         """Between segment `after` and the next: -1 before the first."""
         out, n_out = self._list(("out", after)) if ("out", after) in self.lists else (0, c_uint(0))
         arrive, n_in = self._list(("in", after + 1)) if ("in", after + 1) in self.lists else (0, c_uint(0))
-        self.driver.launch("moirai_meet", stream, _THREADS, self.request.data_ptr(), out, n_out, arrive, n_in,
+        self.driver.launch("moirai_meet", stream, THREADS, self.request.data_ptr(), out, n_out, arrive, n_in,
                            self.pinned.gpu_address, self._stamp_at(after, 2 + n_in.value))  # fmt: skip
 
     # ---- a request, captured or eager
@@ -217,9 +222,9 @@ class CudaRank(Rank):
             self.results(env)
         torch.cuda.synchronize()
 
-    def _capture(self) -> None:
+    def _capture(self, stream: torch.cuda.Stream | None = None) -> None:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="relaxed"):
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
             self._steps(self._keep)
         self.graph = graph
 
@@ -303,8 +308,12 @@ class CudaRank(Rank):
                 self._send_host(queue.pop(0), ready, sending)
             self._meet(i, main)
         self.outputs = [(p, t.contiguous()) for p, t in self.results(env)]
+        self._hand_over(main)
         if sending is not None:
             main.wait_stream(sending)
+
+    def _hand_over(self, stream: torch.cuda.Stream) -> None:
+        """Results of a request alone are copied by whoever asked for it."""
 
     def _send_host(self, s: Send, ready: dict[int, Any], stream: torch.cuda.Stream) -> None:
         tensor, event = ready[s.index]
@@ -372,6 +381,8 @@ class CudaRank(Rank):
 
     def close(self) -> None:
         """Lets go of what other ranks own. They free it once all ranks have done this."""
+        for slot in self.slots:
+            slot.close()
         if self.graph is not None:
             self.graph.reset()
             self.graph = None

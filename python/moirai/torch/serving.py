@@ -137,7 +137,7 @@ class Metrics:
         self._devices = [r.device for r in run.program.ranks if r.segments or r.outputs]
         self._busy_ns: dict[str, int] = {}
         requests = run.requests()
-        if isinstance(requests, Flights):
+        if isinstance(requests, Flights) and run.transport == "gloo":  # GPUs do not tell when they computed
             self._busy_ns = dict.fromkeys(self._devices, 0)
             requests.watch = self._watch
 

@@ -44,10 +44,11 @@ class Tensors:
     """Tensors of known shapes in such a file."""
 
     def __init__(self, path: str, metas: dict[Any, Meta]) -> None:
-        offsets, size = lay_out([m.bytes for m in metas.values()])
+        offsets, self.size = lay_out([m.bytes for m in metas.values()])
         with open(path, "r+b") as file:
-            self._map = mmap.mmap(file.fileno(), size)
+            self._map = mmap.mmap(file.fileno(), self.size)
         whole = torch.frombuffer(self._map, dtype=torch.uint8)
+        self.address = whole.data_ptr()
         self.tensor = {
             key: whole[at : at + m.bytes].view(m.dtype).view(m.shape)
             if m.bytes
@@ -56,5 +57,5 @@ class Tensors:
         }
 
     @staticmethod
-    def size(metas: dict[Any, Meta]) -> int:
+    def size_of(metas: dict[Any, Meta]) -> int:
         return lay_out([m.bytes for m in metas.values()])[1]

@@ -1,7 +1,7 @@
 """Several requests at a time on the rank of a processor.
 
-Every request in flight has a slot: memory for its arguments and results, a tag for each of its messages, and a thread
-that follows it, which waits for what arrives. One thread computes, a segment at a time, that of the oldest request
+Every request in flight has a slot of a copy of the network: memory for its arguments and results, a tag for each of its
+messages, and a thread that follows it, which waits for what arrives. One thread computes, a segment at a time, that of the oldest request
 whose tensors have arrived. So a rank goes on with the next request while others work at this one, and nothing that
 waits keeps anything else from going on: no circle can arise, whatever the plan. A slot is used again when all ranks
 have ended the request that had it; its tags can't meet those of another request.
@@ -30,11 +30,22 @@ from .rank import ExchangeRank, as_bytes
 
 
 @dataclass
+class Slot:
+    """Where a request in flight has its arguments and results, and the copy of the network that it is for."""
+
+    rank: ExchangeRank
+    inputs: dict[str, torch.Tensor]
+    outputs: dict[int, torch.Tensor]
+    first_tag: int  # of its messages, one for each transfer of the plan
+
+
+@dataclass
 class Flight:
     """One request on its way."""
 
     number: int
     slot: int
+    at: Slot
     env: dict[str, Any] = field(default_factory=dict)
     arriving: dict[int, tuple[Any, torch.Tensor]] = field(default_factory=dict)
     leaving: list[tuple[Any, torch.Tensor]] = field(default_factory=list)
@@ -88,18 +99,12 @@ class Turns:
 
 
 class Stream:
-    """Reads (number, slot) from its connection and answers (slot, error or None, spans, lost) in any order. `slots` has
-    the inputs and outputs of each; `transfers` is how many the whole plan has. It ends with its connection."""
+    """Reads (number, slot) from its connection and answers (slot, error or None, spans, lost) in any order. It ends with
+    its connection."""
 
-    def __init__(
-        self,
-        rank: ExchangeRank,
-        connection: Connection,
-        slots: list[tuple[dict[str, torch.Tensor], dict[int, torch.Tensor]]],
-        transfers: int,
-    ) -> None:
-        self.rank, self.connection, self.slots, self.transfers = rank, connection, slots, transfers
-        self.queues: list[queue.SimpleQueue[Flight | None]] = [queue.SimpleQueue() for _ in slots]
+    def __init__(self, connection: Connection, slots: dict[int, Slot]) -> None:
+        self.connection, self.slots = connection, slots
+        self.queues: dict[int, queue.SimpleQueue[Flight | None]] = {s: queue.SimpleQueue() for s in slots}
         self.answering, self.wire = threading.Lock(), threading.Lock()
         threads = torch.get_num_threads()
 
@@ -108,7 +113,7 @@ class Stream:
             torch.set_num_threads(threads)
 
         self.turns = Turns(prepare)
-        for q in self.queues:
+        for q in self.queues.values():
             threading.Thread(target=self._follow, args=(q,), daemon=True).start()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -116,10 +121,10 @@ class Stream:
         try:
             while True:
                 number, slot = self.connection.recv()
-                self.queues[slot].put(Flight(number, slot))
+                self.queues[slot].put(Flight(number, slot, self.slots[slot]))
         except (EOFError, OSError):
             pass
-        for q in self.queues:
+        for q in self.queues.values():
             q.put(None)
         self.turns.end()
 
@@ -138,11 +143,12 @@ class Stream:
                     return
 
     def _request(self, flight: Flight) -> None:
-        program = self.rank.program
+        rank = flight.at.rank
+        program = rank.program
         for w in (w for g in program.segments for w in g.waits):
-            buffer = self.rank.buffer(w)
+            buffer = rank.buffer(w)
             with self.wire:
-                work = dist.irecv(as_bytes(buffer), w.source, self.rank.groups[w.source], tag=self._tag(flight, w))
+                work = dist.irecv(as_bytes(buffer), w.source, rank.groups[w.source], tag=flight.at.first_tag + w.index)
             flight.arriving[w.index] = (work, buffer)
         for i, segment in enumerate(program.segments):
             for w in segment.waits:
@@ -153,9 +159,6 @@ class Stream:
         self.turns.do(flight.number, lambda: self._hand_over(flight))
         for work, _ in flight.leaving:
             work.wait()
-
-    def _tag(self, flight: Flight, s: Send) -> int:
-        return 1 + flight.slot * self.transfers + s.index  # 0: requests one by one
 
     def _try(self, flight: Flight, what: Callable[[], None]) -> None:
         if flight.error is None:
@@ -169,29 +172,30 @@ class Stream:
         begin = time.monotonic_ns()
         if i == 0:
             self._try(flight, lambda: self._begin(flight))
-        self._try(flight, lambda: self.rank.run_segment(flight.env, i))
+        self._try(flight, lambda: flight.at.rank.run_segment(flight.env, i))
         flight.spans.append((begin, time.monotonic_ns()))
-        for s in self.rank.program.segments[i].sends:
+        for s in flight.at.rank.program.segments[i].sends:
             self._send(flight, s)
 
     def _begin(self, flight: Flight) -> None:
-        flight.env.update(self.rank.fixed)
-        flight.env.update(self.rank.here(self.slots[flight.slot][0]))
+        flight.env.update(flight.at.rank.fixed)
+        flight.env.update(flight.at.rank.here(flight.at.inputs))
 
     def _send(self, flight: Flight, s: Send) -> None:
-        tensor = s.meta.zeros(self.rank.wire) if flight.error else s.meta.lay_out(flight.env[s.value])
+        rank = flight.at.rank
+        tensor = s.meta.zeros(rank.wire) if flight.error else s.meta.lay_out(flight.env[s.value])
         with self.wire:
-            work = dist.isend(as_bytes(tensor), s.target, self.rank.groups[s.target], tag=self._tag(flight, s))
+            work = dist.isend(as_bytes(tensor), s.target, rank.groups[s.target], tag=flight.at.first_tag + s.index)
         flight.leaving.append((work, tensor))
 
     def _hand_over(self, flight: Flight) -> None:
-        outputs = self.slots[flight.slot][1]
+        rank = flight.at.rank
 
         def copy() -> None:
-            if not self.rank.program.segments:
+            if not rank.program.segments:
                 self._begin(flight)
-            for position, tensor in self.rank.results(flight.env):
-                outputs[position].copy_(tensor)
+            for position, tensor in rank.results(flight.env):
+                flight.at.outputs[position].copy_(tensor)
 
         self._try(flight, copy)
         flight.env.clear()

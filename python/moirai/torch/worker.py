@@ -22,7 +22,7 @@ from .precision import adopt
 from .products import Judge, in_part
 from .rank import ExchangeRank, Rank
 from .shared import Tensors
-from .stream import Stream, one_line
+from .stream import Slot, Stream, one_line
 
 
 def _end_with(parent: int) -> None:
@@ -107,13 +107,14 @@ class Worker:
         self.prepared[job["key"]] = weights
         return made.counts
 
-    def load(self, job: dict[str, Any]) -> str:
-        """Returns why its segments run eagerly, "" where they are a CUDA graph or the device has none."""
+    def load(self, job: dict[str, Any]) -> tuple[str, str]:
+        """Returns why its segments are no CUDA graph, and why some are not compiled; "" where they are, or where the device
+        has none."""
         program, key = job["program"], job["key"]
         adopt(job["flags"])
         group = dist.new_group(job["peers"]) if self.gloo else None  # by all, also those without work
         if program is None:
-            return ""
+            return "", ""
         weights = self._take_weights(job)
         self._settle(job, weights)
         compiler = self._compiler(job["folder"]) if job["compile"] else None
@@ -137,7 +138,7 @@ class Worker:
             some = f"{len(converted)} tensors arrive in other strides than planned, such as {min(converted)}"
             print(f"load {key}: {some}: they are copied")
         graph = getattr(rank, "why_eager", "tensors go through the host" if self.kind == "cuda" else "")
-        return "; ".join(why for why in (graph, rank.not_compiled()) if why)
+        return graph, rank.not_compiled()
 
     def run(self, job: dict[str, Any]) -> None:
         rank, inputs, outputs = self.loaded[job["key"]]
@@ -145,16 +146,23 @@ class Worker:
             outputs[position].copy_(tensor)
 
     def stream(self, job: dict[str, Any]) -> None:
-        """From now on, requests of a plan come and go by a connection of their own."""
-        rank: Any = self.loaded[job["key"]][0]
-        slots = []
-        for path in job["shared"]:
-            tensors = Tensors(path, job["metas"]).tensor
-            inputs = {name: tensors["in", name] for name in rank.program.all_inputs}
-            slots.append((inputs, {p: tensors["out", p] for p, _, _ in rank.program.outputs}))
+        """From now on, requests come and go by a connection of their own, each to a slot of a plan that is loaded."""
         connection = Client(job["address"], authkey=job["authkey"])
         connection.send(self.rank)
-        Stream(rank, connection, slots, job["transfers"])  # its threads end with the connection
+        if not self.gloo:
+            from .slots_cuda import CudaSlot, CudaStream
+
+            on_gpu = {x["slot"]: CudaSlot(self.loaded[x["key"]][0], x, job["metas"]) for x in job["slots"]}
+            CudaStream(connection, on_gpu, min(slot.stall_s for slot in on_gpu.values()))
+            return
+        slots = {}
+        for x in job["slots"]:
+            rank: Any = self.loaded[x["key"]][0]
+            tensors = Tensors(x["shared"], job["metas"]).tensor
+            inputs = {name: tensors["in", name] for name in rank.program.all_inputs}
+            outputs = {p: tensors["out", p] for p, _, _ in rank.program.outputs}
+            slots[x["slot"]] = Slot(rank, inputs, outputs, x["first_tag"])
+        Stream(connection, slots)  # its threads end with the connection
 
     def measure(self, job: dict[str, Any]) -> Any:
         rank, inputs, _ = self.loaded[job["key"]]
@@ -169,6 +177,7 @@ class Worker:
     def free(self, job: dict[str, Any]) -> None:
         """Second step: memory that nobody else looks at any more."""
         self.loaded.pop(job["key"], None)
+        self.weights.pop(job["forget"], None)
         gc.collect()
         if self.kind == "cuda":
             torch.cuda.empty_cache()

@@ -1,52 +1,64 @@
 /* moirai serve: a plan that answers requests, by the Open Inference Protocol. */
 #include "cli/commands/commands.h"
 #include "cli/measure/run_rate.h"
-#include "cli/serve/serve_keep.h"
+#include "cli/serve/serve_buckets.h"
 #include "cli/steps/steps.h"
 
 #include <string.h>
 #include <time.h>
 
-static void announce(const serve_keep *k)
+static void announce(const serve_buckets *b)
 {
+    const serve_keep *k = b->keep;
     cli_context *cli = k->cli;
+    char shapes[40] = "";
+    if (b->n > 1)
+        snprintf(shapes, sizeof shapes, ", plans for %d shapes", b->n);
     const serve_model *m = serve_model_of(k->server);
     const char *address = cli_text(cli, "address");
     bool six = strchr(address, ':') != NULL;
-    (cli->json ? cli_say : cli_print)(cli, "serving      http://%s%s%s:%d/v2/models/%s on %d devices, %lld in flight\n",
-                                      six ? "[" : "", address, six ? "]" : "", serve_port(k->server), m->name,
-                                      k->first.run.n_ranks, (long long)k->in_flight);
+    (cli->json ? cli_say : cli_print)(
+        cli, "serving      http://%s%s%s:%d/v2/models/%s on %d devices, %lld in flight%s\n", six ? "[" : "", address,
+        six ? "]" : "", serve_port(k->server), m->name, k->first.run.n_ranks, (long long)k->in_flight, shapes);
     fflush(stdout);
 }
 
-static void sum_up(const serve_keep *k)
+static void sum_up(const serve_buckets *b)
 {
-    yyjson_mut_obj_add_int(k->cli->doc, k->cli->result, "accepted", k->n_accepted);
-    yyjson_mut_obj_add_int(k->cli->doc, k->cli->result, "repeated", k->n_repeated);
-    yyjson_mut_obj_add_int(k->cli->doc, k->cli->result, "lost_groups", k->n_lost);
-    yyjson_mut_obj_add_real(k->cli->doc, k->cli->result, "longest_loss_s", k->longest_s);
-    cli_say(k->cli, "%lld requests were accepted, and all of them answered\n", (long long)k->n_accepted);
+    cli_context *cli = b->cli;
+    serve_keep all = {0};
+    for (int i = 0; i < b->n; i++) {
+        all.n_accepted += b->keep[i].n_accepted;
+        all.n_repeated += b->keep[i].n_repeated;
+        all.n_lost += b->keep[i].n_lost;
+        all.longest_s = b->keep[i].longest_s > all.longest_s ? b->keep[i].longest_s : all.longest_s;
+    }
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "accepted", all.n_accepted);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "repeated", all.n_repeated);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "lost_groups", all.n_lost);
+    yyjson_mut_obj_add_real(cli->doc, cli->result, "longest_loss_s", all.longest_s);
+    cli_say(cli, "%lld requests were accepted, and all of them answered\n", (long long)all.n_accepted);
 }
 
 static int run(cli_context *cli)
 {
-    serve_keep k;
-    int rc = serve_keep_open(&k, cli);
+    serve_buckets all;
+    int rc = serve_buckets_open(&all, cli, &cli_command_serve);
     if (!rc) {
-        announce(&k);
+        announce(&all);
         while (!moirai_interrupt_raised(cli_interrupt())) {
-            serve_keep_tick(&k);
+            serve_buckets_tick(&all);
             nanosleep(&(struct timespec){0, 5000000}, NULL);
         }
         cli_say(cli, "ending: no more requests are taken\n");
     }
     char message[1024];
     snprintf(message, sizeof message, "%s", moirai_error_message());
-    serve_keep_close(&k);
-    if (rc)
-        return moirai_error(rc, "%s", message);
-    sum_up(&k);
-    return 0;
+    serve_buckets_close(&all);
+    if (!rc)
+        sum_up(&all);
+    serve_buckets_free(&all);
+    return rc ? moirai_error(rc, "%s", message) : 0;
 }
 
 static const cli_argument arguments[] = {
@@ -82,6 +94,13 @@ static const cli_option options[] = {
      .argument = "NAME",
      .kind = CLI_VALUE_TEXT,
      .help = "the model's name for clients (default: the file's)"},
+    {.name = "bucket",
+     .argument = "PLAN,MODEL[,NAME=N]",
+     .kind = CLI_VALUE_TEXT,
+     .repeated = true,
+     .help =
+         "another plan, of the same model for other shapes (with symbolic dimensions of its own); requests go to the "
+         "plan whose shapes they have, and nothing is padded"},
     {.name = "queue",
      .argument = "N",
      .kind = CLI_VALUE_COUNT,
@@ -174,6 +193,8 @@ static const cli_example examples[] = {
     {"curl -d '{\"inputs\": [{\"name\": \"x\", \"datatype\": \"FP32\", \"shape\": [2], \"data\": [1, 2]}]}' "
      "http://127.0.0.1:8000/v2/models/model/infer",
      "Ask it"},
+    {"moirai serve one.json model.onnx --dim batch=1 --bucket eight.json,model.onnx,batch=8",
+     "Requests of one image and of eight, a plan each"},
     {"curl http://127.0.0.1:8000/metrics", "What Prometheus reads"},
     {0},
 };

@@ -87,7 +87,7 @@ int serve_keep_open(serve_keep *k, cli_context *cli)
     char name[256];
     serve_model *m = NULL;
     cli_rate_plan planned;
-    *k = (serve_keep){.cli = cli, .pause_s = PAUSE_S};
+    *k = (serve_keep){.cli = cli, .pause_s = PAUSE_S, .first.listens = -1};
     name_of(name, sizeof name, cli_arg(cli, 1));
     int rc = cli_has(cli, "work") ? util_folder_make(cli_text(cli, "work")) : 0;
     rc = rc ? rc : cli_rate_plan_read(&planned, cli_arg(cli, 0));
@@ -225,15 +225,8 @@ void serve_keep_tick(serve_keep *k)
 
 /* ---- the end ---- */
 
-void serve_keep_close(serve_keep *k)
+void serve_keep_end(serve_keep *k)
 {
-    if (k->server) {
-        serve_close_door(k->server);
-        while (!serve_is_idle(k->server)) { /* every request has its deadline */
-            serve_keep_tick(k);
-            nanosleep(&(struct timespec){0, 5000000}, NULL);
-        }
-    }
     if (k->now) {
         serve_detach(k->now->link, 0); /* only what was answered for being late is there still */
         k->now->link = NULL;
@@ -241,6 +234,13 @@ void serve_keep_close(serve_keep *k)
     }
     if (k->next)
         serve_group_end(k->next, false);
+    k->now = k->next = NULL;
+}
+
+void serve_keep_close(serve_keep *k)
+{
+    if (!k->cli) /* never opened */
+        return;
     if (k->server)
         serve_counts(k->server, &k->n_accepted, &k->n_repeated);
     serve_close(k->server);

@@ -19,11 +19,13 @@ typedef struct serve_keep {
     double longest_s;                       /* that nobody was at work */
 } serve_keep;
 
-/* Starts the first group and waits until it is loaded; then the server listens. */
+/* Starts the first group and waits until it is loaded. The server does not listen yet. */
 int serve_keep_open(serve_keep *k, cli_context *cli);
 /* What has to be done now; call it again and again. */
 void serve_keep_tick(serve_keep *k);
-/* Ends all; what was accepted is answered before. */
+/* Ends the groups, when everything is answered. */
+void serve_keep_end(serve_keep *k);
+/* Ends the server, after that. */
 void serve_keep_close(serve_keep *k);
 
 #endif

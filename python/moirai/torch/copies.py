@@ -1,0 +1,29 @@
+"""Plans for many requests have one copy of the network or several that work at the same time (docs/rate.md): a plan for
+each, and how many requests each has in flight."""
+
+from __future__ import annotations
+
+import math
+
+from ..plan import Plan
+from .flight import Places
+
+
+def plans_of(plan: Plan) -> list[Plan]:
+    """A plan of one request for each copy; the first is the plan itself."""
+    copies = plan.rate.copies if plan.rate else []
+    return [plan, *(Plan.by_devices(plan.problem, c.placement) for c in copies[1:])]
+
+
+def places_of(plan: Plan, in_flight: int) -> Places:
+    """Slots of the copies. With another number of requests than the plan was made for, they keep their proportions."""
+    copies = plan.rate.copies if plan.rate else []
+    if len(copies) < 2 or plan.rate is None:
+        return Places([in_flight])
+    slots = [c.slots for c in copies if c.slots]
+    if len(slots) == len(copies):
+        counts = [max(1, round(n * in_flight / plan.rate.in_flight)) for n in slots]
+        return Places(counts, None, in_flight)
+    # By shares: a slot more than its share, for turns that come close together.
+    counts = [min(in_flight, math.ceil(c.share * in_flight) + 1) for c in copies]
+    return Places(counts, [c.share for c in copies], in_flight)

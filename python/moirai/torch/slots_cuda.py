@@ -1,0 +1,161 @@
+"""Several requests at a time on the rank of a GPU: a CUDA graph for each that may be in flight.
+
+A graph has the addresses of one request. So every slot has arguments, results, tensors that leave and flags of its own,
+and a graph captured with these; weights and compiled code are those of the rank. A slot's graph begins with the copy of
+its arguments from pinned memory, which the caller has mapped, and ends with the copy of its results. Each has a stream
+of its own: while the kernel of one request polls for what others compute, kernels of the next run.
+
+Nobody meets at the start: a slot is used again when all ranks have ended the request that had it, which their hosts
+know. All ranks launch requests in the same order. Where the GPU has fewer queues than there are streams, a request
+waits behind earlier ones, which never wait for later ones: no circle can arise.
+
+cuBLAS has a workspace per stream, as PyTorch uses it: graphs that were captured on one stream would share it, and
+requests at the same time would spoil each other's products. So no two slots of a process share a stream.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import traceback
+from ctypes import c_uint
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+
+from .ir import Meta
+from .rank_cuda import THREADS, CudaRank, PinnedFile
+from .shared import Tensors
+from .stream import one_line
+
+MOST_SLOTS = 24  # PyTorch has 32 streams to give
+
+_taken: set[int] = set()  # streams of slots
+
+
+def _own_stream() -> Any:
+    for _ in range(64):
+        stream = torch.cuda.Stream()
+        if stream.cuda_stream not in _taken:
+            _taken.add(stream.cuda_stream)
+            return stream
+    raise RuntimeError(f"more than {len(_taken)} requests in flight: PyTorch has no more streams")
+
+
+class CudaSlot(CudaRank):
+    """One request in flight on a rank that is loaded. `about` has its number, its file of arguments and results, and the
+    pinned file that its transfers use; `metas` what lies in the former."""
+
+    def __init__(self, of: CudaRank, about: dict[str, Any], metas: dict[Any, Meta]) -> None:
+        self.__dict__.update(of.__dict__)  # program, weights, code
+        self._fresh(f"{of.prefix}/slot{about['nth']}", PinnedFile(about["pinned"], of.driver))
+        self.slots = []
+        self.tensors = Tensors(about["shared"], metas)
+        self.driver.pin(self.tensors.address, self.tensors.size)
+        self.given = {n: t if t.is_contiguous() else torch.empty_like(t, memory_format=torch.contiguous_format)
+                      for n, t in self.inputs.items()}  # fmt: skip
+        self.stream, self.done = _own_stream(), torch.cuda.Event()
+        of.slots.append(self)
+        self._lay_out()
+        self._capture(self.stream)
+
+    # ---- what the graph has beside the request's steps
+
+    def _start(self, stream: torch.cuda.Stream) -> None:
+        for name, tensor in self.given.items():
+            if tensor.numel():
+                host = self.tensors.tensor["in", name]
+                self.driver.to_device(tensor.data_ptr(), host.data_ptr(), host.nbytes, stream)
+            if tensor is not self.inputs[name]:
+                self.inputs[name].copy_(tensor)
+        self.driver.launch("moirai_start", stream, THREADS, self.request.data_ptr(), 0, 0, c_uint(0),
+                           self.pinned.gpu_address, self._stamp_at("start"))  # fmt: skip
+
+    def _hand_over(self, stream: torch.cuda.Stream) -> None:
+        for position, tensor in self.outputs:
+            host = self.tensors.tensor["out", position]
+            if (tensor.dtype, tensor.nbytes) != (host.dtype, host.nbytes):
+                raise RuntimeError(f"result {position} is {Meta.of(tensor)}, expected {Meta.of(host)}")
+            if tensor.numel():
+                self.driver.to_host(host.data_ptr(), tensor.data_ptr(), host.nbytes, stream)
+
+    # ---- running
+
+    def go(self) -> None:
+        with torch.cuda.stream(self.stream):
+            self._go()
+            self.done.record()
+
+    def ended(self) -> bool:
+        """Whether the request has; raises where it never will."""
+        if self.pinned.aborted:
+            raise RuntimeError("another rank is gone")
+        return bool(self.done.query())
+
+    def close(self) -> None:
+        super().close()
+        self.driver.unpin(self.tensors.address)
+        _taken.discard(self.stream.cuda_stream)
+
+
+class CudaStream:
+    """Reads (number, slot) from its connection, launches the slot's graph, and answers (slot, error or None, spans, lost)
+    when it has ended. A request that fails on a GPU takes its process with it: there are no errors of one request."""
+
+    def __init__(self, connection: Connection, slots: dict[int, Any], stall_s: float = 120) -> None:
+        self.connection, self.slots, self.stall_s = connection, slots, stall_s
+        self.begun: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                _, slot = self.connection.recv()
+                why = ""
+                try:
+                    self.slots[slot].go()
+                except Exception as error:
+                    traceback.print_exc()
+                    why = one_line(error)
+                self.begun.put((slot, why))
+        except (EOFError, OSError):
+            pass
+        self.begun.put(None)
+
+    def _watch(self) -> None:
+        """Ends with the connection; what is under way then, nobody waits for."""
+        under_way: dict[int, float] = {}  # slot -> until when it may take
+        while True:
+            try:
+                found = self.begun.get(block=not under_way)
+            except queue.Empty:
+                pass
+            else:
+                if found is None:
+                    return
+                slot, why = found
+                under_way[slot] = time.monotonic() + self.stall_s
+                if why and not self._answer(slot, why):
+                    return
+            for slot, limit in list(under_way.items()):
+                try:
+                    ended, why = self.slots[slot].ended(), ""
+                except Exception as error:
+                    ended, why = True, one_line(error)
+                if not ended and time.monotonic() > limit:
+                    ended, why = True, f"the GPU did not finish a request within {self.stall_s:g} s"
+                if ended:
+                    del under_way[slot]
+                    if not self._answer(slot, why):
+                        return
+            time.sleep(0)  # the thread that launches has its turn
+
+    def _answer(self, slot: int, why: str) -> bool:
+        try:
+            self.connection.send((slot, (time.monotonic_ns(), why) if why else None, [], bool(why)))
+        except OSError:
+            return False
+        return not why
