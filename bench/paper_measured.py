@@ -220,8 +220,11 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path, self.known = path, {}
-        for line in path.read_text().splitlines() if path.exists() else []:
-            with contextlib.suppress(ValueError):  # a line that a crash cut off
+        text = path.read_text() if path.exists() else ""
+        if text and not text.endswith("\n"):  # a crash cut it off
+            path.write_text(text + "\n")
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError):
                 self.keep(json.loads(line))
 
     def keep(self, line: dict[str, Any]) -> None:
