@@ -3,7 +3,8 @@
  * A study is a list of cases: a network on a cluster, given to a placer, sometimes with a part of the model left out.
  * Running a case fills its row. Rows are kept in a journal, a line each, so that a run that was interrupted goes on
  * where it was. Tables, figures and findings are computed from the rows alone, and stand beside the paper's own numbers
- * (docs/paper.md). All times of plans come from the cost model: nothing here is measured on a GPU. */
+ * (docs/paper.md). All times of plans come from the cost model; what was measured on a GPU is read from a file, and is a
+ * chapter of its own. */
 #ifndef MOIRAI_STUDY_H
 #define MOIRAI_STUDY_H
 
@@ -114,6 +115,7 @@ typedef struct moirai_study {
     uint64_t seed;
     uint64_t costs; /* names what the library makes of networks, coarsening and costs: rows of others do not compare */
     int threads;
+    struct moirai_study_measured *measured; /* what moirai_study_measured_read has read; NULL: nothing */
 } moirai_study;
 
 /* All cases of these options, none done. MOIRAI_EUSAGE names what is not known. `o` may be NULL. Free with
@@ -159,6 +161,14 @@ MOIRAI_API int moirai_study_journal_add(const moirai_study_row *row, const char 
  * less of their machine than their seconds say, and the rows mislead. */
 MOIRAI_API double moirai_study_load(const moirai_study *s);
 #define MOIRAI_STUDY_MOST_LOAD 1.2 /* per core, of a page that is to be published */
+
+/* ---- what was measured ---- */
+
+/* Reads what bench/paper_measured.py has measured on real devices (docs/formats.md): the texts then have a chapter of it.
+ * Later lines about the same replace earlier ones, also of files that were read before. MOIRAI_EINPUT names the line. */
+MOIRAI_API int moirai_study_measured_read(moirai_study *s, const char *path);
+/* The same from memory; `label` stands for the path in messages. */
+MOIRAI_API int moirai_study_measured_parse(moirai_study *s, const char *data, size_t length, const char *label);
 
 /* ---- what the rows say ---- each text goes to *out (free() it) and ends with a NUL */
 

@@ -310,8 +310,10 @@ int moirai_study_new(moirai_study **out, const moirai_study_options *o)
 
 void moirai_study_free(moirai_study *s)
 {
-    if (s)
+    if (s) {
+        study_measured_free(s->measured);
         free(s->row);
+    }
     free(s);
 }
 

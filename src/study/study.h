@@ -30,6 +30,9 @@ int study_ablated(moirai_problem **out, const moirai_problem *p, moirai_study_wi
  * simulator's. Memory is not looked at. */
 int study_carried_out(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan);
 
+/* ---- measured.c ---- */
+void study_measured_free(struct moirai_study_measured *all);
+
 /* ---- machine.c: what ran it ---- */
 void study_machine(char *text, size_t size); /* "AMD EPYC 7B13, 2 cores" */
 void study_date(char *text, size_t size);    /* "2026-11-15 18:00" */
@@ -117,6 +120,7 @@ void study_tell_coarsening(study_document *d, const moirai_study *s);
 void study_tell_ablation(study_document *d, const moirai_study *s);
 void study_tell_sensitivity(study_document *d, const moirai_study *s);
 void study_tell_findings(study_document *d, const moirai_study *s);
+void study_tell_places(study_document *d, const moirai_study *s);
 
 /* ---- draw.c: figures as SVG ---- */
 typedef struct study_bars {

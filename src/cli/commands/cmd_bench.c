@@ -227,6 +227,8 @@ static int run(cli_context *cli)
     rc = rc ? rc : moirai_study_journal_read(s, journal, &taken);
     if (!rc && taken > 0)
         cli_say(cli, "%s: %d of %d experiments are done\n", journal, taken, s->n);
+    if (!rc && cli_has(cli, "measured"))
+        rc = moirai_study_measured_read(s, cli_text(cli, "measured"));
     if (!rc && !cli_has(cli, "show"))
         rc = run_rows(cli, s, journal);
     rc = rc ? rc : write_all(cli, s, folder);
@@ -272,6 +274,10 @@ static const cli_option options[] = {
      .argument = "FILE",
      .kind = CLI_VALUE_FILE,
      .help = "also write the results as Markdown, figures in a folder beside it; not where the machine was too busy"},
+    {.name = "measured",
+     .argument = "FILE",
+     .kind = CLI_VALUE_FILE,
+     .help = "what bench/paper_measured.py has measured on a GPU: the page gets a chapter of it"},
     {.name = "force", .letter = 'f', .kind = CLI_VALUE_FLAG, .help = "write it all the same"},
     {.name = "output",
      .letter = 'o',
@@ -285,6 +291,8 @@ static const cli_example examples[] = {
      "Two networks, all questions, within ten minutes"},
     {"moirai bench paper -o results", "All of it: about 40 minutes on two cores"},
     {"moirai bench paper -o results --show --markdown paper.md", "What is done so far, as a page of Markdown"},
+    {"moirai bench paper -o results --show --measured measured.jsonl --markdown paper.md",
+     "The same with what was measured"},
     {0},
 };
 const cli_command cli_command_bench = {

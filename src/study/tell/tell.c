@@ -1,5 +1,5 @@
 /* The whole document: how it was made, then its chapters. */
-#include "study/study.h"
+#include "study/measured.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,6 +34,12 @@ static provenance gather(const moirai_study *s)
     return p;
 }
 
+/* Does it have plans that were run? */
+static bool ran(const moirai_study *s)
+{
+    return study_measure_find(s, &(study_measure_filter){.kind = STUDY_MEASURE_PLAN, .round = -1}) != NULL;
+}
+
 static void introduction(study_document *d, const moirai_study *s)
 {
     provenance p = gather(s);
@@ -42,11 +48,14 @@ static void introduction(study_document *d, const moirai_study *s)
               "Devices*, run by `moirai bench paper`, with the paper's numbers beside ours. This page was written by "
               "that command.");
     study_say(
-        d, "**Times of plans come from the fitted cost model** (docs/cost-models.md), with the launches of an eager "
-           "framework, as the paper's PyTorch 1.12: nothing here was measured on a GPU. The paper's latencies were "
-           "measured on real devices. So absolute times can't be compared, and ratios only with care; what both have "
-           "in common is the model of the problem: flow edge, one transfer per port at a time, memory as a sum of "
-           "weights. Every plan was checked by the library's checker.");
+        d,
+        "**Times of plans come from the fitted cost model** (docs/cost-models.md), with the launches of an eager "
+        "framework, as the paper's PyTorch 1.12: %s. The paper's latencies were "
+        "measured on real devices. So absolute times can't be compared, and ratios only with care; what both have "
+        "in common is the model of the problem: flow edge, one transfer per port at a time, memory as a sum of "
+        "weights. Every plan was checked by the library's checker.",
+        ran(s) ? "nothing but the chapter *Measured on parts of a GPU* was measured on one"
+               : "nothing here was measured on a GPU");
     if (!p.done) {
         study_say(d, "No experiment is done yet.");
         return;
@@ -70,9 +79,10 @@ static void again(study_document *d, const moirai_study *s)
         "`moirai bench paper -o DIR --time-limit %g` runs everything, about 35 minutes on two cores with 10 s, and "
         "`--models gpt3-330M,alphafold2-87M` two networks in less than 10. After an interruption the same command goes "
         "on where it was: DIR/journal.jsonl has a line per experiment. `--parts`, `--testbeds` and `--placers` choose; "
-        "`--show` runs nothing and writes what is there; `--markdown FILE` writes this page. Rows with all their "
-        "numbers "
-        "are in DIR/results.json and DIR/results.csv (docs/formats.md).",
+        "`--show` runs nothing and writes what is there; `--markdown FILE` writes this page, `--measured FILE` adds "
+        "what "
+        "`bench/paper_measured.py` measured. Rows with all their numbers are in DIR/results.json and DIR/results.csv "
+        "(docs/formats.md).",
         s->time_limit_s);
 }
 
@@ -80,8 +90,11 @@ int study_document_make(study_document *d, const moirai_study *s)
 {
     introduction(d, s);
     study_tell_findings(d, s);
+    study_tell_places(d, s);
+    study_tell_measured(d, s);
     study_tell_latency(d, s);
     study_tell_generation(d, s);
+    study_tell_curves(d, s);
     study_tell_coarsening(d, s);
     study_tell_ablation(d, s);
     study_tell_sensitivity(d, s);
