@@ -16,6 +16,9 @@ const moirai_device_type *cluster_variant_of(const moirai_device_type *type, int
 /* Memory that was stated for a device of a known type: picks the variant that has it, where `figures` of the file do not
  * say otherwise, and notes what contradicts the type. `label` may be NULL. */
 int cluster_state_memory(moirai_cluster *c, moirai_device *d, int64_t memory_bytes, const char *label);
+/* What a device has before its file says otherwise: the figures of its type (the generic processor's where it stands in),
+ * of a processor that is run as far as its threads go. All 0 where nothing is known. Memory is the type's. */
+void cluster_usual_figures(moirai_device_type *out, const moirai_device *d);
 /* A line more of notes. */
 int cluster_add_note(moirai_cluster *c, const char *text);
 /* One direction. Checks numbers, that the two differ and that there is no such link yet. */

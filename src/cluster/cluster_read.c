@@ -145,17 +145,36 @@ static const char *const link_keys[] = {"from",    "to",         "bandwidth", "b
                                         "latency", "latency_ns", "both",      NULL};
 static const char *const root_keys[] = {"format", "version", "name", "devices", "links", "cuts_measured", NULL};
 
+/* All but the memory, which may have been stated. */
+static void take_usual(moirai_device *d)
+{
+    int64_t memory_bytes = d->figures.memory_bytes;
+    cluster_usual_figures(&d->figures, d);
+    d->figures.memory_bytes = memory_bytes;
+}
+
 static void take_generic(moirai_device *d)
 {
-    const moirai_device_type *cpu = moirai_device_type_find("cpu");
-    if (!cpu || moirai_device_type_find(d->type) || d->figures.bandwidth_gb_s > 0 || d->figures.gflops_fp32 > 0 ||
+    if (moirai_device_type_find(d->type) || d->figures.bandwidth_gb_s > 0 || d->figures.gflops_fp32 > 0 ||
         !moirai_device_is_processor(d))
         return;
-    int64_t memory_bytes = d->figures.memory_bytes;
-    d->figures = *cpu;
-    d->figures.name = d->type;
-    d->figures.memory_bytes = memory_bytes;
     d->generic = true;
+    take_usual(d);
+}
+
+/* How it is reached, and with that how much of a processor it is; then what the file says of it beside. */
+static int read_reach(moirai_device *d, const util_json_at *at, yyjson_val *object)
+{
+    int rc;
+    if ((rc = read_text(&d->ep, at, object, "ep")) || (rc = read_text(&d->cores, at, object, "cores")) ||
+        (rc = read_text(&d->host, at, object, "host")) || (rc = read_figure(&d->launch_us, at, object, "launch_us")) ||
+        (rc = read_count(&d->threads, at, object, "threads")) || (rc = read_share(&d->share, at, object)))
+        return rc;
+    if (d->host && !util_is_host(d->host))
+        return util_json_fail(at, "host is \"%.60s\": not the name of a machine", d->host);
+    if (moirai_device_type_find(d->type))
+        take_usual(d);
+    return read_figures(&d->figures, at, object);
 }
 
 static int no_memory(const util_json_at *at, const char *type)
@@ -195,13 +214,8 @@ static int read_device(moirai_cluster *c, const char *label, yyjson_val *object,
     int64_t memory_bytes = -1;
     if ((rc = read_quantity(&memory_bytes, &at, object, "memory", "memory_bytes", moirai_parse_bytes)) ||
         (rc = memory_bytes >= 0 ? cluster_state_memory(c, d, memory_bytes, label) : 0) ||
-        (rc = read_figures(&d->figures, &at, object)) || (rc = read_text(&d->ep, &at, object, "ep")) ||
-        (rc = read_text(&d->cores, &at, object, "cores")) || (rc = read_text(&d->host, &at, object, "host")) ||
-        (rc = read_figure(&d->launch_us, &at, object, "launch_us")) ||
-        (rc = read_count(&d->threads, &at, object, "threads")) || (rc = read_share(&d->share, &at, object)))
+        (rc = read_reach(d, &at, object)))
         return rc;
-    if (d->host && !util_is_host(d->host))
-        return util_json_fail(&at, "host is \"%.60s\": not the name of a machine", d->host);
     if (memory_bytes < 0 && !d->memory_bytes)
         return no_memory(&at, type);
     take_generic(d);

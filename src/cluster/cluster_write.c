@@ -1,5 +1,5 @@
 /* Clusters into moirai-cluster files, with units, as a person would write them; every value reads back exactly. */
-#include <moirai/cluster.h>
+#include "cluster/cluster_build.h"
 
 #include "util/json.h"
 #include "util/util.h"
@@ -62,10 +62,10 @@ static void pair_figure(util_writer *w, const char *key, double value, double us
 
 static void write_figures(util_writer *w, const moirai_device *d)
 {
-    static const moirai_device_type nothing = {0};
-    const moirai_device_type *usual = moirai_device_type_find(d->generic ? "cpu" : d->type), *f = &d->figures;
-    if (!usual)
-        usual = &nothing;
+    const moirai_device_type *f = &d->figures;
+    moirai_device_type own;
+    const moirai_device_type *usual = &own;
+    cluster_usual_figures(&own, d);
     if (f->bandwidth_gb_s != usual->bandwidth_gb_s)
         util_writer_pair_int(w, "memory_bytes_per_second", llround(f->bandwidth_gb_s * 1e9));
     pair_figure(w, "gflops", f->gflops_fp32, usual->gflops_fp32);

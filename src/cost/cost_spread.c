@@ -61,11 +61,12 @@ static double normal(uint64_t seed, uint64_t a, uint64_t b)
     return sqrt(-2 * log(UTIL_MAX(u, 1e-300))) * cos(6.283185307179586 * v);
 }
 
-/* Devices of one type are one to it. */
+/* Devices of one type are one to it. So are processors of as many threads: how a kernel fares with more of them is no
+ * less in doubt than how it fares on another type. */
 static int32_t first_of_type(const moirai_cluster *c, int32_t d)
 {
     for (int32_t e = 0; *c->device[d].type && e < d; e++)
-        if (!strcmp(c->device[e].type, c->device[d].type))
+        if (!strcmp(c->device[e].type, c->device[d].type) && c->device[e].threads == c->device[d].threads)
             return e;
     return d;
 }

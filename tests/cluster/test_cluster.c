@@ -433,6 +433,54 @@ static void test_cluster_unknown_processors_are_generic(void **state)
     moirai_cluster_free(back);
 }
 
+/* A processor that is run is as many cores as it has threads, which is one where nobody said; what the file says of its
+ * speed stays, and so does one that nobody said is run. */
+static void test_cluster_processors_are_as_fast_as_their_threads(void **state)
+{
+    (void)state;
+    char *path = temporary_path("threads.json");
+    moirai_cluster *again,
+        *c = parse("{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+                   "{\"name\": \"eight\", \"memory\": \"1GB\", \"ep\": \"cpu\", \"threads\": 8},"
+                   "{\"name\": \"two\", \"type\": \"Some Xeon\", \"memory\": \"1GB\", \"ep\": \"cpu\", \"threads\": 2},"
+                   "{\"name\": \"one\", \"type\": \"cpu\", \"memory\": \"1GB\", \"ep\": \"xnnpack\"},"
+                   "{\"name\": \"part\", \"type\": \"cpu-16-avx2\", \"threads\": 4},"
+                   "{\"name\": \"more\", \"type\": \"cpu-16-avx2\", \"threads\": 99},"
+                   "{\"name\": \"own\", \"type\": \"cpu\", \"threads\": 2, \"gflops\": 77},"
+                   "{\"name\": \"all\", \"type\": \"cpu-16-avx2\"},"
+                   "{\"name\": \"gpu\", \"type\": \"v100\", \"ep\": \"cuda\", \"threads\": 1}], \"links\": ["
+                   "{\"from\": \"eight\", \"to\": \"two\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+                   "{\"from\": \"two\", \"to\": \"one\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+                   "{\"from\": \"one\", \"to\": \"part\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+                   "{\"from\": \"part\", \"to\": \"more\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+                   "{\"from\": \"more\", \"to\": \"own\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+                   "{\"from\": \"own\", \"to\": \"all\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+                   "{\"from\": \"all\", \"to\": \"gpu\", \"bandwidth\": \"1Gbps\", \"both\": true}]}");
+    const double rate = moirai_device_type_find("cpu")->gflops_fp32,
+                 line = moirai_device_type_find("cpu")->bandwidth_gb_s;
+    const moirai_device_type *sixteen = moirai_device_type_find("cpu-16-avx2");
+    const double rates[] = {2 * rate,
+                            rate / 2,
+                            rate / 4,
+                            sixteen->gflops_fp32 / 4,
+                            sixteen->gflops_fp32,
+                            77,
+                            sixteen->gflops_fp32,
+                            moirai_device_type_find("v100")->gflops_fp32};
+    assert_ok(moirai_cluster_write(c, path));
+    assert_ok(moirai_cluster_open(&again, path));
+    for (int i = 0; i < 8; i++) {
+        assert_true(c->device[i].figures.gflops_fp32 == rates[i]);
+        assert_true(again->device[i].figures.gflops_fp32 == rates[i]);
+        assert_true(again->device[i].figures.bandwidth_gb_s == c->device[i].figures.bandwidth_gb_s);
+    }
+    assert_true(c->device[0].figures.bandwidth_gb_s == 2 * line && c->device[1].figures.bandwidth_gb_s == line);
+    assert_true(c->device[6].figures.bandwidth_gb_s == sixteen->bandwidth_gb_s);
+    remove(path);
+    moirai_cluster_free(c);
+    moirai_cluster_free(again);
+}
+
 static void test_cluster_unread_keys_are_noted(void **state)
 {
     (void)state;
@@ -752,6 +800,7 @@ int main(void)
         cmocka_unit_test(test_cluster_round_trip),
         cmocka_unit_test(test_cluster_round_trip_of_own_figures),
         cmocka_unit_test(test_cluster_unknown_processors_are_generic),
+        cmocka_unit_test(test_cluster_processors_are_as_fast_as_their_threads),
         cmocka_unit_test(test_cluster_unread_keys_are_noted),
         cmocka_unit_test(test_cluster_reader_rejects_bad_devices),
         cmocka_unit_test(test_cluster_reader_rejects_bad_links),

@@ -52,6 +52,37 @@ static void test_cost_spread_measured_times_are_sure(void **state)
     moirai_graph_free(g);
 }
 
+/* Two processors of one type are wrong alike as far as they have as many threads: how an operator fares with eight says
+ * little of how it fares with two. */
+static void test_cost_spread_threads_are_wrong_apart(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"format\": \"moirai-cluster\", \"version\": 1, \"devices\": ["
+        "{\"name\": \"a\", \"type\": \"cpu\", \"memory\": \"1GB\", \"threads\": 2},"
+        "{\"name\": \"b\", \"type\": \"cpu\", \"memory\": \"1GB\", \"threads\": 2},"
+        "{\"name\": \"c\", \"type\": \"cpu\", \"memory\": \"1GB\", \"threads\": 8}], \"links\": ["
+        "{\"from\": \"a\", \"to\": \"b\", \"bandwidth\": \"1Gbps\", \"both\": true},"
+        "{\"from\": \"b\", \"to\": \"c\", \"bandwidth\": \"1Gbps\", \"both\": true}]}";
+    moirai_graph *g = additions();
+    moirai_cluster *c;
+    int64_t time_ns[3 * N_OPS], sure_ns[3 * N_OPS];
+    int apart = 0;
+    assert_ok(moirai_cluster_parse(&c, json, strlen(json), "c.json"));
+    assert_ok(moirai_cost_times(time_ns, g, c, "fitted", NULL));
+    memcpy(sure_ns, time_ns, sizeof sure_ns);
+    assert_ok(moirai_cost_perturb(time_ns, g, c, 1));
+    for (int i = 0; i < N_OPS; i++) {
+        double two = (double)time_ns[3 * i] / (double)sure_ns[3 * i];
+        double eight = (double)time_ns[3 * i + 2] / (double)sure_ns[3 * i + 2];
+        assert_int_equal(time_ns[3 * i], time_ns[3 * i + 1]);
+        apart += fabs(two - eight) > 0.01;
+    }
+    assert_true(apart > N_OPS / 2);
+    moirai_cluster_free(c);
+    moirai_graph_free(g);
+}
+
 /* Over many seeds, 80 % of a pair's times lie in its interval. */
 static void test_cost_spread_intervals_hold_what_they_say(void **state)
 {
@@ -91,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost_spread_measured_times_are_sure),
+        cmocka_unit_test(test_cost_spread_threads_are_wrong_apart),
         cmocka_unit_test(test_cost_spread_intervals_hold_what_they_say),
         cmocka_unit_test(test_cost_spread_has_a_figure_for_every_class),
     };

@@ -1,8 +1,9 @@
 /* How sure a plan's speed-up is, and what to measure to be surer.
  *
- * Predicted times have errors, and the judge of the cost models knows how large (docs/cost-models.md). So the plan and the
- * best single device are looked at again under times as they might be: the same devices and the same order, 31 times with
- * fixed seeds. The middle 80 % of the speed-ups are the interval.
+ * Predicted times have errors, and the judge of the cost models knows how large (docs/cost-models.md). So have measured
+ * ones, since operators are measured alone and run among others (sure_run.c). So the plan and the best single device are
+ * looked at again under times as they might be: the same devices and the same order, 31 times with fixed seeds. The
+ * middle 80 % of the speed-ups are the interval.
  *
  * What is wanted most is the class of operators on the type of device whose error alone moves the speed-up most: of the
  * few pairs with the largest product of time and error, each gets its times as they might be while all others keep
@@ -10,6 +11,7 @@
  *
  * O((31 + 7 x 4) x (operators x devices + a simulation)). */
 #include "cli/steps/steps.h"
+#include "cli/steps/sure_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,8 +29,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The speed-up with these times; 0 where there is none. */
-static double speed_up_of(const moirai_problem *p, const moirai_plan *plan, int64_t *time_ns)
+/* The speed-up with these times, `split` for the plan where a run of several devices has other ones than one alone; 0
+ * where there is none. */
+static double speed_up_of(const moirai_problem *p, const moirai_plan *plan, int64_t *time_ns,
+                          const moirai_problem *split)
 {
     moirai_problem other = *p;
     moirai_plan *again = NULL, *single = NULL;
@@ -36,7 +40,7 @@ static double speed_up_of(const moirai_problem *p, const moirai_plan *plan, int6
     moirai_place_options_init(&o);
     other.op_time_ns = time_ns;
     double found = 0;
-    if (!moirai_plan_tighten(&again, &other, plan) && !moirai_place(&single, &other, "single", &o) &&
+    if (!moirai_plan_tighten(&again, split ? split : &other, plan) && !moirai_place(&single, &other, "single", &o) &&
         again->makespan_ns > 0)
         found = (double)single->makespan_ns / (double)again->makespan_ns;
     moirai_plan_free(again);
@@ -56,11 +60,11 @@ typedef struct doubts {
     const char **name; /* class, by operator */
 } doubts;
 
-/* Devices of one type are wrong alike: the first of them stands for all. */
+/* Devices of one type, and of as many threads, are wrong alike: the first of them stands for all. */
 static int32_t kind_of(const moirai_cluster *c, int32_t d)
 {
     for (int32_t e = 0; *c->device[d].type && e < d; e++)
-        if (!strcmp(c->device[e].type, c->device[d].type))
+        if (!strcmp(c->device[e].type, c->device[d].type) && c->device[e].threads == c->device[d].threads)
             return e;
     return d;
 }
@@ -143,9 +147,9 @@ static void find_wanted(cli_interval *out, const doubts *d, int64_t *perturbed)
             break;
         for (int i = 0; i < n; i++) {
             mix(mixed, d, perturbed, &found[i]);
-            found[i].weight += squared(speed_up_of(d->p, d->plan, mixed), usual);
+            found[i].weight += squared(speed_up_of(d->p, d->plan, mixed, NULL), usual);
         }
-        all += squared(speed_up_of(d->p, d->plan, perturbed), usual);
+        all += squared(speed_up_of(d->p, d->plan, perturbed, NULL), usual);
     }
     free(mixed);
     qsort(found, (size_t)n, sizeof *found, by_weight);
@@ -170,33 +174,48 @@ static void say_what_is_wanted(cli_interval *out, const moirai_problem *p, const
     free(name);
 }
 
+/* The speed-ups under times as they might be; how many were found. */
+static int look_again(double *speed_up, const run_doubts *run, const moirai_graph *g)
+{
+    const moirai_problem *p = run->p;
+    size_t n = (size_t)p->n_ops * (size_t)p->n_devices;
+    int64_t *time_ns = util_alloc(n, sizeof *time_ns);
+    int found = 0;
+    for (int t = 0; time_ns && t < TRIES; t++) {
+        moirai_problem split = *p;
+        memcpy(time_ns, p->op_time_ns, n * sizeof *time_ns);
+        bool ok = !moirai_cost_perturb(time_ns, g, run->c, (uint64_t)t + 1);
+        sure_measured(time_ns, run, (uint64_t)t + 1);
+        ok = ok && !sure_split(&split, run, time_ns, (uint64_t)t + 1);
+        speed_up[found] = ok ? speed_up_of(p, run->plan, time_ns, &split) : 0;
+        found += speed_up[found] > 0;
+        sure_split_free(&split, p);
+    }
+    free(time_ns);
+    return found;
+}
+
 void cli_how_sure(cli_interval *out, const moirai_problem *p, const moirai_plan *plan, const moirai_graph *g,
                   const moirai_cluster *c)
 {
     size_t n = (size_t)p->n_ops * (size_t)p->n_devices;
     double speed_up[TRIES], *spread = util_alloc(n, sizeof *spread);
-    int64_t *time_ns = util_alloc(n, sizeof *time_ns);
-    int found = 0;
+    int64_t *scratch = util_alloc(n, sizeof *scratch);
     *out = (cli_interval){0};
-    bool ok = spread && time_ns && n && n <= MOST_TIMES && g->n_ops == p->n_ops && c->n_devices == p->n_devices &&
-              !moirai_cost_spread(spread, g, c),
-         predicted = false;
+    bool ok = spread && scratch && n && n <= MOST_TIMES && g->n_ops == p->n_ops && c->n_devices == p->n_devices &&
+              !moirai_cost_spread(spread, g, c);
     for (size_t i = 0; ok && i < n; i++)
-        predicted |= spread[i] > 1;
-    for (int t = 0; ok && predicted && t < TRIES; t++) {
-        memcpy(time_ns, p->op_time_ns, n * sizeof *time_ns);
-        speed_up[found] = moirai_cost_perturb(time_ns, g, c, (uint64_t)t + 1) ? 0 : speed_up_of(p, plan, time_ns);
-        found += speed_up[found] > 0;
-    }
-    if (found == TRIES) {
+        out->predicted |= spread[i] > 1;
+    if (ok && look_again(speed_up, &(run_doubts){p, plan, c, spread}, g) == TRIES) {
         qsort(speed_up, TRIES, sizeof *speed_up, by_value);
         out->known = true;
         out->low = speed_up[TRIES / 10];
         out->high = speed_up[TRIES - 1 - TRIES / 10];
-        say_what_is_wanted(out, p, plan, g, c, spread, time_ns);
+        if (out->predicted)
+            say_what_is_wanted(out, p, plan, g, c, spread, scratch);
     }
     free(spread);
-    free(time_ns);
+    free(scratch);
 }
 
 void cli_add_wanted(cli_context *cli, const cli_interval *sure)
@@ -221,7 +240,13 @@ void cli_tell_sure(cli_context *cli, const cli_interval *sure, double speed_up)
     yyjson_mut_obj_add_real(cli->doc, cli->result, "speed_up_low", sure->low);
     yyjson_mut_obj_add_real(cli->doc, cli->result, "speed_up_high", sure->high);
     cli_add_wanted(cli, sure);
-    if (speed_up < 1.005 || sure->low >= 1.005 || !sure->n_wanted)
+    if (speed_up < 1.005 || sure->low >= 1.005)
+        return;
+    if (!sure->predicted)
+        cli_say(cli,
+                "note: whether splitting gains anything hangs on what devices take when they work at the same time, "
+                "which nobody measured: 'moirai tune' runs it\n");
+    if (!sure->n_wanted)
         return;
     const cli_wanted *w = sure->wanted;
     char then[160] = "";

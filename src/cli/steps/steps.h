@@ -286,7 +286,8 @@ typedef struct cli_wanted {
     double doubt;     /* its part of the variance that the speed-up has, 0 to 1 */
 } cli_wanted;
 typedef struct cli_interval {
-    bool known; /* some times are predicted, and something could be said */
+    bool known;     /* something could be said */
+    bool predicted; /* some times are */
     double low, high;
     int n_wanted; /* what to measure first, the most wanted first */
     cli_wanted wanted[CLI_WANTED];
