@@ -1,16 +1,17 @@
 /* Hunts for false bounds: random small problems with known optimum, every mode and shape (docs/certificate.md).
  *
- *   bench_no_false_bound [COUNT [FIRST_SEED [MAX_OPS [quick]]]]    default 20000 1 10
+ *   bench_no_false_bound [COUNT [FIRST_SEED [MAX_OPS [quick] [many]]]]    default 20000 1 10
  *
  * `quick` leaves out what takes most of the time (all bounds of the registry, prices on bytes, most pairs at all levels):
  * chains of intervals, windows, static cases, pools, search trees and certificates stay, ten times as many problems.
+ * `many` takes three to six devices in place of two to four, and congestion device beside the others.
  *
  * Half of the problems are made of repeated blocks (tests/support/random_layers.c), half of the shapes of
  * tests/support/random_problem.c. Exit code 1 and the seed of each offender if a bound is above the optimum, a schedule
  * that exists is excluded, a good certificate is rejected or a tampered one accepted.
  *
  * With MOIRAI_DOSSIER=FILE every certificate, honest or not, goes into that file with its verdict, for the other verifier:
- * tests/verify/check_certificate.py --dossier FILE. */
+ * tests/verify/check_certificate.py --dossier FILE. scripts/hunt does both on all cores. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,18 +22,32 @@
 #include "../tests/support/random_problem.h"
 #include "util/util.h"
 
+static moirai_problem *problem_of(uint64_t seed, int max_ops, bool many)
+{
+    random_spec spec = random_spec_draw(seed, max_ops);
+    int devices = 3 + (int)(seed / 2 % 4);
+    if (many) {
+        spec.n_devices = devices;
+        spec.congestion = (moirai_congestion)(seed / 8 % 4);
+    }
+    return seed % 2 == 0 ? random_problem(&spec) : random_layers_on(seed, max_ops, many ? devices : 0);
+}
+
 int main(int argc, char **argv)
 {
     int64_t n = argc > 1 ? atoll(argv[1]) : 20000, first = argc > 2 ? atoll(argv[2]) : 1, wrong = 0, broken = 0;
     int max_ops = argc > 3 ? atoi(argv[3]) : 10;
-    bool quick = argc > 4 && !strcmp(argv[4], "quick");
+    bool quick = false, many = false;
+    for (int i = 4; i < argc; i++) {
+        quick |= !strcmp(argv[i], "quick");
+        many |= !strcmp(argv[i], "many");
+    }
     /* Many problems tell more than many pairs of one. */
     false_bound_counts counts = {.pair_every = quick ? 16 : 4, .quick = quick};
     double begun = util_seconds();
     for (int64_t i = 0; i < n; i++) {
         uint64_t seed = (uint64_t)(first + i);
-        random_spec spec = random_spec_draw(seed, max_ops);
-        moirai_problem *p = seed % 2 ? random_layers(seed, max_ops) : random_problem(&spec);
+        moirai_problem *p = problem_of(seed, max_ops, many);
         char why[256];
         if (!p)
             broken++; /* an operator or group without a device */

@@ -24,6 +24,9 @@ void place_units_free(place_units *u);
  * enough, a bounded search. */
 int place_fit_assignment(const moirai_problem *p, const place_units *u, const int64_t *capacity, int32_t *op_device);
 
+/* Operators from which on a simulation takes a tenth of a second and more: fewer are tried. */
+#define PLACE_FIT_LARGE 100000
+
 /* The fastest schedule found for just these devices that fits the memory; *out is NULL, and *excess_bytes what the best
  * try lacked, where none does, or none did by the time `stop` (NULL: none) came. */
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,

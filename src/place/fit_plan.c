@@ -6,7 +6,8 @@
  * With peak memory the schedule decides as well. For one assignment three orders are tried (as simulated, depth-first,
  * topological), each ever more serial: freely dispatched, then within windows of 256 .. 1 operators, where waiting
  * keeps fewer tensors alive. The fastest that fits is taken. Where none fits, the devices that are short give up that
- * many bytes of operators, and it starts again; then single devices; then, on small problems, random assignments. Not
+ * many bytes of operators, and it starts again; then single devices; then, on small problems, random assignments. Large
+ * ones have two orders, freely and within windows of 256 and 1. Not
  * complete: an "infeasible" of the peak mode says what was short in the best try. Each try is O((V + E) log V). */
 #include "place/fit.h"
 #include "schedule/sim.h"
@@ -129,7 +130,7 @@ static int try_order(fitting *f, const int32_t *order)
     for (int32_t j = 0; j < n; j++)
         f->priority[order[j]] = n - j;
     int rc = keep(f, moirai_sim_dispatch(f->sim, f->device, f->priority));
-    for (int32_t window = 256; window >= 1 && !rc && !is_late(f); window /= 4)
+    for (int32_t window = 256; window >= 1 && !rc && !is_late(f); window /= n < PLACE_FIT_LARGE ? 4 : 256)
         if (window < n || window == 1)
             rc = keep(f, schedule_sim_replay_window(f->sim, f->device, order, window));
     return rc;
@@ -142,8 +143,8 @@ static int try_assignment(fitting *f)
     if (moirai_sim_dispatch(f->sim, f->device, NULL) < 0)
         return 0;
     order_of_log(f, f->order[0]);
-    int found = 0;
-    for (int i = 0; i < N_ORDERS && (i == 0 || !is_late(f)); i++) {
+    int found = 0, orders = f->p->n_ops < PLACE_FIT_LARGE ? N_ORDERS : N_ORDERS - 1;
+    for (int i = 0; i < orders && (i == 0 || !is_late(f)); i++) {
         int rc = try_order(f, f->order[i]);
         if (rc < 0)
             return rc;

@@ -61,6 +61,23 @@ static void improve(climb *x, const moirai_budget *budget, const util_stop *unti
 
 /* ---- the door ---- */
 
+/* What the climb needs, beginning from the port plan's devices. */
+static int open_climb(climb *x, const moirai_plan *ports, uint64_t seed)
+{
+    size_t n = (size_t)x->p->n_ops;
+    int rc = moirai_sim_new(&x->sim, x->p);
+    rc = rc ? rc : place_units_new(&x->units, x->p);
+    x->device = util_alloc(n, sizeof *x->device);
+    x->tried = util_alloc(n, sizeof *x->tried);
+    if (rc || !x->device || !x->tried)
+        return rc ? rc : MOIRAI_EFAIL;
+    if (n > 0)
+        memcpy(x->device, ports->op_device, n * sizeof *x->device);
+    x->moves = (place_moves){.p = x->p, .units = x->units};
+    util_rng_seed(&x->moves.rng, seed);
+    return 0;
+}
+
 /* The best of: the port plan's own order, its devices as the simulator takes them, and what the climb came to. */
 static int carry_out(moirai_plan **out, climb *x, const moirai_plan *ports, const moirai_budget *budget,
                      const util_stop *stop)
@@ -76,6 +93,11 @@ static int carry_out(moirai_plan **out, climb *x, const moirai_plan *ports, cons
     if (own && util_stopped(stop)) { /* a million operators take long to dispatch */
         *out = own;
         return 0;
+    }
+    rc = open_climb(x, ports, budget->seed);
+    if (rc) {
+        moirai_plan_free(own);
+        return rc;
     }
     double begun = util_seconds();
     x->best_ns = judge(x, x->device);
@@ -96,26 +118,17 @@ int place_holding_devices(moirai_plan **out, const moirai_problem *p, const moir
     moirai_place_options some = *o;
     moirai_plan *plan = NULL;
     climb x = {.p = p};
-    size_t n = (size_t)p->n_ops;
     util_stop stop = util_stop_of(&o->budget);
     if (o->certificate_path)
         return moirai_error(MOIRAI_EUSAGE, "congestion device: certificates are of periods alone (--objective rate)");
     ports.congestion = MOIRAI_CONGESTION_PORT;
     some.budget.time_limit_s *= PLAN_SHARE;
     int rc = placer->place(&plan, &ports, &some);
-    rc = rc ? rc : moirai_sim_new(&x.sim, p);
-    rc = rc ? rc : place_units_new(&x.units, p);
-    x.device = util_alloc(n, sizeof *x.device);
-    x.tried = util_alloc(n, sizeof *x.tried);
-    if (!rc && (!x.device || !x.tried))
-        rc = MOIRAI_EFAIL;
-    if (!rc) {
-        if (n > 0)
-            memcpy(x.device, plan->op_device, n * sizeof *x.device);
-        x.moves = (place_moves){.p = p, .units = x.units};
-        util_rng_seed(&x.moves.rng, o->budget.seed);
-        rc = carry_out(out, &x, plan, &o->budget, &stop);
+    if (!rc && plan->n_transfers == 0 && util_stopped(&stop)) { /* it holds no device but to compute */
+        *out = plan;
+        return 0;
     }
+    rc = rc ? rc : carry_out(out, &x, plan, &o->budget, &stop);
     if (!rc) {
         (*out)->lower_bound_ns = plan->lower_bound_ns;
         rc = schedule_plan_keep_origin(*out, plan);

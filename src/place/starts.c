@@ -17,14 +17,15 @@
  * would take more time and memory than all the rest. */
 #define PROGRAMME_SIZE 80000
 
+/* The quick ones first: where no device holds all, the second has a plan long before those that look at every device. */
 static const struct heuristic {
     const moirai_placer *placer;
     char letter;
     bool by_programme;
     bool explains; /* what it says of a problem that does not fit is true of others, too */
 } heuristic[] = {
-    {&place_single, '1', false, true}, {&place_heft, 'H', false, true},   {&place_m_etf, 'E', false, true},
-    {&place_m_topo, 'T', false, true}, {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false},
+    {&place_single, '1', false, true}, {&place_m_topo, 'T', false, true}, {&place_heft, 'H', false, true},
+    {&place_m_etf, 'E', false, true},  {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false},
     {&place_chain, 'C', false, false}, {&place_m_sct, 'P', true, false},  {&place_getf, 'G', true, false},
 };
 
@@ -69,11 +70,11 @@ static int use_heuristic(moirai_plan **out, const place_starts_task *task, const
 
 int place_starts(place_starts_task *task)
 {
-    bool offered = false;
+    bool offered = task->has_plan;
     int rc = 0;
     const size_t n = sizeof heuristic / sizeof *heuristic;
     task->why[0] = '\0';
-    for (size_t i = 0; i <= n && !rc && !(offered && util_stopped(task->stop)); i++) {
+    for (size_t i = 0; i <= n && !rc && (i == 0 || !(offered && util_stopped(task->stop))); i++) {
         moirai_plan *plan = NULL;
         int found = MOIRAI_EINFEASIBLE;
         if (i > 0)

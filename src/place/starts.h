@@ -8,7 +8,7 @@
 
 /* What the letters of place_starts stand for, for a placer's key. */
 #define PLACE_STARTS_KEY \
-    "S start, 1 single device, H heft, E m-etf, T m-topo, R random, " \
+    "S start, 1 single device, T m-topo, H heft, E m-etf, R random, " \
     "Q sequential, C chain, P m-sct, G getf"
 
 /* Takes ownership of `plan`; a result other than 0 ends the starts. */
@@ -20,6 +20,7 @@ typedef struct place_starts_task {
     const util_stop *stop;         /* looked at anew before each: an offer may bring it forward */
     place_offer_fn offer;
     void *data;
+    bool has_plan; /* there is one already: nothing has to be offered where the time is up */
     char why[512]; /* out: the message of a heuristic that found no plan that fits, or "" */
 } place_starts_task;
 

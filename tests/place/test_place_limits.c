@@ -8,6 +8,7 @@
 #include "lp/lp.h"
 #include "lp/lp_whole.h"
 #include "pricing/pricer.h"
+#include "place/list/etf_queue.h"
 #include "place/list/insert.h"
 #include "place/moirai/whole/whole_sim.h"
 #include "relax/messages.h"
@@ -56,6 +57,8 @@ int __real_moirai_plan_check(const moirai_problem *, const moirai_plan *, moirai
 int __wrap_moirai_plan_check(const moirai_problem *, const moirai_plan *, moirai_report_fn, void *);
 int64_t __real_place_insert_try(place_insert *, int32_t, int32_t, int64_t);
 int64_t __wrap_place_insert_try(place_insert *, int32_t, int32_t, int64_t);
+int __real_place_queue_push(place_queue *, place_entry);
+int __wrap_place_queue_push(place_queue *, place_entry);
 int64_t __real_place_whole_try(place_whole *, int64_t);
 int64_t __wrap_place_whole_try(place_whole *, int64_t);
 int64_t __real_pricing_pricer_cost(pricing_pricer *, const pricing_prices *, pricing_column_fn, void *);
@@ -97,6 +100,12 @@ int64_t __wrap_place_insert_try(place_insert *x, int32_t op, int32_t k, int64_t 
 {
     work(0.3);
     return __real_place_insert_try(x, op, k, limit_ns);
+}
+
+int __wrap_place_queue_push(place_queue *q, place_entry x)
+{
+    work(0.1);
+    return __real_place_queue_push(q, x);
 }
 
 int64_t __wrap_place_whole_try(place_whole *w, int64_t limit_ns)
@@ -193,6 +202,24 @@ static void test_limits_of_list_placers(void **state)
         check_cell("layered", 3000, 16, placer[i]);
 }
 
+/* All are ready at once, and each is offered to every device before the first is placed. */
+static void test_limits_of_operators_side_by_side(void **state)
+{
+    (void)state;
+    moirai_problem *p;
+    moirai_plan *plan = NULL;
+    moirai_place_options o;
+    assert_ok(shape_problem(&p, "side", 40000, 64));
+    moirai_place_options_init(&o);
+    o.budget.time_limit_s = LIMIT_S / 4;
+    now_s = 1;
+    raise_at_s = 0;
+    assert_int_equal(moirai_place(&plan, p, "m-etf", &o), MOIRAI_ELIMIT);
+    if (now_s - 1 > PROMISE_S / 2)
+        fail_msg("the end of %.2f s was seen after %.3f s", LIMIT_S / 4, now_s - 1);
+    moirai_problem_free(p);
+}
+
 /* A plan and its certificate within the limit, by our clock. */
 static moirai_plan *certified_plan(double *taken_s, const moirai_problem *p, double limit_s)
 {
@@ -242,9 +269,8 @@ static void test_limits_hold_with_certificates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits_of_small_problems),
-        cmocka_unit_test(test_limits_of_large_problems),
-        cmocka_unit_test(test_limits_of_list_placers),
+        cmocka_unit_test(test_limits_of_small_problems),      cmocka_unit_test(test_limits_of_large_problems),
+        cmocka_unit_test(test_limits_of_list_placers),        cmocka_unit_test(test_limits_of_operators_side_by_side),
         cmocka_unit_test(test_limits_hold_with_certificates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

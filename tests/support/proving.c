@@ -20,25 +20,33 @@ static void write_down(const char *what, const char *text, size_t length)
     for (size_t i = 0; i < length; i++)
         fputc(text[i] == '\n' || text[i] == '\r' || !text[i] ? ' ' : text[i], file);
     fputc('\n', file);
-    fflush(file);
+    fflush(file); /* a crash leaves what led to it */
 }
 
-static void write_case(const char *problem, size_t size, const char *json, size_t length, int rc, int64_t proven_ns)
+/* Those that the project wrote itself, as against those that were changed. */
+static bool is_honest(const char *label)
+{
+    return !strcmp(label, "certificate") || !strcmp(label, "loads");
+}
+
+static void write_case(const moirai_prove_file *problem, const moirai_prove_file *certificate, int rc,
+                       int64_t proven_ns)
 {
     static char *last;
-    char what[64] = "C rejected";
+    char what[64], whose = is_honest(certificate->label) ? 'H' : 'C';
     if (!getenv("MOIRAI_DOSSIER") || (rc && rc != MOIRAI_EVERIFY && rc != MOIRAI_EINPUT))
         return;
-    if (!last || strcmp(last, problem)) {
+    if (!last || strcmp(last, problem->text)) {
         free(last);
-        last = strdup(problem);
-        write_down("P", problem, size);
+        last = strdup(problem->text);
+        write_down("P", problem->text, problem->length);
     }
     if (!rc)
-        snprintf(what, sizeof what, "C accepted %lld", (long long)proven_ns);
-    else if (strstr(moirai_error_message(), PROVE_LIMITS))
-        snprintf(what, sizeof what, "C limit");
-    write_down(what, json, length);
+        snprintf(what, sizeof what, "%c accepted %lld", whose, (long long)proven_ns);
+    else
+        snprintf(what, sizeof what, "%c %s", whose,
+                 strstr(moirai_error_message(), PROVE_LIMITS) ? "limit" : "rejected");
+    write_down(what, certificate->text, certificate->length);
 }
 
 int proving_text(moirai_proof *proof, const moirai_problem *p, const char *json, size_t length, const char *label)
@@ -49,7 +57,7 @@ int proving_text(moirai_proof *proof, const moirai_problem *p, const char *json,
     problem.text = text;
     rc = rc ? rc : moirai_prove_text(proof, &problem, &certificate, NULL);
     if (text)
-        write_case(text, problem.length, json, length, rc, proof->proven_ns);
+        write_case(&problem, &certificate, rc, proof->proven_ns);
     free(text);
     return rc;
 }

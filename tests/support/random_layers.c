@@ -30,7 +30,7 @@ typedef struct maker {
     text out;
     util_rng rng;
     int K, n_ops, scale;
-    int like[4]; /* the device that each is equal to */
+    int like[RANDOM_LAYERS_DEVICES]; /* the device that each is equal to */
     bool zeros, nulls, groups, first;
 } maker;
 
@@ -41,7 +41,7 @@ static int draw(maker *m, int n)
 
 /* What copies have in common. */
 typedef struct model {
-    int time[4], bytes[2], memory;
+    int time[RANDOM_LAYERS_DEVICES], bytes[2], memory;
 } model;
 
 static model draw_model(maker *m)
@@ -75,16 +75,18 @@ static void put_op(maker *m, const char *name, model x, int outputs, const char 
     m->n_ops++;
 }
 
-static void put_head(maker *m, uint64_t seed, int max_ops)
+static void put_head(maker *m, uint64_t seed, int max_ops, int devices)
 {
-    static const char *const flow[] = {"tensor", "edge"}, *const congestion[] = {"port", "channel", "none"};
-    m->K = 2 + draw(m, 10) / 4 % 3;
+    static const char *const flow[] = {"tensor", "edge"}, *const congestion[] = {"port", "channel", "none", "device"};
+    int drawn = 2 + draw(m, 10) / 4 % 3;
+    m->K = devices ? devices : drawn;
     m->scale = draw(m, 3) == 0 ? 1 : 1 + draw(m, 200);
     m->zeros = draw(m, 3) == 0;
     m->nulls = draw(m, 3) == 0;
     m->groups = draw(m, 6) == 0;
     bool tight = draw(m, 2), equals = draw(m, 3) == 0;
-    int memory[4], speed[4][4], latency[4][4];
+    int memory[RANDOM_LAYERS_DEVICES], speed[RANDOM_LAYERS_DEVICES][RANDOM_LAYERS_DEVICES],
+        latency[RANDOM_LAYERS_DEVICES][RANDOM_LAYERS_DEVICES];
     for (int a = 0; a < m->K; a++) {
         m->like[a] = equals && a && draw(m, 3) ? m->like[draw(m, a)] : a;
         memory[a] = tight ? 1 + draw(m, 3 * max_ops / m->K + 3) : 1000000;
@@ -96,7 +98,8 @@ static void put_head(maker *m, uint64_t seed, int max_ops)
     put(&m->out,
         "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"layers-%llu\",\"flow\":\"%s\",\"congestion\":\"%s\","
         "\"memory\":\"%s\",\"devices\":[",
-        (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, 3)], draw(m, 4) ? "static" : "peak");
+        (unsigned long long)seed, flow[draw(m, 2)], congestion[draw(m, devices ? 4 : 3)],
+        draw(m, 4) ? "static" : "peak");
     for (int k = 0; k < m->K; k++)
         put(&m->out, "%s{\"name\":\"d%d\",\"memory_bytes\":%d}", k ? "," : "", k, memory[m->like[k]]);
     put(&m->out, "],\"channels\":[");
@@ -154,11 +157,11 @@ static int draw_parts(maker *m, part *x, int most)
     return n;
 }
 
-char *random_layers_json(uint64_t seed, int max_ops, size_t *length)
+static char *layers_json(uint64_t seed, int max_ops, int devices, size_t *length)
 {
     maker m = {.first = true};
     util_rng_seed(&m.rng, seed * 7919 + 13);
-    put_head(&m, seed, max_ops);
+    put_head(&m, seed, max_ops, devices);
     part layer[2];
     int room = max_ops - 2, parts = draw_parts(&m, layer, 2 + draw(&m, room > 2 ? room - 1 : 1)), n = 0;
     model cut = draw_model(&m);
@@ -192,12 +195,22 @@ char *random_layers_json(uint64_t seed, int max_ops, size_t *length)
     return m.out.s;
 }
 
-moirai_problem *random_layers(uint64_t seed, int max_ops)
+char *random_layers_json(uint64_t seed, int max_ops, size_t *length)
+{
+    return layers_json(seed, max_ops, 0, length);
+}
+
+moirai_problem *random_layers_on(uint64_t seed, int max_ops, int devices)
 {
     size_t length;
     moirai_problem *p = NULL;
-    char *json = random_layers_json(seed, max_ops, &length);
+    char *json = layers_json(seed, max_ops, devices, &length);
     moirai_problem_parse(&p, json, length, "layers");
     free(json);
     return p;
+}
+
+moirai_problem *random_layers(uint64_t seed, int max_ops)
+{
+    return random_layers_on(seed, max_ops, 0);
 }

@@ -9,4 +9,8 @@
 char *random_layers_json(uint64_t seed, int max_ops, size_t *length);
 moirai_problem *random_layers(uint64_t seed, int max_ops);
 
+/* The same on so many devices, up to RANDOM_LAYERS_DEVICES, and with congestion device among the others. */
+#define RANDOM_LAYERS_DEVICES 6
+moirai_problem *random_layers_on(uint64_t seed, int max_ops, int devices);
+
 #endif

@@ -9,8 +9,8 @@ certificate/ has a file for each kind of proof; whole.py puts them together.
   check_certificate.py --dossier FILE...         compares with the verdicts of the C verifier, which the tests write
                                                  down; exit code 1 where the two disagree
 
-A dossier has a line for each thing: "P", a problem; "C accepted NS", "C rejected" or "C limit", a certificate of the
-problem before it. "limit": the C verifier refuses what is larger than its tables; nothing is compared then.
+A dossier has a line for each thing: "P", a problem; "H accepted NS", "H rejected" or "H limit", an honest certificate of
+the problem before it; the same with "C", one that was changed. "-" is the standard input. "limit": the C verifier refuses what is larger than its tables; nothing is compared then.
 """
 
 import sys
@@ -32,22 +32,23 @@ def verdict(problem, text):
 
 def check_dossier(path):
     """Prints what the two verifiers say of everything in the file; the number of disagreements."""
-    problem, counts, wrong = None, {"accepted": 0, "rejected": 0, "limit": 0}, 0
-    with open(path, encoding="utf-8", errors="replace") as lines:
+    problem, counts, whose, wrong = None, {"accepted": 0, "rejected": 0, "limit": 0}, {"H": 0, "C": 0}, 0
+    with open(0 if path == "-" else path, encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             what, _, text = line.partition("\t")
             if what == "P":
                 problem = Problem(parse(text))
                 continue
-            _, theirs, *ns = what.split(" ")
+            by, theirs, *ns = what.split(" ")
             counts[theirs] += 1
+            whose[by] += 1
             if theirs == "limit":
                 continue
             mine, why = verdict(problem, text)
             if mine != (int(ns[0]) if ns else None):
                 wrong += 1
                 print(f"{path}:{number}: the C verifier says '{what[2:]}', this one {mine if why is None else why!r}")
-    print(f"{path}: {counts['accepted']} accepted, {counts['rejected']} rejected, {counts['limit']} beyond limits, {wrong} disagreements")
+    print(f"{path}: {whose['H']} honest, {whose['C']} changed; {counts['accepted']} accepted, {counts['rejected']} rejected, {counts['limit']} beyond limits, {wrong} disagreements")
     return wrong
 
 

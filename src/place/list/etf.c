@@ -31,6 +31,8 @@
 #include "place/list/list.h"
 #include "util/util.h"
 
+#define STOP_EVERY 256
+
 typedef struct etf {
     const moirai_problem *p;
     place_list *list;
@@ -120,7 +122,10 @@ static int offer(etf *x, int32_t op, uint64_t devices)
         int32_t k = __builtin_ctzll(open);
         int64_t at = arrival(x, op, k, false);
         all = UTIL_MAX(all, at);
-        if (place_queue_push(&x->waiting[k], (place_entry){at, rank}))
+        bool here =
+            at <=
+            x->free_ns[k]; /* where it would move next: a fork into 200,000 has its turns on each of the devices */
+        if (place_queue_push(here ? &x->arrived[k] : &x->waiting[k], (place_entry){here ? 0 : at, rank}))
             return MOIRAI_EFAIL;
     }
     for (uint64_t open = x->rules->favourite ? devices : 0; open != 0; open &= open - 1)
@@ -374,7 +379,7 @@ static int run(moirai_plan **out, etf *x)
         x->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
     for (int32_t i = 0; i < p->n_ops && !rc; i++)
         if (p->op_in_off[i + 1] == p->op_in_off[i])
-            rc = become_ready(x, i);
+            rc = i % STOP_EVERY == 0 && util_stopped(&x->rules->stop) ? place_list_late(p, 0) : become_ready(x, i);
     while (!rc && x->n_left > 0)
         rc = util_stopped(&x->rules->stop) ? place_list_late(p, p->n_ops - x->n_left) : place_next(x);
     return !rc ? place_list_plan(out, x->list, &x->rules->stop) : rc;

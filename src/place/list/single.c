@@ -94,6 +94,7 @@ static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
     int64_t sum[MOIRAI_MAX_DEVICES];
     uint64_t tried = 0;
     size_t length = 0;
+    int64_t too_small = -1; /* the largest memory whose peak was short */
     sum_times(p, sum);
     for (int32_t n = 0; n < p->n_devices; n++) {
         int32_t k = next_device(sum, p->n_devices, tried);
@@ -102,9 +103,15 @@ static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
             snprintf(why[k], sizeof why[k], "not tried, the time was up");
             continue;
         }
+        if (p->n_ops >= PLACE_FIT_LARGE && p->device_memory_bytes[k] <= too_small) {
+            snprintf(why[k], sizeof why[k], "no larger than one that is short of memory");
+            continue;
+        }
         int rc = try_device(out, sim, p, device, k, why[k], sizeof why[k], stop);
         if (rc || *out)
             return rc;
+        if (sum[k] != INT64_MAX)
+            too_small = UTIL_MAX(too_small, p->device_memory_bytes[k]);
     }
     for (int32_t k = 0; k < p->n_devices && length < sizeof reasons; k++)
         length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s: %s", length ? "; " : "",

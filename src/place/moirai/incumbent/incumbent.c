@@ -9,6 +9,7 @@
 
 #define MOST_PASSES 40
 #define WORTH_A_TRY 0.0005
+#define RESERVE 8     /* composing the last plan and its check, in times of the first check */
 #define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
 void incumbent_begin(incumbent *x, const moirai_problem *p, const moirai_place_options *o)
@@ -71,6 +72,17 @@ static void count_try(incumbent *x, int64_t makespan_ns)
     x->stale = gains ? 0 : x->stale + 1;
 }
 
+/* What comes after the search is the check of the plan. It is measured once, with the first plan, whichever step finds it; the last one
+ * may send every tensor. */
+static void reserve_time(incumbent *x)
+{
+    double begun = util_seconds();
+    moirai_plan_check(x->p, x->best, NULL, NULL);
+    double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
+    double reserve_s = RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
+    x->stop.deadline = fmax(x->stop.deadline - reserve_s, x->begun); /* not 0, which were none */
+}
+
 /* Takes ownership of plan. */
 static void keep(incumbent *x, moirai_plan *plan, char letter)
 {
@@ -79,10 +91,13 @@ static void keep(incumbent *x, moirai_plan *plan, char letter)
         moirai_plan_free(plan);
         return;
     }
+    bool first = !x->best;
     moirai_plan_free(x->best);
     x->best = plan;
     x->plan_by = x->at_work;
     incumbent_tell(x, letter, NULL);
+    if (first && !x->outer && x->stop.deadline > 0)
+        reserve_time(x);
 }
 
 /* Whether a plan of this length is of use: better than the best, or, of a spine, near to it, since it may leave better
