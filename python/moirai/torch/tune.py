@@ -34,9 +34,7 @@ from .workers import Workers
 _HOPELESS = 1.25  # a plan that is predicted to take this much longer than what was measured is not tried
 _WORTH = 0.99  # several devices have to be faster than one by this, as with `moirai tune`
 _FINALISTS = 3
-# For searches, since those know no meetings: how many are added to latencies, a message having one at each end, and whether
-# messages hold their devices up.
-_SEGMENTS = ((1.0, False), (3.0, False), (1.0, True))
+_SEGMENTS = (0, 1, 2)  # meetings that are added to latencies for a search, which knows none: a message has one at each end
 _HOW = {"none": "eager", "aten": "eager with ATen's fused calls", "inductor": "compiled"}
 Way = tuple[bool | int, str]  # how a network is captured: heads, fuse
 
@@ -126,10 +124,10 @@ class Times:
             return self.meetings
         return held_ns(runs[-1][2], self.meetings) if self._options.get("congestion") == "none" else {}
 
-    def problem(self, alone: bool, placer: str = "", segment_ns: int = 0, holds: bool = False) -> Problem:
+    def problem(self, alone: bool, placer: str = "", segment_ns: int = 0) -> Problem:
         """With times of one device at work, or of several. Where messages do not hold each other up (ipc), a cut costs
         what its message took, and its devices the time to meet (`hold`, `meets`); else what makes the runs end when they
-        did. `segment_ns` is added to all latencies; `holds`: a message holds its devices up."""
+        did. `segment_ns` is added to all latencies."""
         graph, cluster = self._profile.copy(), self.cluster.copy()
         runs = self._known(alone, placer)
         if runs:
@@ -140,18 +138,18 @@ class Times:
                 hold(graph, runs[-1][2], not self.meetings)
         if segment_ns:
             cluster = cluster.with_links([_link(x, -segment_ns) for x in cluster.links])
-        return Problem(graph, cluster, **{**self._options, **({"congestion": "device"} if holds else {})})
+        return Problem(graph, cluster, **self._options)
 
     def _split(self, placer: str, options: Mapping[str, Any]) -> Plan:
         """A plan of several devices. Where it is known what meetings cost, it is the one that ends first with them, of
-        plans for messages that take so much longer, or hold their devices up."""
+        plans for messages that take so much longer: many a cut less may pay for itself."""
         meets = self.meets(placer)
         if not meets:
             return place(self.problem(False, placer), placer, **options)
         shared = {**options, **{k: options[k] / len(_SEGMENTS) for k in ("time_limit",) if options.get(k)}}
         usual, bare, plans = int(statistics.median(meets.values())), self.problem(False, placer), []
-        for factor, holds in _SEGMENTS:
-            plan = place(self.problem(False, placer, int(factor * usual), holds), placer, **shared).replay(bare)
+        for n in _SEGMENTS:
+            plan = place(self.problem(False, placer, n * usual), placer, **shared).replay(bare)
             plans.append(expect(self.captured, plan, meets, self._options.get("congestion") != "none"))
         return min(plans, key=expected_ns)
 
