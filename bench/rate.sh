@@ -4,10 +4,11 @@
 #   bench/rate.sh [MOIRAI [FOLDER [SECONDS [NETWORK...]]]]
 #
 # MOIRAI: the command (default build/release/src/moirai); FOLDER: where the .onnx files are (default ../shared/data/onnx); SECONDS: time limit of
-# each plan (default 10); a NETWORK without a file there is one of the zoo, unfused. IN_FLIGHT (environment, default "4 16"): the numbers of requests. Prints a Markdown table; all plans are
+# each plan (default 10); a NETWORK without a file there is one of the zoo, unfused. IN_FLIGHT (environment, default "4 16"): the numbers of requests; COPIES: of the network, at most; THREADS. Prints a Markdown table; all plans are
 # checked by the command itself. Cuts are free of the runtime's price of a segment, since that is no load of a device in this model.
 set -eu
 flights=${IN_FLIGHT:-4 16}
+more="${COPIES:+--copies $COPIES} ${THREADS:+--threads $THREADS}"
 moirai=${1:-build/release/src/moirai}
 folder=${2:-../shared/data/onnx}
 seconds=${3:-10}
@@ -20,10 +21,10 @@ for network in "$@"; do
     for n in $flights; do
         if [ -f "$folder/$network.onnx" ]; then
             "$moirai" plan "$folder/$network.onnx" --cluster inter-server --rules onnxruntime --segment-us 0 --objective rate --in-flight "$n" \
-                --gap 0.001 --time-limit "$seconds" -q --json
+                --gap 0.001 --time-limit "$seconds" $more -q --json
         else
             "$moirai" plan "$network" --cluster inter-server --rules none --segment-us 0 --objective rate --in-flight "$n" \
-                --gap 0.001 --time-limit "$seconds" -q --json
+                --gap 0.001 --time-limit "$seconds" $more -q --json
         fi | python3 -c '
 import json, sys
 r, name = json.load(sys.stdin), sys.argv[1]

@@ -125,8 +125,68 @@ def test_what_was_accepted_is_answered(small, cpu_workers, cpu_cluster):
         running.run.submit(torch.zeros(client.N), torch.zeros(4, dtype=torch.int64))
 
 
+def of_size(n):
+    return mt.capture(Small().eval(), (torch.zeros(n), torch.zeros(4, dtype=torch.int64)), name="small")
+
+
+@pytest.fixture(scope="class")
+def several(request, small, cpu_workers, cpu_cluster):
+    pairs = [(c, spread(c, cpu_cluster)) for c in (small, of_size(8), of_size(96))]
+    with mt.serve(pairs, workers=cpu_workers, port=0) as running:
+        request.cls.server = Client(running.port)
+        yield running
+
+
+@pytest.mark.usefixtures("several")
+class TestBuckets(Here, promised.Buckets):
+    groups = 1
+
+    def test_it_is_said(self):
+        pass
+
+
+def test_shapes_that_do_not_belong_together(small, cpu_workers, cpu_cluster):
+    plan = spread(small, cpu_cluster)
+    with pytest.raises(moirai.UsageError, match=r"two plans are for the same shapes: x \[64\], i \[4\]"):
+        mt.serve([(small, plan), (small, plan)], workers=cpu_workers, port=0)
+    other = mt.capture(torch.nn.ReLU().eval(), (torch.zeros(3),), name="other")
+    with pytest.raises(moirai.UsageError, match="do not belong together: inputs differ"):
+        mt.serve([(small, plan), (other, spread(other, cpu_cluster))], workers=cpu_workers, port=0)
+    with pytest.raises(moirai.UsageError, match="one or more"):
+        mt.serve([], workers=cpu_workers, port=0)
+
+
+def test_ranks_are_started_again_and_what_was_in_flight_is_repeated(small, cpu_cluster):
+    """kill -9 of each rank in turn under load: nobody gets anything but a right answer."""
+    pairs = [(small, spread(small, cpu_cluster)), (c := of_size(8), spread(c, cpu_cluster))]
+    with mt.serve(pairs, cluster=cpu_cluster, port=0, timeout=140) as running:
+        asked = Client(running.port)
+        asked.connect = lambda: Client.connect(asked, 150)  # on a busy machine Python and PyTorch take a minute to start
+        loads = [client.Load(asked, seed) for seed in range(4)]
+        for k in range(2):
+            before, began = running.run, time.monotonic()
+            while running.line.counts()[1] < 2 and time.monotonic() < began + 60:
+                time.sleep(0.001)
+            os.kill(before._workers._processes[k].pid, signal.SIGKILL)
+            while running.run is before and time.monotonic() < began + 120:
+                time.sleep(0.01)
+            assert running.run is not before
+            code, answer = asked.infer(client.request(client.numbers(k)[:8]))
+            assert (code, client.outputs(answer)) == (200, client.expected(client.numbers(k)[:8]))
+            assert asked.get("/v2/health/ready")[0] == 200
+        for load in loads:
+            load.stopping = True
+        for load in loads:
+            load.join()
+            assert (set(load.codes), load.wrong, load.refused) == ({200}, [], 0)
+        metrics = asked.metrics()
+        assert metrics["moirai_groups_total"] == 3 and metrics["moirai_repeated_requests_total"] > 0
+        assert client.total(loads, 200) == running.line.n_accepted
+
+
 def test_a_rank_that_dies_is_told(small, cpu_cluster):
-    with mt.serve(small, spread(small, cpu_cluster), cluster=cpu_cluster, port=0) as running:
+    """Ranks that are the caller's are not started again."""
+    with mt.Workers(cpu_cluster) as mine, mt.serve(small, spread(small, cpu_cluster), workers=mine, port=0) as running:
         asked = Client(running.port)
         assert asked.infer(client.request(client.numbers(1)))[0] == 200
         os.kill(running.run._workers._processes[1].pid, signal.SIGKILL)

@@ -123,18 +123,12 @@ class Model:
 
     def read(self, body: bytearray, json_bytes: int | None) -> tuple[Wanted, tuple[Any, ...], dict[str, Any]]:
         """What is wanted, and the module's arguments. InputError where anything is wrong."""
-        if json_bytes is not None and json_bytes > len(body):
-            _bad(f"Inference-Header-Content-Length is {json_bytes}, the body has {len(body)} bytes")
-        n = len(body) if json_bytes is None else json_bytes
-        try:
-            root = json.loads(body[:n].decode(), parse_constant=_no_constant, object_pairs_hook=_once_each)
-        except (ValueError, RecursionError) as error:
-            _bad(str(error) if isinstance(error, InputError) else f"request: {error}")
-        if not isinstance(root, dict):
-            _bad("the request is no JSON object")
+        return self.read_root(*_parse(body, json_bytes))
+
+    def read_root(self, root: dict[str, Any], rest: memoryview) -> tuple[Wanted, tuple[Any, ...], dict[str, Any]]:
         wanted = self._settings(root)
         self._wanted_outputs(root, wanted)
-        given = self._read_inputs(root, memoryview(body)[n:])
+        given = self._read_inputs(root, rest)
         leaves = [given[x.name] if isinstance(x, Ref) else x for x in self._captured.in_leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self._captured.in_spec)
         return wanted, args, kwargs
@@ -210,6 +204,76 @@ class Model:
         head = {"model_name": self.name, "model_version": VERSION, **({"id": wanted.id} if wanted.id else {})}
         text = json.dumps({**head, "outputs": outputs}).encode()
         return b"".join([text, *raw]), len(text) if raw else None
+
+
+def _parse(body: bytearray, json_bytes: int | None) -> tuple[dict[str, Any], memoryview]:
+    """The request's JSON, and the bytes behind it."""
+    if json_bytes is not None and json_bytes > len(body):
+        _bad(f"Inference-Header-Content-Length is {json_bytes}, the body has {len(body)} bytes")
+    n = len(body) if json_bytes is None else json_bytes
+    try:
+        root = json.loads(body[:n].decode(), parse_constant=_no_constant, object_pairs_hook=_once_each)
+    except (ValueError, RecursionError) as error:
+        _bad(str(error) if isinstance(error, InputError) else f"request: {error}")
+    if not isinstance(root, dict):
+        _bad("the request is no JSON object")
+    return root, memoryview(body)[n:]
+
+
+class Models:
+    """One model, or the same one for several shapes: a request is read by the one that has its shapes, all of them
+    exactly. Nothing is padded."""
+
+    def __init__(self, models: list[Model]) -> None:
+        self.models, self.name = models, models[0].name
+        for k, m in enumerate(models):
+            for a, b, what in ((models[0].inputs, m.inputs, "input"), (models[0].outputs, m.outputs, "output")):
+                if [_kind(t) for t in a] != [_kind(t) for t in b]:
+                    raise UsageError(f"model '{self.name}': its plans for other shapes do not belong together: {what}s differ")
+            if _shapes(m) in map(_shapes, models[:k]):
+                raise UsageError(f"model '{self.name}': two plans are for the same shapes: {_shapes(m)}")
+
+    @property
+    def most_bytes(self) -> int:
+        return max(m.most_bytes for m in self.models)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        found = self.models[0].about
+        if len(self.models) > 1:
+            every = [m.about for m in self.models]
+            for key in ("inputs", "outputs"):
+                for k, t in enumerate(found[key]):
+                    shapes = [a[key][k]["shape"] for a in every]
+                    t["shape"] = [d[0] if len(set(d)) == 1 else -1 for d in zip(*shapes)]
+            found["buckets"] = [{key: m.about[key] for key in ("inputs", "outputs")} for m in self.models]
+        return found
+
+    def read(
+        self, body: bytearray, json_bytes: int | None
+    ) -> tuple[int, tuple[Wanted, tuple[Any, ...], dict[str, Any]]]:
+        """Which of them, and what Model.read gives."""
+        root, rest = _parse(body, json_bytes)
+        which = 0 if len(self.models) == 1 else self._choose(root)
+        return which, self.models[which].read_root(root, rest)
+
+    def _choose(self, root: dict[str, Any]) -> int:
+        items = root.get("inputs")
+        given = {x["name"]: x.get("shape") for x in (items if isinstance(items, list) else [])
+                 if isinstance(x, dict) and isinstance(x.get("name"), str)}  # fmt: skip
+        for k, m in enumerate(self.models):
+            if all(given[t.name] == list(t.meta.shape) for t in m.inputs if t.name in given):
+                return k
+        there = "; ".join(_shapes(m) for m in self.models)
+        _bad(f"there is no plan for these shapes, and nothing is padded: there are plans for {there}"[:900])
+
+
+def _kind(t: Tensor) -> tuple[str, str, int]:
+    return t.name, t.datatype, len(t.meta.shape)
+
+
+def _shapes(m: Model) -> str:
+    return ", ".join(f"{t.name} {json.dumps(list(t.meta.shape), separators=(',', ':'))}" for t in m.inputs)
 
 
 def _parameters(item: Any) -> dict[str, Any]:

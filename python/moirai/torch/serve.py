@@ -25,8 +25,8 @@ from ..plan import Plan
 from .capture import Captured, remembered
 from .choose import plan as make_plan
 from .distribute import Distributed, distribute
-from .protocol import VERSION, Model
-from .serving import Job, Line, Metrics
+from .protocol import VERSION, Model, Models
+from .serving import Job, Keeper, Line, Metrics
 from .workers import Workers
 
 
@@ -147,15 +147,15 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refusal(400, f"Inference-Header-Content-Length '{json_bytes[:40]}' is no number")
         owner.forgo(self.connection)
         try:
-            given = owner.model.read(body, None if json_bytes is None else int(json_bytes))
+            which, given = owner.model.read(body, None if json_bytes is None else int(json_bytes))
         except InputError as error:
             raise Refusal(400, str(error)) from None
         job = Job(*given, begin, owner.timeout)
         del body, given
-        owner.line.ask(job)
+        owner.lines[which].ask(job)
         if job.code != 200:
             raise Refusal(job.code, job.text)
-        answer, of_json = owner.model.write(job.wanted, job.result)
+        answer, of_json = owner.model.models[which].write(job.wanted, job.result)
         owner.metrics.count(200, time.monotonic() - begin)
         self._respond(200, answer, "application/json" if of_json is None else "application/octet-stream", of_json)
 
@@ -181,12 +181,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Server:
-    """Answers requests from the moment when it is made until `close`. `url` is the model's address."""
+    """Answers requests from the moment when it is made until `close`. `url` is the model's address. `runs` are of the same
+    model for other shapes, one of `models` each; `keeper` starts them again and ends them, where they are ours."""
 
-    def __init__(self, run: Distributed, model: Model, *, address: str, port: int, queue: int, timeout: float,
-                 idle: float, connections: int, own: bool) -> None:  # fmt: skip
-        self.run, self.model, self.timeout = run, model, timeout
-        self._idle, self._connections, self._own = idle, connections, own
+    def __init__(self, runs: list[Distributed], models: Models, *, address: str, port: int, queue: int, timeout: float,
+                 idle: float, connections: int, keeper: Keeper | None) -> None:  # fmt: skip
+        self.model, self.timeout = models, timeout
+        self._idle, self._connections, self._keeper = idle, connections, keeper
         self._lock = threading.Condition()
         self._clients: dict[Any, float | None] = {}  # socket -> when it is cut off
         self._n_busy = 0
@@ -197,11 +198,20 @@ class Server:
             raise UsageError(f"can't listen on {address} port {port}: {error}") from None
         self.address, self.port = address, int(self._http.server_address[1])
         host = f"[{address}]" if ":" in address else address
-        self.url = f"http://{host}:{self.port}/v2/models/{model.name}"
-        self.line, self.metrics = Line(run, queue), Metrics(run)
+        self.url = f"http://{host}:{self.port}/v2/models/{models.name}"
+        self.metrics = Metrics(runs)
+        self.lines = [Line(run, queue, keeper.lost if keeper and keeper.able else None) for run in runs]
+        self.line = self.lines[0]
+        if keeper:
+            keeper.lines, keeper.watch = self.lines, self.metrics.watch
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.1,), daemon=True)
         self._thread.start()
         threading.Thread(target=self._look_at_the_clock, daemon=True).start()
+
+    @property
+    def run(self) -> Distributed:
+        """What answers, of the first shapes; another one after a loss."""
+        return self.line.run
 
     # ---- addresses
 
@@ -232,8 +242,8 @@ class Server:
 
     def tell(self, what: str) -> tuple[bytes, str]:
         if what == "metrics":
-            return self.metrics.page(self.line).encode(), "text/plain; version=0.0.4"
-        if what == "ready" and not self.line.ready:
+            return self.metrics.page(self.lines, self._keeper.n_groups if self._keeper else 1).encode(), "text/plain; version=0.0.4"
+        if what == "ready" and not all(line.ready for line in self.lines):
             raise Refusal(503, "no devices are ready")
         about = {"name": "moirai", "version": __version__, "extensions": ["binary_tensor_data"]}
         found: Mapping[str, Any] = about if what == "server" else self.model.about if what == "model" else {}
@@ -305,7 +315,8 @@ class Server:
         they were started for it."""
         if self._closed:
             return
-        self.line.close()
+        for line in self.lines:
+            line.close()
         with self._lock:
             self._lock.wait_for(lambda: not self._n_busy, self._idle)
             self._closed = True
@@ -314,8 +325,8 @@ class Server:
         self._http.server_close()
         self._cut_off(None)
         self._thread.join()
-        if self._own:
-            self.run.close()
+        if self._keeper:
+            self._keeper.close()
 
     def __enter__(self) -> Server:
         return self
@@ -335,8 +346,41 @@ class _Busy:
         self._server.count_busy(-1)
 
 
+def _close_all(runs: list[Distributed]) -> None:
+    for run in runs:
+        run.close()
+
+
+def _captured_of(module: Any, plan: Plan | None, where: Any) -> tuple[Captured, Plan]:
+    captured = module if isinstance(module, Captured) else remembered.get(module)
+    if captured is None:
+        raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
+    if plan is None:
+        plan = make_plan(captured, where)
+    return plan.captured or captured, plan
+
+
+def _start(pairs: list[tuple[Captured, Plan]], cluster: Any, workers: Workers | None, options: Any) -> list[Distributed]:
+    """A run for each, on the same ranks; where these were started here, the last one to be closed ends them."""
+    ranks = workers if workers is not None else Workers(cluster)
+    runs: list[Distributed] = []
+    try:
+        for captured, plan in pairs:
+            run = distribute(captured, plan, workers=ranks, **options)
+            assert isinstance(run, Distributed)
+            runs.append(run)
+        runs[-1]._own = workers is None
+    except BaseException:
+        for run in runs:
+            run.close()
+        if workers is None:
+            ranks.close()
+        raise
+    return runs
+
+
 def serve(
-    module: Distributed | Captured | torch.nn.Module,
+    module: Any,
     plan: Plan | None = None,
     *,
     cluster: Cluster | str | Mapping[str, Any] | None = None,
@@ -353,33 +397,34 @@ def serve(
     """Answers requests over HTTP by the Open Inference Protocol, version 2, from now on; `Server.close` ends it.
 
     `module` is what `distribute` returned, or what it takes, with `plan` (None: one is made), `cluster` or `workers`,
-    and its other `options`. The settings are those of `moirai serve`: the model's `name`, where to listen (port 0: one
-    that is free), how many requests may wait beside those in flight, the seconds that a request may take, those that a
-    client may take to send one or to take its answer, and how many clients there may be at a time.
+    and its other `options`. For several shapes it is a list: of what `distribute` returned, or of (captured, plan); a
+    request goes to the plan that has its shapes exactly. With `cluster`, ranks are started again where one is lost, and
+    what was in flight is asked again. The settings are those of `moirai serve`: the model's `name`, where to listen (port
+    0: one that is free), how many requests may wait beside those in flight, the seconds that a request may take, those
+    that a client may take to send one or to take its answer, and how many clients there may be at a time.
     """
-    if not isinstance(module, Distributed):
-        captured = module if isinstance(module, Captured) else remembered.get(module)
-        if captured is None:
-            raise UsageError(f"{type(module).__name__} was not captured: call moirai.torch.capture first")
-        if plan is None:
-            if cluster is None and workers is None:
-                raise UsageError("either cluster or workers says where to run")
-            plan = make_plan(captured, workers.cluster if workers is not None else cluster)
-        run = distribute(plan.captured or captured, plan, cluster=cluster, workers=workers, **options)
-        if not isinstance(run, Distributed):
-            raise UsageError("serve can't be used under torchrun: it starts the ranks itself")
-    elif plan is not None or cluster is not None or workers is not None or options:
-        raise UsageError("the module is distributed already: plan, cluster, workers and options were settled there")
+    wishes = [(x if isinstance(x, tuple) else (x, None)) for x in module] if isinstance(module, list) else [(module, plan)]
+    if not wishes or (isinstance(module, list) and plan is not None):
+        raise UsageError("a list of modules has one or more, each with its plan: [(captured, plan), ...]")
+    if queue < 0 or timeout <= 0 or idle <= 0 or connections < 1:
+        raise UsageError("queue must be 0 or more, timeout and idle more than 0, connections 1 or more")
+    keeper = None
+    if all(isinstance(m, Distributed) for m, _ in wishes):
+        if any(p is not None for _, p in wishes) or cluster is not None or workers is not None or options:
+            raise UsageError("the module is distributed already: plan, cluster, workers and options were settled there")
+        runs = [m for m, _ in wishes]
     else:
-        run = module
-    own = run is not module
+        if (cluster is None) == (workers is None):
+            raise UsageError("either cluster or workers says where to run")
+        where = workers.cluster if workers is not None else cluster
+        pairs = [_captured_of(m, p, where) for m, p in wishes]
+        runs = _start(pairs, cluster, workers, options)
+        keeper = Keeper((lambda: _start(pairs, cluster, None, options)) if workers is None else None, _close_all)
     try:
-        if queue < 0 or timeout <= 0 or idle <= 0 or connections < 1:
-            raise UsageError("queue must be 0 or more, timeout and idle more than 0, connections 1 or more")
-        model = Model(run.captured, name or run.captured.graph.name)
-        return Server(run, model, address=address, port=port, queue=queue, timeout=timeout, idle=idle,
-                      connections=connections, own=own)  # fmt: skip
+        models = Models([Model(run.captured, name or runs[0].captured.graph.name) for run in runs])
+        return Server(runs, models, address=address, port=port, queue=queue, timeout=timeout, idle=idle,
+                      connections=connections, keeper=keeper)  # fmt: skip
     except BaseException:
-        if own:
-            run.close()
+        if keeper:
+            _close_all(runs)
         raise
