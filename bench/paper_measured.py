@@ -133,7 +133,8 @@ def module_itself(name: str, how: str, small: bool, runs: int, result_file: str)
         if how == "plain":
             torch.save(result.cpu(), result_file)
             found["ms"] = timed(lambda: module(*args), runs, cuda)
-            found["peak"] = footprint(False)[1] - before + found["weights"]
+            if cuda:
+                found["peak"] = footprint(False)[1] - before + found["weights"]
         elif not cuda:
             found["ms"] = timed(lambda: module(*args), runs, cuda)
         else:
@@ -430,10 +431,21 @@ class Section:
         for link in links:
             for graph in GRAPHS:
                 found += [lambda g=graph, x=link, p=p: self.measure(g, x, p) for p in REST if p in self.o.placers]
-                found.append(lambda g=graph, x=link: self.measure(g, x, "moirai", 1))
+                if "moirai" in self.o.placers:
+                    found.append(lambda g=graph, x=link: self.measure(g, x, "moirai", 1))
         return found
 
+    def done(self) -> bool:
+        """Is there nothing left to measure? Then no rank need be started."""
+        pairs = [(g, x) for g in GRAPHS for x in self.o.links.split(",")]
+        wanted = [(g, x, p, 0) for g, x in pairs for p in FIRST + REST if p in self.o.placers]
+        wanted += [(g, x, "moirai", 1) for g, x in pairs if "moirai" in self.o.placers]
+        keys = [self.keys(graph=g, link=x, placer=p, round=n) for g, x, p, n in wanted]
+        return all(self.journal.find("plan", **k) or self.journal.find("none", **k) for k in keys)
+
     def all(self, pool: ThreadPoolExecutor) -> None:
+        if self.done():
+            return
         self.prepare()
         self.start()
         try:
