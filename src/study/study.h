@@ -121,6 +121,7 @@ void study_tell_ablation(study_document *d, const moirai_study *s);
 void study_tell_sensitivity(study_document *d, const moirai_study *s);
 void study_tell_findings(study_document *d, const moirai_study *s);
 void study_tell_places(study_document *d, const moirai_study *s);
+void study_tell_operators(study_document *d, const moirai_study *s);
 
 /* ---- draw.c: figures as SVG ---- */
 typedef struct study_bars {

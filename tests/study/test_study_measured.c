@@ -3,6 +3,7 @@
 #include "support/command.h"
 
 #include <moirai/study.h>
+#include <moirai/zoo.h>
 
 #include "study/measured.h"
 
@@ -122,6 +123,34 @@ static void test_study_measured_tables(void **state)
     moirai_study_free(s);
 }
 
+/* Four networks on four devices; what each row says of the operators is what the problem has. */
+static void test_study_times_of_operators(void **state)
+{
+    (void)state;
+    study_document d = {0};
+    moirai_study *s = study("");
+    moirai_graph *graph;
+    moirai_cluster *cluster;
+    moirai_problem *p;
+    char mean[32];
+    double sum = 0;
+    assert_ok(study_document_make(&d, s));
+    assert_ok(moirai_zoo_graph(&graph, "googlenet", 4));
+    assert_ok(moirai_cluster_open(&cluster, "inter-server"));
+    assert_ok(moirai_problem_new(&p, graph, cluster, &(moirai_problem_options){.flow = MOIRAI_FLOW_EDGE}));
+    for (int32_t i = 0; i < p->n_ops; i++)
+        sum += (double)moirai_op_ns(p, i, 0);
+    snprintf(mean, sizeof mean, "|%.1f|", sum / p->n_ops * 1e-3);
+    const char *row = row_of(&d, "operator-times", "googlenet");
+    assert_contains(row, "googlenet|GoogLeNet, 306|A|196|");
+    assert_contains(row, mean);
+    moirai_problem_free(p);
+    moirai_cluster_free(cluster);
+    moirai_graph_free(graph);
+    study_document_free(&d);
+    moirai_study_free(s);
+}
+
 /* Without the file the page says that nothing was measured; with it, which chapter was. */
 static void test_study_measured_is_said_in_every_form(void **state)
 {
@@ -163,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_study_measured_verdicts_worked_out_by_hand),
         cmocka_unit_test(test_study_measured_tables),
+        cmocka_unit_test(test_study_times_of_operators),
         cmocka_unit_test(test_study_measured_is_said_in_every_form),
         cmocka_unit_test(test_study_measured_bad_lines_get_one_clear_line),
     };

@@ -98,6 +98,7 @@ int study_document_make(study_document *d, const moirai_study *s)
     study_tell_coarsening(d, s);
     study_tell_ablation(d, s);
     study_tell_sensitivity(d, s);
+    study_tell_operators(d, s);
     again(d, s);
     return d->failed ? moirai_error(MOIRAI_EFAIL, "out of memory") : 0;
 }
