@@ -48,10 +48,13 @@ def timm(name: str) -> Any:
 
 
 def transformers(kind: str, tokens: int, **sizes: Any) -> Any:
+    import onnx_networks as n
     import torch
-    import transformers as t
 
     torch.manual_seed(1)
+    n.without_cuda()
+    import transformers as t
+
     config = t.AutoConfig.for_model(kind, use_cache=False, **sizes)
     inner = t.AutoModel.from_config(config, attn_implementation="eager")
     words = lambda n: torch.randint(1, 1000, (1, n))  # noqa: E731

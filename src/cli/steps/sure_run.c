@@ -2,9 +2,9 @@
  *
  * `moirai profile` measures every operator alone: again and again, with its weights in the cache, while all other devices
  * wait, and `moirai probe` a link whose ends do nothing else. In a run none of that is so, and what was promised by such
- * times is missed in one direction. Of the eight networks on parts of an H200 (docs/run.md) the first plan took 1.06 to
- * 1.28 times as long as promised, of splits on two processors (docs/profile.md) 0.95 to 1.39 times, while one device alone
- * was met within a tenth. Three doubts stand for that:
+ * times is missed in one direction. Of the eight networks on parts of an H200 (docs/run.md) first plans took 1.06 to 1.31
+ * times as long as promised, splits of four on two processors (docs/profile.md) 1.02 to 1.39 times, while one device alone
+ * was met within 12 %. Three doubts stand for that:
  *
  * - ALONE and OWN: a measured time is off by a factor that all of its device's have, and by one of its own.
  * - BESIDE: where devices of one host work on one plan, each of them is slower, by up to this part: they share memory,
