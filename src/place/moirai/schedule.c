@@ -48,6 +48,11 @@ static bool none_repeats_wide_gap(const engine *x)
     return !x->copies && incumbent_gap(&x->in) > SMALL_GAP;
 }
 
+static bool none_repeats_far(const engine *x)
+{
+    return !x->copies && !gap_is_near(x);
+}
+
 static bool has_intervals(const engine *x)
 {
     return x->in.p->n_ops <= DECOMPOSE_INTERVALS_OPS;
@@ -82,6 +87,8 @@ static const engine_turn wide[] = {
     {.step = &step_copies, .share = 0.22},
     {.step = &step_whole_anneal, .share = 0.1, .rounds = 2, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
+    /* Recommenders: a static programme of the one block may be all it takes. */
+    {.step = &step_blocks, .share = 0.12, .size = 1, .when = none_repeats_far},
     {.step = &step_pool, .share = 0.12, .when = gap_is_near},
     /* Layers that are copies get the best by cases of their few pairs, one round long. */
     {.step = &step_intervals, .share = 0.25, .rounds = 2, .when = none_repeats},
