@@ -22,7 +22,7 @@ static const place places[] = {
     {"table: testbeds", "`moirai cluster inter-server`, `intra-server`", "the same numbers"},
     {"table: models", "Coarsening, below; docs/zoo.md",
      "operators as there; coarsened graphs are smaller here, by other rules"},
-    {"figure: bandwidth over 100 s", "links of the table of testbeds; `moirai probe --seconds 100`",
+    {"figure: bandwidth over 100 s", "links of the table of testbeds; `moirai probe --seconds 100 --series 100`",
      "drawn without numbers there, and not published; averages are"},
     {"figure: speed-ups, four panels", "Latency, below, the same four panels; measured: Measured on parts of a GPU",
      "the table above, claim by claim"},
