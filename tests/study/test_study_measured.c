@@ -123,6 +123,21 @@ static void test_study_measured_tables(void **state)
     moirai_study_free(s);
 }
 
+static void test_study_measured_draws_a_curve(void **state)
+{
+    (void)state;
+    moirai_study *s = study(lines);
+    char *svg, name[32];
+    size_t length;
+    assert_int_equal(moirai_study_figure_count(s), 1); /* no row of the study is done */
+    assert_ok(moirai_study_figure(&svg, &length, name, s, 0));
+    assert_string_equal(name, "curve-gpt3-330M");
+    assert_contains(svg, "intra-server, coarsened");
+    assert_null(strstr(svg, "nan"));
+    free(svg);
+    moirai_study_free(s);
+}
+
 /* Four networks on four devices; what each row says of the operators is what the problem has. */
 static void test_study_times_of_operators(void **state)
 {
@@ -192,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_study_measured_verdicts_worked_out_by_hand),
         cmocka_unit_test(test_study_measured_tables),
+        cmocka_unit_test(test_study_measured_draws_a_curve),
         cmocka_unit_test(test_study_times_of_operators),
         cmocka_unit_test(test_study_measured_is_said_in_every_form),
         cmocka_unit_test(test_study_measured_bad_lines_get_one_clear_line),
