@@ -12,7 +12,8 @@ static const place places[] = {
     {"figure: four steps", "docs/concepts.md, The paper's four steps", "as there"},
     {"figure: a cluster as a full mesh", "docs/model.md; `moirai cluster`", "as there"},
     {"figure: times of operators of four networks on four devices", "below, Times of operators",
-     "drawn without numbers there; the statement, that most are short, holds"},
+     "drawn without numbers there; most are short, as it says, but for Inception v4 on one GPU of its published "
+     "samples"},
     {"figure: operators that a backend fuses", "docs/concepts.md; `moirai coarsen`", "as there"},
     {"table: fusion rules of Eigen", "rules `eigen` (`src/coarsen/rules_shipped.c`)", "as there"},
     {"figure: three kinds of connections; figure and algorithm of GCOF", "docs/coarsening.md; `src/coarsen`",
