@@ -10,7 +10,8 @@
 
 #include "util/util.h"
 
-static const char *const kind_name[STUDY_MEASURES] = {"parts", "link", "baseline", "plan", "none", "memory", "curve"};
+static const char *const kind_name[STUDY_MEASURES] = {"parts", "link",   "baseline", "plan",
+                                                      "none",  "memory", "curve",    "operators"};
 
 /* ---- reading ---- */
 
@@ -45,7 +46,8 @@ static int read_numbers(study_measure *m, const util_json_at *at, yyjson_val *ob
                                                         [STUDY_MEASURE_BASELINE] = {NULL, "ms"},
                                                         [STUDY_MEASURE_PLAN] = {"predicted_ms", "measured_ms"},
                                                         [STUDY_MEASURE_MEMORY] = {"computed", "measured"},
-                                                        [STUDY_MEASURE_CURVE] = {NULL, "ms"}};
+                                                        [STUDY_MEASURE_CURVE] = {NULL, "ms"},
+                                                        [STUDY_MEASURE_OPERATORS] = {"median_us", "mean_us"}};
     const char *first = keys[m->kind][0], *second = keys[m->kind][1];
     int rc = first ? util_json_real(&m->predicted, at, object, first, true) : 0;
     rc = rc || !second ? rc : util_json_real(&m->took, at, object, second, true);
@@ -53,8 +55,11 @@ static int read_numbers(study_measure *m, const util_json_at *at, yyjson_val *ob
     rc = rc ? rc : util_json_int64(&m->operators, at, object, "operators", false, 0);
     rc = rc || m->kind != STUDY_MEASURE_PLAN ? rc : util_json_int64(&m->parts, at, object, "parts", true, 1);
     rc = rc ? rc : util_json_int64(&m->bytes, at, object, "weights", false, 0);
-    rc = rc || m->kind != STUDY_MEASURE_CURVE ? rc : util_json_real(&m->seconds, at, object, "seconds", true);
-    return rc || m->kind != STUDY_MEASURE_CURVE ? rc : util_json_real(&m->cpu_s, at, object, "cpu_s", true);
+    if (rc || (m->kind != STUDY_MEASURE_CURVE && m->kind != STUDY_MEASURE_OPERATORS))
+        return rc;
+    bool curve = m->kind == STUDY_MEASURE_CURVE;
+    rc = util_json_real(&m->seconds, at, object, curve ? "seconds" : "longest_us", true);
+    return rc ? rc : util_json_real(&m->cpu_s, at, object, curve ? "cpu_s" : "short", true);
 }
 
 static int read_row(study_measure *m, const util_json_at *at, yyjson_val *object)

@@ -5,27 +5,29 @@
 #include "study/study.h"
 
 typedef enum study_measure_kind {
-    STUDY_MEASURE_PARTS,    /* how a testbed was made of a device */
-    STUDY_MEASURE_LINK,     /* what its links take */
-    STUDY_MEASURE_BASELINE, /* the module itself on one part */
-    STUDY_MEASURE_PLAN,     /* a plan, predicted and measured */
-    STUDY_MEASURE_NONE,     /* a plan or baseline that there is not, and why */
-    STUDY_MEASURE_MEMORY,   /* what a part held */
-    STUDY_MEASURE_CURVE,    /* the best plan of a placer after some time */
+    STUDY_MEASURE_PARTS,     /* how a testbed was made of a device */
+    STUDY_MEASURE_LINK,      /* what its links take */
+    STUDY_MEASURE_BASELINE,  /* the module itself on one part */
+    STUDY_MEASURE_PLAN,      /* a plan, predicted and measured */
+    STUDY_MEASURE_NONE,      /* a plan or baseline that there is not, and why */
+    STUDY_MEASURE_MEMORY,    /* what a part held */
+    STUDY_MEASURE_CURVE,     /* the best plan of a placer after some time */
+    STUDY_MEASURE_OPERATORS, /* how long the operators of a network take on a device */
     STUDY_MEASURES
 } study_measure_kind;
 
 typedef struct study_measure {
     study_measure_kind kind;
     char network[32], testbed[24], graph[16], link[16], placer[24], how[16], part[24];
-    char text[240];         /* PARTS: the device; NONE: why */
-    char list[2][64];       /* PARTS: shares, multiprocessors, as text */
-    char date[24];          /* UTC */
-    int64_t round;          /* PLAN: 0 by the profile, 1 after a run */
-    int64_t operators;      /* PLAN */
-    int64_t parts, bytes;   /* PLAN: parts with work; MEMORY: of weights */
-    double predicted, took; /* PLAN: ms; MEMORY: bytes; LINK: us, GB/s; BASELINE: ms; CURVE: ms */
-    double seconds, cpu_s;  /* CURVE: since it began, and processor time */
+    char text[240];       /* PARTS: the device; NONE: why */
+    char list[2][64];     /* PARTS: shares, multiprocessors, as text */
+    char date[24];        /* UTC */
+    int64_t round;        /* PLAN: 0 by the profile, 1 after a run */
+    int64_t operators;    /* PLAN */
+    int64_t parts, bytes; /* PLAN: parts with work; MEMORY: of weights */
+    double predicted,
+        took; /* PLAN: ms; MEMORY: bytes; LINK: us, GB/s; BASELINE, CURVE: ms; OPERATORS: median, mean us */
+    double seconds, cpu_s; /* CURVE: since it began, and processor time; OPERATORS: longest us, share of short ones */
 } study_measure;
 
 struct moirai_study_measured {

@@ -72,6 +72,30 @@ static void test_probe_measures_every_ordered_pair(void **state)
     moirai_cluster_free(c);
 }
 
+/* A number per round, and the link is their mean. */
+static void test_probe_series_has_every_round(void **state)
+{
+    NEEDS_RANKS();
+    assert_runs("$M probe -n 2 --seconds 0.4 --series 4 --json");
+    yyjson_val *links = yyjson_obj_get(shell_json(), "links"), *link, *rate;
+    size_t i, n, k, m;
+    assert_int_equal(yyjson_arr_size(links), 2);
+    yyjson_arr_foreach(links, i, n, link) {
+        yyjson_val *series = yyjson_obj_get(link, "series");
+        double sum = 0;
+        assert_int_equal(yyjson_arr_size(series), 4);
+        yyjson_arr_foreach(series, k, m, rate) {
+            assert_true(yyjson_get_num(rate) > 1000);
+            sum += yyjson_get_num(rate);
+        }
+        double off = sum / 4 - (double)count_at(link, "bytes_per_second");
+        assert_true(off < 4 && off > -4);
+    }
+    assert_runs("$M probe -n 2 --seconds 0.1 --json");
+    assert_null(yyjson_obj_get(yyjson_arr_get_first(yyjson_obj_get(shell_json(), "links")), "series"));
+    assert_fails(2, "series", "$M probe -n 2 --series 0");
+}
+
 static void test_probe_keeps_the_devices_of_a_template(void **state)
 {
     NEEDS_RANKS();
@@ -237,6 +261,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
         CASE(test_probe_measures_every_ordered_pair),
+        CASE(test_probe_series_has_every_round),
         CASE(test_probe_keeps_the_devices_of_a_template),
         CASE(test_probe_refuses_what_makes_no_sense),
         CASE(test_profile_gives_every_operator_a_time_on_every_device),

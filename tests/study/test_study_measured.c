@@ -41,6 +41,8 @@ static const char lines[] =
     "\"placer\": \"hrl\", \"seconds\": 5400, \"cpu_s\": 2000, \"ms\": 150.5}\n"
     "{\"what\": \"curve\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": \"coarsened\", "
     "\"placer\": \"hrl\", \"seconds\": 10, \"cpu_s\": 4, \"ms\": 170.25}\n"
+    "{\"what\": \"operators\", \"network\": \"inceptionv4\", \"part\": \"C\", \"operators\": 490, \"median_us\": 41, "
+    "\"mean_us\": 60.25, \"longest_us\": 900, \"short\": 0.9}\n"
     "{\"what\": \"plan\", \"network\": \"swin"; /* a line that a crash cut off */
 
 static moirai_study *study(const char *text)
@@ -119,7 +121,23 @@ static void test_study_measured_tables(void **state)
                         "gpt3-330M|intra-server|original|moirai|B|1.0|3.0|4.0|0.75");
     assert_string_equal(row_of(&d, "curves", "gpt3-330M, intra-server, coarsened"),
                         "gpt3-330M, intra-server, coarsened|hrl|170.2|150.5|2000|-");
+    assert_string_equal(row_of(&d, "operator-times-measured", "inceptionv4"), "inceptionv4|C|490|41.0|60.2|900.0|90.0");
     study_document_free(&d);
+    moirai_study_free(s);
+}
+
+static void test_study_measured_draws_a_curve(void **state)
+{
+    (void)state;
+    moirai_study *s = study(lines);
+    char *svg, name[32];
+    size_t length;
+    assert_int_equal(moirai_study_figure_count(s), 1); /* no row of the study is done */
+    assert_ok(moirai_study_figure(&svg, &length, name, s, 0));
+    assert_string_equal(name, "curve-gpt3-330M");
+    assert_contains(svg, "intra-server, coarsened");
+    assert_null(strstr(svg, "nan"));
+    free(svg);
     moirai_study_free(s);
 }
 
@@ -192,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_study_measured_verdicts_worked_out_by_hand),
         cmocka_unit_test(test_study_measured_tables),
+        cmocka_unit_test(test_study_measured_draws_a_curve),
         cmocka_unit_test(test_study_times_of_operators),
         cmocka_unit_test(test_study_measured_is_said_in_every_form),
         cmocka_unit_test(test_study_measured_bad_lines_get_one_clear_line),

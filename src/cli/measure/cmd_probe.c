@@ -31,6 +31,21 @@ static void show_link(cli_context *cli, yyjson_val *l)
               cli_human_ns(cli_report_count(l, "latency_ns")).s, (long long)messages, cli_human_bytes(largest).s);
 }
 
+/* How much the rounds of a link differ. */
+static void show_series(cli_context *cli, yyjson_val *l)
+{
+    yyjson_val *series = yyjson_obj_get(l, "series"), *rate;
+    int64_t least = INT64_MAX, most = 0;
+    size_t i, n;
+    yyjson_arr_foreach(series, i, n, rate) {
+        least = yyjson_get_sint(rate) < least ? yyjson_get_sint(rate) : least;
+        most = yyjson_get_sint(rate) > most ? yyjson_get_sint(rate) : most;
+    }
+    if (most > 0)
+        cli_print(cli, "%-14s %-14s %zu rounds, %s to %s\n", "", "", yyjson_arr_size(series), cli_human_rate(least).s,
+                  cli_human_rate(most).s);
+}
+
 static int show(cli_context *cli, const cli_ranks *r)
 {
     yyjson_doc *doc;
@@ -51,6 +66,7 @@ static int show(cli_context *cli, const cli_ranks *r)
     cli_print(cli, "\n%-14s %-14s %12s %14s\n", "from", "to", "bandwidth", "latency");
     yyjson_arr_foreach(links, i, n, item) {
         show_link(cli, item);
+        show_series(cli, item);
     }
     yyjson_mut_obj_add_val(cli->doc, cli->result, "ranks", yyjson_val_mut_copy(cli->doc, ranks));
     yyjson_mut_obj_add_val(cli->doc, cli->result, "links", yyjson_val_mut_copy(cli->doc, links));
@@ -101,6 +117,7 @@ static int run(cli_context *cli)
     if (!rc) {
         cli_ranks_add(&r, "--cluster", from);
         cli_ranks_add(&r, "--seconds", cli_text(cli, "seconds"));
+        cli_ranks_add(&r, "--series", cli_text(cli, "series"));
         rc = cli_ranks_run(&r);
     }
     rc = rc ? rc : tell(cli, &r);
@@ -130,12 +147,20 @@ static const cli_option options[] = {
      .most = 1e6,
      .standard = "5",
      .help = "time to measure in, shared by all ordered pairs"},
+    {.name = "series",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 1,
+     .most = 10000,
+     .standard = "1",
+     .help = "rounds in which the time is spent, all links in each: the cluster gets the means, --json every round"},
     CLI_OPTION_OUTPUT("write the cluster"),
     {0},
 };
 static const cli_example examples[] = {
     {"moirai probe -n 3 -o cluster.json", "Three ranks on this machine"},
-    {"moirai probe --hosts alpha,beta --seconds 100 -o cluster.json", "Two machines, measured as long as in the paper"},
+    {"moirai probe --hosts alpha,beta --seconds 100 --series 100 -o cluster.json",
+     "Two machines, bandwidths over 100 seconds as in the paper"},
     {"moirai probe --cluster mine.json -o measured.json", "The devices of a file, with measured links"},
     {0},
 };

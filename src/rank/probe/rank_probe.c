@@ -24,6 +24,8 @@ typedef struct probe {
     rank_world w;
     const char *cluster_path, *report_path, *template_path;
     double seconds;
+    int rounds;           /* in which all links are measured, one after the other */
+    int64_t *series;      /* on rank 0, bytes per second of each round: [link * rounds + round] */
     moirai_cluster *from; /* the template, or NULL */
     moirai_cluster *made; /* on rank 0 */
     probe_rank *rank;     /* on rank 0, of all ranks; else its own */
@@ -35,9 +37,11 @@ typedef struct probe {
 
 static int parse(probe *p, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"cluster", 1, NULL, 'c'}, {"output", 1, NULL, 'o'}, {"report", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'}, {0}};
+    static const struct option options[] = {{"cluster", 1, NULL, 'c'}, {"output", 1, NULL, 'o'},
+                                            {"report", 1, NULL, 'r'},  {"seconds", 1, NULL, 's'},
+                                            {"series", 1, NULL, 'n'},  {0}};
     int c;
+    p->rounds = 1;
     optind = 0;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == 'c')
@@ -48,9 +52,13 @@ static int parse(probe *p, int argc, char **argv)
             p->report_path = optarg;
         else if (c == 's')
             p->seconds = strtod(optarg, NULL);
+        else if (c == 'n')
+            p->rounds = atoi(optarg);
         else
             return moirai_error(MOIRAI_EUSAGE, "probe: options that make no sense");
     }
+    if (p->rounds < 1)
+        return moirai_error(MOIRAI_EUSAGE, "probe: no rounds to measure in");
     return p->seconds > 0 ? 0 : moirai_error(MOIRAI_EUSAGE, "probe: no time to measure in");
 }
 
@@ -160,14 +168,10 @@ static void measure_link(probe *p, int a, int b, double seconds)
         rank_cuda_unmap(p->cuda, p->side.peer);
 }
 
-static void measure_links(probe *p)
+/* All links once; rank 0 gets what was found. */
+static void measure_round(probe *p, double seconds)
 {
     int n = p->w.size, me = p->w.rank;
-    double seconds = p->seconds / UTIL_MAX(1, n * (n - 1));
-    bool own_core = rank_world_own_core(&p->w); /* collective */
-    /* Beside other work a rank that never sleeps is soon made to wait for its core by the system: for links of CPUs,
-     * which are slower anyway, pauses measure better. */
-    p->side.own_core = own_core && p->cuda;
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++) {
             probe_link *link = &p->link[a * n + b];
@@ -181,6 +185,49 @@ static void measure_links(probe *p)
             if (!me && a)
                 rank_world_recv(&p->w, link, sizeof *link, a, TAG_LINK);
         }
+}
+
+/* A link is what it was in the mean of all rounds, as the paper takes bandwidths over 100 seconds; sizes and errors of
+ * messages are those of the last. */
+static void take_means(probe *p, const double *latency)
+{
+    int n = p->w.size;
+    for (int l = 0; l < n * n; l++) {
+        double rate = 0;
+        for (int r = 0; r < p->rounds; r++)
+            rate += (double)p->series[l * p->rounds + r] / p->rounds;
+        if (l / n != l % n) {
+            p->link[l].bytes_per_second = UTIL_MAX((int64_t)rate, 1);
+            p->link[l].latency_ns = (int64_t)(latency[l] / p->rounds);
+        }
+    }
+}
+
+static int measure_links(probe *p)
+{
+    int n = p->w.size;
+    double seconds = p->seconds / UTIL_MAX(1, n * (n - 1)) / p->rounds;
+    double *latency = util_alloc((size_t)n * (size_t)n, sizeof *latency);
+    p->series = util_alloc((size_t)n * (size_t)n * (size_t)p->rounds, sizeof *p->series);
+    if (!rank_world_all_fine(&p->w, latency && p->series ? 0 : MOIRAI_EFAIL)) {
+        free(latency);
+        return MOIRAI_EFAIL;
+    }
+    bool own_core = rank_world_own_core(&p->w); /* collective */
+    /* Beside other work a rank that never sleeps is soon made to wait for its core by the system: for links of CPUs,
+     * which are slower anyway, pauses measure better. */
+    p->side.own_core = own_core && p->cuda;
+    for (int r = 0; r < p->rounds; r++) {
+        measure_round(p, seconds);
+        for (int l = 0; l < n * n && !p->w.rank; l++) {
+            p->series[l * p->rounds + r] = p->link[l].bytes_per_second;
+            latency[l] += (double)p->link[l].latency_ns;
+        }
+    }
+    if (!p->w.rank && p->rounds > 1)
+        take_means(p, latency);
+    free(latency);
+    return 0;
 }
 
 /* ---- the cluster ---- */
@@ -281,7 +328,8 @@ static void write_rank(util_writer *w, const probe_rank *r, const char *name)
     util_writer_close(w, '}');
 }
 
-static void write_link(util_writer *w, const probe_link *l, const char *from, const char *to)
+static void write_link(util_writer *w, const probe_link *l, const char *from, const char *to, const int64_t *series,
+                       int rounds)
 {
     util_writer_break(w);
     util_writer_open(w, '{');
@@ -302,6 +350,12 @@ static void write_link(util_writer *w, const probe_link *l, const char *from, co
         util_writer_close(w, '}');
     }
     util_writer_close(w, ']');
+    if (rounds > 1) {
+        util_writer_pair_open(w, "series", '[');
+        for (int r = 0; r < rounds; r++)
+            util_writer_int(w, series[r]);
+        util_writer_close(w, ']');
+    }
     util_writer_close(w, '}');
 }
 
@@ -319,7 +373,8 @@ static int write_report(const probe *p)
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)
             if (a != b)
-                write_link(&w, &p->link[a * n + b], p->made->device[a].name, p->made->device[b].name);
+                write_link(&w, &p->link[a * n + b], p->made->device[a].name, p->made->device[b].name,
+                           p->series + (a * n + b) * p->rounds, p->rounds);
     util_writer_close(&w, ']');
     util_writer_close(&w, '}');
     return util_writer_save(&w, p->report_path);
@@ -344,8 +399,8 @@ int rank_probe(int argc, char **argv)
     rc = rc ? rc : prepare(&p);
     if (rank_world_all_fine(&p.w, rc) && !(rc = share_memory(&p))) {
         collect_ranks(&p);
-        measure_links(&p);
-        rc = finish(&p);
+        rc = measure_links(&p);
+        rc = rc ? rc : finish(&p);
         rc = rank_world_all_fine(&p.w, rc) ? 0 : rc ? rc : MOIRAI_EFAIL;
     } else if (!rc) {
         rc = MOIRAI_EFAIL;
@@ -356,5 +411,6 @@ int rank_probe(int argc, char **argv)
     moirai_cluster_free(p.from);
     free(p.rank);
     free(p.link);
+    free(p.series);
     return -rc;
 }

@@ -60,15 +60,18 @@ static void introduction(study_document *d, const moirai_study *s)
         study_say(d, "No experiment is done yet.");
         return;
     }
+    double load = moirai_study_load(s);
     study_say(
         d,
         "**How made.** moirai %s, %s to %s UTC, on %s%s, %d%s threads, seed %llu, a limit of %g s for placers that "
         "search. %d of %d experiments are done; %d of these have no plan, and say why. The machine's load average was "
-        "%.1f in the mean and %.1f at most: above the number of cores, placers that search had less of the machine "
-        "than their seconds say, so that gaps are wider and generation times longer than on a quiet one.",
+        "%.1f in the mean and %.1f at most, %.2f per core in the mean%s.",
         MOIRAI_VERSION, p.first_date, p.last_date, p.machines ? "several machines, the last " : "", p.machine,
         p.most_threads, p.least_threads < p.most_threads ? " or fewer" : "", (unsigned long long)s->seed,
-        s->time_limit_s, p.done, s->n, p.failed, p.load_sum / p.done, p.load_most);
+        s->time_limit_s, p.done, s->n, p.failed, p.load_sum / p.done, p.load_most, load,
+        load > MOIRAI_STUDY_MOST_LOAD ? ": placers that search had less of the machine than their seconds say, so that "
+                                        "gaps are wider and generation times longer than on a quiet one"
+                                      : "");
 }
 
 static void again(study_document *d, const moirai_study *s)

@@ -180,5 +180,6 @@ void study_tell_latency(study_document *d, const moirai_study *s)
             figure(d, s, &networks, clusters.name[c], coarsened);
     study_say(d,
               "The paper's figure of bandwidths over 100 seconds can't be redrawn: the measurements are not published. "
-              "Its averages are the testbeds' links here.");
+              "Its averages are the testbeds' links here; `moirai probe --seconds 100 --series 100` measures such a "
+              "figure of other links.");
 }

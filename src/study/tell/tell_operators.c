@@ -3,7 +3,7 @@
  * The paper draws distributions without numbers, of GoogLeNet, Inception v4, YOLOv5x and a Transformer, and does not name
  * the devices. Here are those networks of the four that the zoo has, a Transformer of T5's size among them, and the
  * paper's smallest large ones, on the four GPUs of inter-server. */
-#include "study/study.h"
+#include "study/measured.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +62,29 @@ static int network_rows(study_document *d, const moirai_cluster *cluster, size_t
     return rc;
 }
 
+/* The same of times that were measured, from the file. */
+static void measured(study_document *d, const moirai_study *s)
+{
+    study_measure_filter f = {.kind = STUDY_MEASURE_OPERATORS, .round = -1};
+    const study_measure *m;
+    if (!study_measure_find(s, &f))
+        return;
+    study_say(d, "Measured, of the samples that the paper's authors have published (four GPUs that they call A to D):");
+    study_table(d, "operator-times-measured", 2, "network|device|operators|median|mean|longest|short %");
+    for (size_t from = 0; (m = study_measure_next(s, &f, &from));) {
+        study_cell(d, "%s", m->network);
+        study_cell(d, "%s", m->part);
+        study_cell(d, "%d", (int)m->operators);
+        study_cell(d, "%.1f", m->predicted);
+        study_cell(d, "%.1f", m->took);
+        study_cell(d, "%.1f", m->seconds);
+        study_cell_percent(d, m->cpu_s);
+    }
+}
+
 void study_tell_operators(study_document *d, const moirai_study *s)
 {
     moirai_cluster *cluster = NULL;
-    (void)s;
     int rc = moirai_cluster_open(&cluster, "inter-server");
     study_heading(d, "Times of operators");
     study_say(
@@ -80,4 +99,5 @@ void study_tell_operators(study_document *d, const moirai_study *s)
     moirai_cluster_free(cluster);
     if (rc)
         d->failed = true;
+    measured(d, s);
 }

@@ -12,7 +12,8 @@ static const place places[] = {
     {"figure: four steps", "docs/concepts.md, The paper's four steps", "as there"},
     {"figure: a cluster as a full mesh", "docs/model.md; `moirai cluster`", "as there"},
     {"figure: times of operators of four networks on four devices", "below, Times of operators",
-     "drawn without numbers there; the statement, that most are short, holds"},
+     "drawn without numbers there; most are short, as it says, but for Inception v4 on one GPU of its published "
+     "samples"},
     {"figure: operators that a backend fuses", "docs/concepts.md; `moirai coarsen`", "as there"},
     {"table: fusion rules of Eigen", "rules `eigen` (`src/coarsen/rules_shipped.c`)", "as there"},
     {"figure: three kinds of connections; figure and algorithm of GCOF", "docs/coarsening.md; `src/coarsen`",
@@ -22,7 +23,7 @@ static const place places[] = {
     {"table: testbeds", "`moirai cluster inter-server`, `intra-server`", "the same numbers"},
     {"table: models", "Coarsening, below; docs/zoo.md",
      "operators as there; coarsened graphs are smaller here, by other rules"},
-    {"figure: bandwidth over 100 s", "links of the table of testbeds; `moirai probe --seconds 100`",
+    {"figure: bandwidth over 100 s", "links of the table of testbeds; `moirai probe --seconds 100 --series 100`",
      "drawn without numbers there, and not published; averages are"},
     {"figure: speed-ups, four panels", "Latency, below, the same four panels; measured: Measured on parts of a GPU",
      "the table above, claim by claim"},
