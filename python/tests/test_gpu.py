@@ -205,7 +205,8 @@ def test_attention_over_few_keys_is_not_cudnn_s(keys, kernel):
 @pytest.mark.parametrize("transport", ["ipc", "host"])
 @pytest.mark.parametrize("name", ["inception", "moe"])
 def test_requests_in_flight_give_what_they_give_alone(name, transport, workers):
-    """A CUDA graph per slot: spread out as far as can be, so that requests overtake nobody and wait for everybody."""
+    """A CUDA graph per slot: spread out as far as can be, so that requests overtake nobody and wait for everybody. Through
+    the host they wait for each other."""
     module, args, network = captured(name)
     given = [tuple(torch.randn(a.shape, generator=torch.Generator().manual_seed(i)) for a in args) for i in range(40)]
     plan = spread_out(network, workers)

@@ -5,7 +5,10 @@
  * annealing on the priced loads, from the plan that is cheapest now, and the programme is solved again (column generation). With weights everywhere the result
  * is all but the bound. A device holds the weights of every plan that is used: where these do not fit, there is no mixture.
  *
- * Shares become whole parts of SHARES, so that the turns of copies come back and the stream reaches a steady state. */
+ * The programme's prices swing from round to round while it has few plans. Those of the bound do not: every other round takes prices between the two, at which plans are
+ * missing that the swing passes by. Plans with a share are kept, so that the next mixture goes on where this one ended.
+ *
+ * Shares become whole parts, so that the turns of copies come back and the stream reaches a steady state: of as many parts, up to MOST_PARTS, as lose least. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +18,15 @@
 #include "rate/search.h"
 #include "util/util.h"
 
-#define ROUNDS 8
-#define MOST_COLUMNS 96
-#define MOST_COPIES 12
-#define SHARES 200
-#define CHEAPER 1e-4 /* of T: worth a column */
+#define ROUNDS 24
+#define ROUND_PART (1 / 3.0) /* of the steps of a run of annealing: a start is at hand */
+#define FAILED_ROUNDS 3      /* without a plan that is missing: it is over */
+#define MOST_COLUMNS 160
+#define MOST_COPIES 16
+#define LEAST_PARTS 20
+#define MOST_PARTS 400
+#define PARTS_OF_ALL 1000000 /* a plan's shares are whole millionths: other parts would be other turns */
+#define CHEAPER 1e-4         /* of T: worth a column */
 
 typedef struct mixture {
     rate_search *s;
@@ -30,6 +37,8 @@ typedef struct mixture {
     int32_t n;
     double unit_ns, value;
     double *dual, *primal, *price;
+    double *proven; /* the bound's prices; NULL: there are none */
+    double *asked;  /* the prices of a round */
     int32_t *row;
     double *entry;
 } mixture;
@@ -84,22 +93,24 @@ static int solve(mixture *x)
     return rc;
 }
 
-static double cost(const mixture *x, int32_t column)
+static double cost(const mixture *x, const double *price, int32_t column)
 {
     double sum = 0;
     for (int32_t r = 0; r < x->R; r++)
-        sum += x->price[r] * (double)x->load_ns[(int64_t)column * x->R + r];
+        sum += price[r] * (double)x->load_ns[(int64_t)column * x->R + r];
     return sum / x->unit_ns;
 }
 
-/* A plan that is cheap at the prices; *found where it is worth a column. */
-static int price_column(mixture *x, double part, bool *found)
+/* A plan that is cheap at the prices, moved by `pull` to those of the bound; *found where it is worth a column. */
+static int price_column(mixture *x, double part, double pull, bool *found)
 {
     rate_search *s = x->s;
     int32_t best = 0;
     int64_t load;
+    for (int32_t r = 0; r < x->R; r++)
+        x->asked[r] = x->proven ? pull * x->proven[r] + (1 - pull) * x->price[r] : x->price[r];
     for (int32_t i = 1; i < x->n; i++)
-        best = cost(x, i) < cost(x, best) ? i : best;
+        best = cost(x, x->asked, i) < cost(x, x->asked, best) ? i : best;
     int32_t *device = util_alloc((size_t)s->p->n_ops, sizeof *device);
     if (!device)
         return MOIRAI_EFAIL;
@@ -107,7 +118,7 @@ static int price_column(mixture *x, double part, bool *found)
     rate_anneal_task job = {.v = &s->v,
                             .units = s->units,
                             .devices = s->all_devices,
-                            .price = x->price,
+                            .price = x->asked,
                             .steps = rate_search_steps(s, part),
                             .seed = s->seed++,
                             .stop = s->stop};
@@ -115,53 +126,117 @@ static int price_column(mixture *x, double part, bool *found)
     int32_t before = x->n;
     rc = rc ? rc : add_column(x, device);
     free(device);
-    *found = !rc && x->n > before && cost(x, before) < x->value * (1 - CHEAPER);
+    *found = !rc && x->n > before && cost(x, x->price, before) < x->value * (1 - CHEAPER);
     return rc;
 }
 
-/* The columns that have a share, in whole parts. */
+/* ---- shares ---- */
+
+typedef struct shares {
+    int32_t n, column[MOST_COPIES];
+    int64_t part[MOST_COPIES], all;
+    double load; /* the largest, in units */
+} shares;
+
+/* The columns with the largest shares. */
+static void list_used(const mixture *x, shares *s)
+{
+    s->n = 0;
+    for (int32_t i = 0; i < x->n; i++) {
+        int32_t at = s->n < MOST_COPIES ? s->n++ : MOST_COPIES;
+        for (; at > 0 && x->primal[i + 1] > x->primal[s->column[at - 1] + 1]; at--) /* the first value is T */
+            if (at < MOST_COPIES)
+                s->column[at] = s->column[at - 1];
+        if (at < MOST_COPIES)
+            s->column[at] = i;
+    }
+}
+
+/* Shares in whole parts of `all`; what rounding leaves over is the largest share's. False: there is none left for it. */
+static bool round_shares(const mixture *x, shares *s, int64_t all)
+{
+    int64_t sum = 0;
+    s->load = 0;
+    s->all = all;
+    for (int32_t i = 0; i < s->n; i++) {
+        s->part[i] = (int64_t)(x->primal[s->column[i] + 1] * (double)all + 0.5);
+        sum += s->part[i];
+    }
+    s->part[0] += all - sum;
+    for (int32_t r = 0; r < x->R && s->part[0] > 0; r++) {
+        double load = 0;
+        for (int32_t i = 0; i < s->n; i++)
+            load += (double)s->part[i] * (double)x->load_ns[(int64_t)s->column[i] * x->R + r];
+        s->load = fmax(s->load, load / ((double)all * x->unit_ns));
+    }
+    return s->part[0] > 0;
+}
+
 static int add_candidate(mixture *x)
 {
-    int32_t copy[MOST_COLUMNS], n = 0;
-    int64_t share[MOST_COLUMNS], sum = 0;
-    for (int32_t i = 0; i < x->n; i++) {
-        int64_t parts = (int64_t)(x->primal[i + 1] * SHARES + 0.5); /* the first value is T */
-        if (parts > 0 && n < MOST_COPIES) {
-            share[n] = parts;
-            copy[n++] = i;
-            sum += parts;
-        }
-    }
-    if (n < 2 || sum == 0)
-        return 0;
-    int32_t most = 0; /* what rounding has left over is the largest share's: a small part of it */
-    for (int32_t i = 1; i < n; i++)
-        most = share[i] > share[most] ? i : most;
-    share[most] += SHARES - sum;
-    if (share[most] <= 0)
+    shares best = {.load = HUGE_VAL}, s = {0};
+    list_used(x, &s);
+    for (int64_t all = LEAST_PARTS; all <= MOST_PARTS && s.n > 0; all++)
+        if (PARTS_OF_ALL % all == 0 && round_shares(x, &s, all) && s.load < best.load * (1 - 1e-9))
+            best = s;
+    int32_t n = 0;
+    for (int32_t i = 0; i < best.n; i++)
+        n += best.part[i] > 0;
+    if (n < 2)
         return 0;
     rate_candidate *c;
     int rc = rate_candidate_new(&c, x->s->p, "mixture", n);
-    for (int32_t i = 0; i < n && !rc; i++) {
-        memcpy(c->device[i], x->column[copy[i]], sizeof **c->device * (size_t)x->s->p->n_ops);
-        c->share[i] = share[i];
+    for (int32_t i = 0, k = 0; i < best.n && !rc; i++) {
+        if (best.part[i] == 0)
+            continue;
+        memcpy(c->device[k], x->column[best.column[i]], sizeof **c->device * (size_t)x->s->p->n_ops);
+        c->share[k++] = best.part[i];
     }
     return rc ? rc : rate_search_add(x->s, c);
 }
 
+/* ---- rounds ---- */
+
 static int improve(mixture *x, double part)
 {
+    static const double pull[] = {0, 0.5, 0, 0.9};
     const rate_search *s = x->s;
-    int rc = solve(x);
+    int rc = solve(x), failed = 0;
     for (int32_t i = 0; i < ROUNDS && !rc && x->n < MOST_COLUMNS && !util_stopped(&s->stop); i++) {
         bool found = false;
-        rc = price_column(x, part, &found);
+        rc = price_column(x, ROUND_PART * part, pull[i % 4], &found);
         rc = rc ? rc : solve(x);
-        if (!found || x->value * x->unit_ns <= (double)s->bound_ns * (1 + CHEAPER))
+        failed = found ? 0 : failed + 1;
+        if (failed == FAILED_ROUNDS || x->value * x->unit_ns <= (double)s->bound_ns * (1 + CHEAPER))
             break;
     }
     rc = rc == MOIRAI_ELIMIT ? 0 : rc; /* the solver gives up, or the time is over: the last shares stay */
     return rc ? rc : add_candidate(x);
+}
+
+void rate_columns_clear(rate_columns *c)
+{
+    for (int32_t i = 0; i < c->n; i++)
+        free(c->device[i]);
+    free(c->device);
+    *c = (rate_columns){0};
+}
+
+/* Those with a share are for the next time. */
+static int keep_columns(mixture *x)
+{
+    rate_columns *kept = &x->s->columns;
+    rate_columns_clear(kept);
+    kept->device = util_alloc((size_t)x->n, sizeof *kept->device);
+    if (!kept->device)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < x->n; i++) {
+        if (x->primal[i + 1] <= 0)
+            continue;
+        kept->device[kept->n++] = x->column[i];
+        x->column[i] = NULL;
+    }
+    return 0;
 }
 
 /* Plans so far, those of least load first. */
@@ -169,6 +244,8 @@ static int add_columns(mixture *x)
 {
     const rate_search *s = x->s;
     int rc = 0;
+    for (int32_t i = 0; i < s->columns.n && !rc; i++)
+        rc = add_column(x, s->columns.device[i]);
     for (int32_t i = 0; i < s->n_candidates && !rc; i++) {
         const rate_candidate *c = s->candidate[i];
         for (int32_t j = 0; j < c->n_copies && !rc && x->n < MOST_COLUMNS - ROUNDS; j++)
@@ -176,6 +253,21 @@ static int add_columns(mixture *x)
                 rc = add_column(x, c->device[j]);
     }
     return rc;
+}
+
+/* Prices of the bound, with the sum 1. */
+static void take_proven(mixture *x)
+{
+    const relax_proof *proof = &x->s->relaxed.proof;
+    double sum = 0;
+    for (int32_t r = 0; proof->n_leaves > 0 && r < x->R; r++)
+        sum += (double)proof->leaf[0].price[r];
+    for (int32_t r = 0; sum > 0 && r < x->R; r++)
+        x->proven[r] = (double)proof->leaf[0].price[r] / sum;
+    if (sum <= 0) {
+        free(x->proven);
+        x->proven = NULL;
+    }
 }
 
 int rate_add_mixtures(rate_search *s, double part)
@@ -188,17 +280,24 @@ int rate_add_mixtures(rate_search *s, double part)
     x.load_ns = util_alloc(R * MOST_COLUMNS, sizeof *x.load_ns);
     x.dual = util_alloc(R + 1, sizeof *x.dual);
     x.price = util_alloc(R, sizeof *x.price);
+    x.asked = util_alloc(R, sizeof *x.asked);
+    x.proven = util_alloc(R, sizeof *x.proven);
     x.primal = util_alloc(MOST_COLUMNS + 1, sizeof *x.primal);
     x.row = util_alloc(R + 1, sizeof *x.row);
     x.entry = util_alloc(R + 1, sizeof *x.entry);
-    int rc = x.load_ns && x.dual && x.price && x.primal && x.row && x.entry ? open_programme(&x) : MOIRAI_EFAIL;
+    bool fine = x.load_ns && x.dual && x.price && x.asked && x.proven && x.primal && x.row && x.entry;
+    if (fine)
+        take_proven(&x);
+    int rc = fine ? open_programme(&x) : MOIRAI_EFAIL;
     rc = rc ? rc : add_columns(&x);
     if (!rc && x.n > 0)
         rc = improve(&x, part);
+    if (!rc && x.n > 0)
+        rc = keep_columns(&x);
     pricing_simplex_free(x.lp);
     for (int32_t i = 0; i < x.n; i++)
         free(x.column[i]);
-    void *all[] = {x.load_ns, x.dual, x.price, x.primal, x.row, x.entry};
+    void *all[] = {x.load_ns, x.dual, x.price, x.asked, x.proven, x.primal, x.row, x.entry};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc == MOIRAI_ELIMIT ? 0 : rc;

@@ -299,6 +299,7 @@ void rate_search_close(rate_search *x)
     for (int32_t i = 0; i < x->n_candidates; i++)
         rate_candidate_free(x->candidate[i]);
     free(x->candidate);
+    rate_columns_clear(&x->columns);
     moirai_plan_free(x->latency);
     relax_answer_clear(&x->relaxed);
     place_units_free(x->units);

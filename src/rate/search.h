@@ -8,6 +8,11 @@
 #include "rate/candidate.h"
 #include "relax/relax.h"
 
+/* Plans that mixtures were made of: the next one begins with them. */
+typedef struct rate_columns {
+    int32_t n, **device; /* owned */
+} rate_columns;
+
 typedef struct rate_search {
     const moirai_problem *p;
     const moirai_rate_options *o;
@@ -26,6 +31,7 @@ typedef struct rate_search {
     size_t capacity;
     rate_candidate *best; /* one of them, or NULL */
     uint64_t seed;        /* of the next random part */
+    rate_columns columns; /* of the last mixture */
 } rate_search;
 
 #define RATE_BOUND_ROUNDS 120.0 /* of prices, times the effort */
@@ -53,6 +59,7 @@ int64_t rate_search_steps(const rate_search *x, double part);
 int rate_add_groups(rate_search *x, double part);
 /* Mixtures of the plans so far, and of new ones, by their shares (mix.c). */
 int rate_add_mixtures(rate_search *x, double part);
+void rate_columns_clear(rate_columns *c);
 /* Plans of one copy: annealed from several starts at several prices of sending (one_copy.c). */
 int rate_add_stages(rate_search *x);
 int rate_add_annealed(rate_search *x, double part, int32_t round);

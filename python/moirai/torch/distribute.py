@@ -243,7 +243,8 @@ class Distributed(torch.nn.Module):
             if not self._open:
                 raise UsageError("the distributed module was closed")
             if self._requests is None:
-                at_once = self._workers.kind == "cpu" or (self._workers.kind == "cuda" and self._graphs)
+                # Through the host, copies of several requests share engines of the GPU, and have been seen to wait in a circle.
+                at_once = self._workers.kind == "cpu" or (self.transport == "ipc" and self._graphs)
                 self._requests = self._flights() if at_once else Queue(self.in_flight, self._alone)
             return self._requests
 

@@ -2,8 +2,8 @@
 which they were asked for.
 
 They are under way on the ranks at the same time (`Flights`): on processors segment by segment (stream.py), on GPUs as
-a CUDA graph for each (slots_cuda.py). Where GPUs can't have graphs, or work beside processors, requests wait for each
-other (`Queue`).
+a CUDA graph for each (slots_cuda.py). Where GPUs can't have graphs, send through the host, or work beside processors,
+requests wait for each other (`Queue`).
 """
 
 from __future__ import annotations
