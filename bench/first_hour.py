@@ -177,7 +177,7 @@ def main() -> int:
     p.add_argument("--first-core", type=int, default=0)
     p.add_argument("--seconds", type=float, default=1e9)
     p.add_argument("--plan-limit", type=float, default=3)
-    p.add_argument("--tune-limit", type=float, default=15)
+    p.add_argument("--tune-limit", type=float, default=30)
     p.add_argument("--probe-seconds", type=float, default=3)
     p.add_argument("--profile-runs", type=int, default=20)
     p.add_argument("--docs", help="puts the table between the marks of that page")
