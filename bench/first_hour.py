@@ -13,7 +13,7 @@ kept to cores of its own: 8+4+2+2 takes sixteen. For each network and cluster, b
 A verdict recommends a split where the lower end of its interval is above 1; without an interval that is the speed-up itself. It is
 DENIED where tune then measures less than that lower end, less 1 %, by which two medians of one plan differ (tune's own
 threshold). Anything else that was measured outside of the interval is counted as such, and so is a split that pays although the
-verdict was for one device. The journal in DIR has a line per case and is what a second call goes on from: smallest networks
+verdict was for one device; "not tried" is where tune's time was over before its first split. The journal in DIR has a line per case and is what a second call goes on from: smallest networks
 first, and after --seconds no new case begins. Exit code 1 if any verdict is denied.
 """
 
@@ -84,7 +84,7 @@ class Bench:
         alone = tune.get("best_alone_ns")
         splits = [r["measured_ns"] for r in tune["rounds"] if len(r["passes_ns"]) > 1 or not tune["n_passes"]]
         row["tune"] = {"split_pays": tune["split_pays"], "alone_ns": alone, "machine_ns": tune.get("machine_ns"), "noise": tune["noise"],
-                       "speed_up": alone / min(splits) if splits and alone else None, "n_passes": tune["n_passes"], "verdict": tune["verdict"],
+                       "speed_up": alone / min(splits) if splits and alone else None, "n_passes": tune["n_passes"], "verdict": tune["verdict"], "stopped": tune["stopped"],
                        "first": [alone / r["passes_ns"][0] for r in tune["rounds"][:1] if alone]}  # fmt: skip
         row["s"] = time.monotonic() - began
         times.unlink()
@@ -120,8 +120,10 @@ def recommends(verdict: dict[str, Any]) -> bool:
 
 
 def judged(verdict: dict[str, Any], tune: dict[str, Any]) -> str:
-    """What tune says of it. Where tune tried no split, one device is the fastest that it knows."""
+    """What tune says of it. Where no split was worth trying to tune, one device is the fastest that it knows."""
     up, found = verdict["speed_up"], tune["speed_up"] or 1.0
+    if not tune["speed_up"] and tune.get("stopped") == "the time was over":
+        return "not tried"
     if recommends(verdict):
         return "DENIED" if found < (1 - SLACK) * verdict["low"] else "above" if found > (1 + SLACK) * verdict["high"] else "held"
     if up is None or up <= 1.005:
@@ -159,7 +161,7 @@ def counts(rows: list[dict[str, Any]]) -> str:
     for name in ("guess", "measured"):
         verdicts = [judged(r[name], r["tune"]) for r in done]
         text += f"{name}: {len(done)} verdicts, {sum(recommends(r[name]) for r in done)} recommend a split, {verdicts.count('DENIED')} of them denied; "
-        text += ", ".join(f"{verdicts.count(v)} {v}" for v in ("held", "above", "open", "below", "one device", "missed")) + "\n"
+        text += ", ".join(f"{verdicts.count(v)} {v}" for v in ("held", "above", "open", "below", "one device", "missed", "not tried")) + "\n"
     noisy = sum(r["tune"]["noise"] > 0.1 for r in done)
     text += f"{sum(r['tune']['split_pays'] for r in done)} splits kept by tune; passes of one plan differed by more than 10 % in {noisy} cases"
     failed = [r for r in rows if "failed" in r]
@@ -175,7 +177,7 @@ def main() -> int:
     p.add_argument("--first-core", type=int, default=0)
     p.add_argument("--seconds", type=float, default=1e9)
     p.add_argument("--plan-limit", type=float, default=3)
-    p.add_argument("--tune-limit", type=float, default=15)
+    p.add_argument("--tune-limit", type=float, default=30)
     p.add_argument("--probe-seconds", type=float, default=3)
     p.add_argument("--profile-runs", type=int, default=20)
     p.add_argument("--docs", help="puts the table between the marks of that page")

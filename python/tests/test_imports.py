@@ -94,3 +94,11 @@ def test_the_command_comes_with_the_package():
         pytest.skip("the package was not installed by pip")
     done = subprocess.run([command, "version", "--json"], capture_output=True, text=True)
     assert done.returncode == 0 and json.loads(done.stdout)["version"] == moirai.__version__
+
+
+def test_the_command_needs_no_other_package():
+    """On a machine without network: pip install --no-deps."""
+    done = python("import sys; sys.modules['_cffi_backend'] = None; sys.argv = ['moirai', 'version', '--json']; import moirai_command; moirai_command.main()")
+    if "No module named 'moirai_command'" in done.stderr:
+        pytest.skip("the package was not installed by pip")
+    assert done.returncode == 0 and json.loads(done.stdout)["version"] == moirai.__version__

@@ -37,6 +37,8 @@ static const shape_case cases[] = {
     {"ReduceSum", "2x3x5 {-1}", "keepdims=0", "f:2x3", 30},
     {"ReduceMax", "2x3x5", "keepdims=0", "f:", 30},
     {"ReduceSum", "2x3", "noop_with_empty_axes=1", "f:2x3", 6},
+    {"ReduceL2", "2x3x5 {1}", "keepdims=0", "f:2x5", -1},
+    {"ReduceLogSum", "2x3x5 {-2}", "", "f:2x1x5", -1},
     {"ArgMax", "2x3x5", "axis=1", "i:2x1x5", 30},
     {"TopK", "2x50 =5", "axis=-1", "f:2x5 i:2x5", 100},
     {"NonZero", "3x4", "", "i:2x12", 12},

@@ -206,6 +206,57 @@ static void test_onnx_a_loop_without_a_count_has_no_cost(void **state)
     }
 }
 
+/* What a Scan carries keeps its size, what it makes is stacked once for each slice that it scans. */
+static void test_onnx_a_scan_stacks_what_it_makes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t bytes;
+    } expected[] = {{"sum", 4 * 8}, {"all", 4 * 5 * 8}};
+    for (int i = 0; i < 2; i++) {
+        wire graph = {0}, body = {0}, attrs = {0};
+        make_input(&graph, "start", MAKE_FLOAT, "8");
+        make_input(&graph, "x", MAKE_FLOAT, "5x8");
+        make_input(&body, "before", MAKE_FLOAT, "8");
+        make_input(&body, "slice", MAKE_FLOAT, "8");
+        make_node(&body, "Add", "before,slice", "after", NULL);
+        make_node(&body, "Relu", "after", "made", NULL);
+        make_output(&body, "after", MAKE_FLOAT, "8");
+        make_output(&body, "made", MAKE_FLOAT, "8");
+        make_attr_graph(&attrs, "body", &body);
+        make_attr_int(&attrs, "num_scan_inputs", 1);
+        make_node(&graph, "Scan", "start,x", "sum,all", &attrs);
+        make_output(&graph, "sum", MAKE_FLOAT, NULL);
+        make_output(&graph, "all", MAKE_FLOAT, NULL);
+        moirai_graph_free(assert_tensor(&graph, expected[i].name, expected[i].bytes, MOIRAI_ONNX_SURE));
+    }
+}
+
+/* As many numbers as begin, end and step give, and a window as long as it is told: lengths that others are made of. */
+static void test_onnx_ranges_and_windows_have_their_length(void **state)
+{
+    (void)state;
+    const int64_t number[] = {2, 11, 3, 16};
+    static const char *const named[] = {"begin", "end", "step", "size"};
+    for (int window = 0; window < 2; window++) {
+        wire graph = {0}, to_float = {0};
+        for (int i = 0; i < 4; i++)
+            make_ints(&graph, named[i], 1, &number[i], 1);
+        make_input(&graph, "x", MAKE_FLOAT, "1");
+        if (window) {
+            make_node(&graph, "HannWindow", "size", "line", NULL);
+        } else {
+            make_attr_int(&to_float, "to", MAKE_FLOAT);
+            make_node(&graph, "Range", "begin,end,step", "whole", NULL);
+            make_node(&graph, "Cast", "whole", "line", &to_float);
+        }
+        make_node(&graph, "Mul", "x,line", "y", NULL);
+        make_output(&graph, "y", MAKE_FLOAT, NULL);
+        moirai_graph_free(assert_tensor(&graph, "y", window ? 4 * 16 : 4 * 3, MOIRAI_ONNX_SURE));
+    }
+}
+
 /* The numbers that a chosen branch makes are known behind it. */
 static void test_onnx_a_chosen_branch_hands_its_numbers_on(void **state)
 {
@@ -241,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_onnx_an_empty_list_of_axes_is_a_list),
         cmocka_unit_test(test_onnx_sequences_are_cut_and_joined),
         cmocka_unit_test(test_onnx_a_loop_without_a_count_has_no_cost),
+        cmocka_unit_test(test_onnx_a_scan_stacks_what_it_makes),
+        cmocka_unit_test(test_onnx_ranges_and_windows_have_their_length),
         cmocka_unit_test(test_onnx_a_chosen_branch_hands_its_numbers_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,8 +114,10 @@ static void test_tune_ends_with_its_budget(void **state)
     int code = shell(TUNE "--time-limit 1 -o plan.json --json");
     if (code)
         fail_msg("exit code %d: %s", code, shell_err);
-    assert_int_equal(number("n_rounds"), 0);
-    assert_string_equal(text("stopped"), "the time was over");
+    /* A split is run in any case, unless the model knows of none that is faster: "no split pays" is nobody's guess. */
+    assert_int_equal(number("n_rounds"), !strcmp(text("stopped"), "the time was over"));
+    if (!number("n_rounds"))
+        assert_string_equal(text("stopped"), "by what was measured none is faster than one device");
     assert_true(number("measured_ns") > 0);
 }
 

@@ -4,7 +4,7 @@
  * 2. The network whole on every device, and whole on this machine with all its threads: what a split must beat, and
  *    what tells refine most.
  * 3. Rounds: refine with all runs so far, plan for every set of devices that are apart (moirai_cluster_apart), run the
- *    most promising plan. It ends when a plan comes back, when PATIENCE rounds brought nothing, with the budget, or
+ *    most promising plan. There is one in any case; it ends when a plan comes back, when PATIENCE rounds brought nothing, with the budget, or
  *    with Ctrl-C.
  * 4. With --split-operators, once more for the network cut into pieces (tune_cut.c).
  * 5. The fastest splits, the fastest devices alone and the machine are run again in turns (tune_passes.c), and these
@@ -89,7 +89,9 @@ static int one_round(tune *t, tune_net *net, bool *over)
     if (rc)
         return rc;
     *over = !*x->plan || was_measured(t, x);
-    t->stopped = *x->plan ? "the best plan was one that had been run" : "no two devices can work at the same time";
+    t->stopped = !*x->plan      ? "no two devices can work at the same time"
+                 : !t->n_rounds ? "by what was measured none is faster than one device"
+                                : "the best plan was one that had been run";
     if (*over)
         return 0;
     rc = tune_run(t, x);
@@ -109,6 +111,12 @@ static int64_t fastest(tune *t)
     return UTIL_MIN(a, s);
 }
 
+/* Whether there is time for one more. The first split of all is run in any case: without it there is nothing to say. */
+static bool has_time(const tune *t, double reserve)
+{
+    return !t->n_rounds || tune_left_s(t) >= 1.5 * t->round_s + reserve * t->limit_s;
+}
+
 /* Of one network. `reserve` of the time is left for what comes afterwards. */
 static int rounds(tune *t, tune_net *net, double reserve)
 {
@@ -117,7 +125,7 @@ static int rounds(tune *t, tune_net *net, double reserve)
     t->stopped = "the given number of rounds was over";
     for (int r = 0; r < most && !over && !rc; r++) {
         int64_t before = fastest(t);
-        if (interrupted() || tune_left_s(t) < 1.5 * t->round_s + reserve * t->limit_s) {
+        if (interrupted() || !has_time(t, reserve)) {
             t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
             return 0;
         }
@@ -276,8 +284,8 @@ static const cli_option options[] = {
      .least = 1,
      .most = 1e9,
      .standard = "180",
-     .help = "time for all of it; probing, profiling and one run on every device are done in any case. 'none': rounds "
-             "decide"},
+     .help = "time for all of it; probing, profiling, one run on every device and one of a split are done in any case. "
+             "'none': rounds decide"},
     {.name = "rounds",
      .argument = "N",
      .kind = CLI_VALUE_COUNT,

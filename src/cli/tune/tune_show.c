@@ -111,7 +111,7 @@ static void say_kept(char *out, size_t size, tune *t, bool is_split)
         snprintf(out, size, "NO SPLIT PAYS: %s takes %s, the fastest split %s: the plan that is kept uses one device",
                  t->kept->name, cli_human_ns(t->kept->measured_ns).s, cli_human_ns(split->measured_ns).s);
     else
-        snprintf(out, size, "NO SPLIT was found that might pay: %s takes %s: the plan that is kept uses one device",
+        snprintf(out, size, "NO SPLIT was run (%s): %s takes %s: the plan that is kept uses one device", t->stopped,
                  t->kept->name, cli_human_ns(t->kept->measured_ns).s);
 }
 
