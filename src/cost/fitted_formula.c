@@ -20,7 +20,10 @@
  *   which the filters are transformed: that takes as long as some pixels more, on every GPU, and is why a 3 x 3
  *   convolution of a small image reaches a small share of the rate. In TensorRT they meet the limit of power twice, in
  *   networks as well. Groups and a channel each reuse a pixel a few times only: memory, and operations that the
- *   cache has to feed.
+ *   cache or the memory has to feed.
+ * - Weights that the cache does not hold are read again by every row of tiles on old chips (Pascal), in the library that
+ *   an eager framework calls.
+ * - TensorRT joins tensors by a kernel each.
  * - Sorting goes by compares, so many per byte, at the device's rate.
  * - Small cards can't keep their clock: energy per operation x rate above the board's power lowers it, and since voltage
  *   falls with the clock, by the square root of the excess only.
@@ -245,7 +248,7 @@ static double panels_ns(const double *c, const cost_shape *s, const moirai_devic
 
 static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
-    static const strain meets = {.cool = 0, .repeated = 2, .network = 1};
+    static const strain meets = {.cool = 1, .repeated = 2, .network = 1};
     double rate = tiles_ns(s->b, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run) + panels_ns(c, s, f, h);
     return hypot(at_clock(rate, f, h->run, &meets), memory);
