@@ -10,6 +10,8 @@
  *  4. How often a time lies in its 80 % interval.
  *  5. A network in an eager framework: the sum of its operators against the measured ones, and the whole.
  *
+ *  6. The verdict: every figure that has a limit (docs/cost-models.md), beside it, and whether it is met.
+ *
  * Usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [GRAPH...] (graphs measured in TensorRT) */
 #include <math.h>
 #include <stdio.h>
@@ -101,6 +103,8 @@ static void errors_of(const moirai_fit *fit, bool tensorrt)
             }
         }
         printf(" **%.1f** |", 100 * all.sum / (double)all.n);
+        cost_judge_at_most("error of a class", cost_class_name((cost_class)k), tensorrt ? "TensorRT" : "eager",
+                           100 * all.sum / (double)all.n, cost_judge_class_limit(k));
         show(&foreign);
         show(&roofline);
         printf("\n");
@@ -149,11 +153,15 @@ static void ratios_of(const moirai_fit *fit)
         if (!n)
             continue;
         printf("| %s |", cost_class_name((cost_class)k));
+        double worst = 0;
         for (int a = 0; a < fit->n_devices; a++)
             for (int b = 0; b < fit->n_devices; b++)
-                if (a != b && beside[a] && beside[b])
+                if (a != b && beside[a] && beside[b]) {
                     show(&pair[a][b]);
+                    worst = fmax(worst, pair[a][b].n ? pair[a][b].sum / (double)pair[a][b].n : 0);
+                }
         printf("\n");
+        cost_judge_at_most("ratio of two GPUs, worst pair", cost_class_name((cost_class)k), "", 100 * worst, 15);
     }
 }
 
@@ -239,8 +247,12 @@ static void networks_in_tensorrt(const moirai_fit *fit, char **path, int n)
         moirai_graph_free(g);
     }
     printf("| **mean, absolute** |");
-    for (int d = 0; d < fit->n_devices; d++)
+    for (int d = 0; d < fit->n_devices; d++) {
         show(&fitted[d]);
+        if (fitted[d].n)
+            cost_judge_at_most("fused networks in TensorRT", fit->device[d]->name, "",
+                               100 * fitted[d].sum / (double)fitted[d].n, 12);
+    }
     printf("\n| roofline |");
     for (int d = 0; d < fit->n_devices; d++)
         show(&roofline[d]);
@@ -278,6 +290,9 @@ static void network_in_eager(const moirai_fit *fit, const char *path)
     for (int m = 0; m < 4; m++)
         show(&error[m]);
     printf("\n");
+    if (error[2].n)
+        cost_judge_at_most("network under an eager framework", "gpt2-large", "",
+                           100 * error[2].sum / (double)error[2].n, 8);
     moirai_graph_free(g);
 }
 
@@ -329,6 +344,7 @@ int main(int argc, char **argv)
     cost_judge_spread(fit, without, &fit->set, figures);
     if (eager)
         network_in_eager(fit, eager);
+    cost_judge_verdict();
     fprintf(stderr, "%d fits in %.1f s\n", fit->n_devices + 2, util_seconds() - begin);
     moirai_fit_free(fit);
     return 0;

@@ -14,4 +14,12 @@ int cost_judge_device(const moirai_fit *fit, const cost_fit_sample *s);
 void cost_judge_spread(const moirai_fit *fit, const cost_fitted_set *without, const cost_fitted_set *all,
                        const char *figures);
 
+/* A row of the last table: a figure in % that is to be at most, or at least, what was asked. Names are not copied. */
+void cost_judge_at_most(const char *what, const char *of, const char *where, double found, double asked);
+void cost_judge_at_least(const char *what, const char *of, double found, double asked);
+/* What is asked of a class, in %. */
+double cost_judge_class_limit(int k);
+/* The table of all rows. */
+void cost_judge_verdict(void);
+
 #endif

@@ -109,6 +109,7 @@ void cost_judge_spread(const moirai_fit *fit, const cost_fitted_set *without, co
         double share = covered(&e, scratch), factor = exp(COST_SPREAD_80 * hypot(unseen.bias, unseen.noise));
         printf("| %s | %.2f | %.2f | %.2f | %.2f | / %.2f to x %.2f | %.0f |\n", cost_class_name((cost_class)k),
                seen.bias, seen.noise, unseen.bias, unseen.noise, factor, factor, 100 * share);
+        cost_judge_at_least("times in the 80 % interval", cost_class_name((cost_class)k), 100 * share, 80);
         if (out)
             fprintf(out, "/* %-9s */ {{%.3f, %.3f}, {%.3f, %.3f}},\n", cost_class_name((cost_class)k), seen.bias,
                     seen.noise, unseen.bias, unseen.noise);
@@ -116,6 +117,7 @@ void cost_judge_spread(const moirai_fit *fit, const cost_fitted_set *without, co
         n += (double)e.n;
     }
     printf("| **all** | | | | | | **%.0f** |\n", n > 0 ? 100 * in / n : 0);
+    cost_judge_at_least("times in the 80 % interval", "all", n > 0 ? 100 * in / n : 0, 80);
     if (out)
         fclose(out);
     free(e.log_ratio);

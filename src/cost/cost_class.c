@@ -263,6 +263,20 @@ cost_class cost_class_of(const char *type)
     }
 }
 
+bool cost_class_is_join(const char *type)
+{
+    for (const char *p = type;; p++) {
+        size_t n = strcspn(p, "+");
+        static const char *const names[] = {"concat", "cat", "stack"};
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (n == strlen(names[i]) && !strncasecmp(p, names[i], n))
+                return true;
+        p += n;
+        if (!*p)
+            return false;
+    }
+}
+
 bool cost_class_is_product(cost_class k)
 {
     return weight_of_class(k) == 5;

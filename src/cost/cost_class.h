@@ -41,6 +41,8 @@ typedef enum cost_class {
  * first matrix product or convolution, else the first of the heaviest kind among the rest. Case and '_', '-', ' ' do
  * not matter. */
 cost_class cost_class_of(const char *type);
+/* Joins its inputs to one tensor (Concat, cat, stack): a runtime may start a kernel for each. */
+bool cost_class_is_join(const char *type);
 const char *cost_class_name(cost_class k);
 /* A matrix product or a convolution: kernels whose flops decide. */
 bool cost_class_is_product(cost_class k);

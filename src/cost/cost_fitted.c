@@ -44,7 +44,7 @@ static cost_head head_of(const moirai_cost_context *x, cost_class k, bool proces
     const double *add = x->set->c[COST_CLASS_ADD];
     cost_head h = cost_head_planned(x->set->c[k], add, launch_ns, by_tensorrt(x));
     if (processor)
-        h = (cost_head){0, launch_ns > 0 ? launch_ns : cost_fitted_launch_ns(x), 1, COST_RUN_NETWORK};
+        h = (cost_head){0, launch_ns > 0 ? launch_ns : cost_fitted_launch_ns(x), 1, COST_RUN_NETWORK, false};
     return h;
 }
 

@@ -127,11 +127,13 @@ static void product_of_two(cost_shape *s, const sizes *z)
     s->n = z->in[1] / (s->b * s->depth);
 }
 
-/* 1 x 1 of stride 1, 2, 3, 4. */
-static bool is_pointwise(double kernel)
+/* 1 x 1 of stride 1, 2, 3, 4. A side of 65 becomes 33, a little more than half: by as much as the depth is a whole number
+ * of channels, which that of 32 groups of 3 x 3 is not. */
+static bool is_pointwise(double kernel, double pixels)
 {
+    double above = is_whole(pixels) ? 0.1 : 0.03;
     for (int stride = 1; stride <= 4; stride++)
-        if (fabs(kernel * stride * stride - 1) < 0.03)
+        if (kernel * stride * stride > 0.97 && kernel * stride * stride < 1 + above)
             return true;
     return false;
 }
@@ -147,13 +149,14 @@ static void convolution(cost_shape *s, sizes *z)
         z->flops_half = 3 * sqrt(z->in[0] * z->out * z->weights);
     product_with_weights(s, z);
     double kernel = s->depth * s->m / z->in[0];
+    bool pointwise = is_pointwise(kernel, z->in[0] / s->depth);
     s->k = COST_CLASS_DIRECT;
     bool keeps_size = z->in[0] == z->out && s->n != s->depth; /* 49 of 768 channels look like a stride of 4 */
-    if (is_one_channel(floor(s->depth + 0.5)) && (keeps_size || !is_pointwise(kernel)) && s->n > 1) {
+    if (is_one_channel(floor(s->depth + 0.5)) && (keeps_size || !pointwise) && s->n > 1) {
         s->k = COST_CLASS_DEPTHWISE;
     } else if (kernel > 8 && kernel < 10) {
         s->k = COST_CLASS_CONV;
-    } else if (kernel > 0 && kernel < 0.9 && !is_pointwise(kernel)) {
+    } else if (kernel > 0 && kernel < 0.9 && !pointwise) {
         double groups = UTIL_MIN(UTIL_MAX(floor(9 / kernel + 0.5), 2), UTIL_MAX(s->n, 1));
         s->k = COST_CLASS_GROUPED;
         s->b = groups;
@@ -254,6 +257,8 @@ void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op)
         shape_of_rows(out, x, op);
     else
         out->k = with_scalar(out->k, out->bytes, out->out_bytes);
+    if (out->k == COST_CLASS_MEMORY && cost_class_is_join(g->op_type[op]))
+        out->parts = at_least_one((double)(g->op_in_off[op + 1] - g->op_in_off[op]));
 }
 
 int64_t cost_flops(const moirai_cost_context *x, int32_t op)

@@ -15,6 +15,7 @@ typedef struct cost_shape {
     double flops;          /* matrix products and convolutions only; 0 elsewhere */
     double b, m, n, depth; /* b products of m x depth by depth x n; a convolution is its implicit product */
     double rate;           /* GFLOPS of products on the device at hand; 0: its fp32 rate */
+    double parts;          /* tensors that are joined to one; 0: none are */
     double rows, row;      /* softmax and norms: rows of `row` elements */
 } cost_shape;
 

@@ -38,6 +38,7 @@ typedef enum cost_run {
 typedef struct cost_head {
     double host_ns, start_ns, speed;
     cost_run run;
+    bool tensorrt; /* whose kernels: TensorRT's, or an eager framework's */
 } cost_head;
 
 /* Of a measured time: by an eager framework, or by TensorRT. */
@@ -57,7 +58,7 @@ typedef struct cost_fit_sample {
     cost_shape shape;
     const moirai_device_type *type;
     double ns;
-    bool tensorrt; /* whose kernels: TensorRT's, or an eager framework's */
+    bool tensorrt;
 } cost_fit_sample;
 
 /* Coefficients of class `k` from the samples of that class whose type is not `without` (NULL: all). False, and `c` as

@@ -20,7 +20,10 @@
  *   which the filters are transformed: that takes as long as some pixels more, on every GPU, and is why a 3 x 3
  *   convolution of a small image reaches a small share of the rate. In TensorRT they meet the limit of power twice, in
  *   networks as well. Groups and a channel each reuse a pixel a few times only: memory, and operations that the
- *   cache has to feed.
+ *   cache or the memory has to feed.
+ * - Weights that the cache does not hold are read again by every row of tiles on old chips (Pascal), in the library that
+ *   an eager framework calls.
+ * - TensorRT joins tensors by a kernel each.
  * - Sorting goes by compares, so many per byte, at the device's rate.
  * - Small cards can't keep their clock: energy per operation x rate above the board's power lowers it, and since voltage
  *   falls with the clock, by the square root of the excess only.
@@ -39,16 +42,30 @@
         "trt_speed", 1, 0.3, 3 \
     }
 #define HEAD HEAD_UP_TO(6e4) /* of several kernels, some of them */
-enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW };
+enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW, PART_NS = ROW_FLOPS };
 static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
+static const cost_fitted_coefficient MOVE[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}, {"part_ns", 3e3, 100, 2e4}};
 static const cost_fitted_coefficient ROWS[] = {
     HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"long_row_factor", 1.5, 0.5, 10}};
-enum { RATE_SHARE = COST_KERNEL + 1, HALF_TILE, TILE_DEPTH, FILTER_PIXELS, CACHE_FLOPS = RATE_SHARE };
+enum {
+    RATE_SHARE = COST_KERNEL + 1,
+    HALF_TILE,
+    TILE_DEPTH,
+    FILTER_PIXELS,
+    PANEL_SHARE = FILTER_PIXELS,
+    FED_FLOPS = RATE_SHARE
+};
 static const cost_fitted_coefficient PRODUCT[] = {HEAD,
                                                   {"bandwidth_share", 0.8, 0.4, 1.2},
                                                   {"rate_share", 0.8, 0.2, 1.5},
                                                   {"half_tile_share", 0.95, 0.5, 1},
                                                   {"tile_depth", 30, 0.1, 2000}};
+static const cost_fitted_coefficient LINEAR[] = {HEAD,
+                                                 {"bandwidth_share", 0.8, 0.4, 1.2},
+                                                 {"rate_share", 0.8, 0.2, 1.5},
+                                                 {"half_tile_share", 0.95, 0.5, 1},
+                                                 {"tile_depth", 30, 0.1, 2000},
+                                                 {"panel_share", 0.5, 0.02, 50}};
 static const cost_fitted_coefficient CONV[] = {HEAD,
                                                {"bandwidth_share", 0.8, 0.5, 1.2},
                                                {"rate_share", 0.7, 0.3, 3},
@@ -56,7 +73,7 @@ static const cost_fitted_coefficient CONV[] = {HEAD,
                                                {"tile_depth", 10, 0.1, 2000},
                                                {"filter_pixels", 300, 10, 1e4}};
 static const cost_fitted_coefficient NARROW[] = {
-    HEAD_UP_TO(1.5e4), {"bandwidth_share", 0.7, 0.05, 1.2}, {"cache_flops_share", 1, 0.05, 20}};
+    HEAD_UP_TO(1.5e4), {"bandwidth_share", 0.7, 0.05, 1.2}, {"flops_per_byte", 3, 0.05, 200}};
 static const cost_fitted_coefficient SORT[] = {HEAD, {"flops_per_byte", 3000, 1, 1e6}};
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
@@ -71,6 +88,9 @@ static const cost_fitted_coefficient SORT[] = {HEAD, {"flops_per_byte", 3000, 1,
  * of rate and bandwidth (P4, P100, V100, T4 in published microbenchmarks: 0.57 to 0.93). */
 #define CACHE_SHARE 0.85
 #define CACHE_SPEED 0.65
+/* Chips that read panels of weights again, and how many caches of weights are held. */
+#define OLD_NM 14
+#define PANELS_HELD 12
 #define UNIT_GFLOPS 180 /* 64 cores at 1.4 GHz; tensor cores are so many more of them */
 
 static const cost_fitted_coefficient *table(cost_class k, int *n)
@@ -78,7 +98,7 @@ static const cost_fitted_coefficient *table(cost_class k, int *n)
     switch (k) {
     case COST_CLASS_SOFTMAX:
     case COST_CLASS_LN: *n = COUNT(ROWS); return ROWS;
-    case COST_CLASS_LINEAR:
+    case COST_CLASS_LINEAR: *n = COUNT(LINEAR); return LINEAR;
     case COST_CLASS_BMM:
     case COST_CLASS_DIRECT: *n = COUNT(PRODUCT); return PRODUCT;
     case COST_CLASS_CONV: *n = COUNT(CONV); return CONV;
@@ -86,6 +106,7 @@ static const cost_fitted_coefficient *table(cost_class k, int *n)
     case COST_CLASS_DEPTHWISE: *n = COUNT(NARROW); return NARROW;
     case COST_CLASS_SORT:
     case COST_CLASS_NMS: *n = COUNT(SORT); return SORT;
+    case COST_CLASS_MEMORY: *n = COUNT(MOVE); return MOVE;
     default: *n = COUNT(STREAM); return STREAM;
     }
 }
@@ -109,8 +130,8 @@ const cost_fitted_coefficient *cost_fitted_coefficient_at(cost_class k, int inde
 cost_head cost_head_measured(const double *c, bool tensorrt)
 {
     if (tensorrt)
-        return (cost_head){c[COST_TRT_HOST], c[COST_TRT_START], c[COST_TRT_SPEED], COST_RUN_COOL};
-    return (cost_head){c[COST_HOST], c[COST_START], 1, COST_RUN_REPEATED};
+        return (cost_head){c[COST_TRT_HOST], c[COST_TRT_START], c[COST_TRT_SPEED], COST_RUN_COOL, true};
+    return (cost_head){c[COST_HOST], c[COST_START], 1, COST_RUN_REPEATED, false};
 }
 
 /* Two launches were measured, an eager framework's and TensorRT's. Between them, between them; a faster one saves of
@@ -118,7 +139,7 @@ cost_head cost_head_measured(const double *c, bool tensorrt)
 cost_head cost_head_planned(const double *c, const double *add, double launch_ns, bool tensorrt)
 {
     double slow = add[COST_HOST], fast = add[COST_TRT_HOST], launch = launch_ns;
-    cost_head h = {.speed = tensorrt ? c[COST_TRT_SPEED] : 1, .run = COST_RUN_NETWORK};
+    cost_head h = {.speed = tensorrt ? c[COST_TRT_SPEED] : 1, .run = COST_RUN_NETWORK, .tensorrt = tensorrt};
     if (!(launch > 0))
         launch = tensorrt ? fast : slow;
     if (launch >= slow || !(fast < slow)) {
@@ -215,11 +236,22 @@ static double tiles_ns(double b, double m, double n, double depth, const double 
     return best * 2 * units / rate;
 }
 
-static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
+/* Weights that the cache does not hold are read again by every row of tiles: only on chips of 14 nm and more, and only in
+ * the library that an eager framework calls. */
+static double panels_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
-    static const strain meets = {.cool = 0, .repeated = 2, .network = 1};
+    if (s->k != COST_CLASS_LINEAR || h->tensorrt || !(f->process_nm >= OLD_NM) || !(s->weight_bytes > 0))
+        return 0;
+    double held = PANELS_HELD * 1e6 * f->l2_mb / s->weight_bytes;
+    return s->weight_bytes * ceil(s->m / 128) / (1 + held * held) / (c[PANEL_SHARE] * f->bandwidth_gb_s);
+}
+
+static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
+{
+    static const strain meets = {.cool = 1, .repeated = 2, .network = 1};
     double rate = tiles_ns(s->b, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
-    return hypot(at_clock(rate, f, run, &meets), operands_ns(s, c[BANDWIDTH_SHARE], f, run));
+    double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run) + panels_ns(c, s, f, h);
+    return hypot(at_clock(rate, f, h->run, &meets), memory);
 }
 
 static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
@@ -230,10 +262,19 @@ static double conv_ns(const double *c, const cost_shape *s, const moirai_device_
     return hypot(at_clock(winograd, f, run, &meets), operands_ns(s, c[BANDWIDTH_SHARE], f, run));
 }
 
+/* A channel each streams while it computes; groups are first sorted by group, then multiplied. Operations are fed by what
+ * holds the tensors, the cache or the memory: so many for each byte that it delivers. */
 static double narrow_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
-    double fed = c[CACHE_FLOPS] * sqrt(f->gflops_fp32 * f->bandwidth_gb_s);
-    return hypot(s->flops / fed, operands_ns(s, c[BANDWIDTH_SHARE], f, run));
+    double fed = s->flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS], f);
+    double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, run);
+    return s->k == COST_CLASS_GROUPED ? fed + memory : soft_max(fed, memory);
+}
+
+/* TensorRT starts a kernel for each tensor that is joined; an eager framework and ONNX Runtime start one for all. */
+static double move_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
+{
+    return memory_ns(s->bytes, c[BANDWIDTH_SHARE], f) + (h->tensorrt ? s->parts * c[PART_NS] : 0);
 }
 
 /* Shares of rate and bandwidth that a processor's kernels reach: ONNX Runtime's and PyTorch's on one core of a Xeon
@@ -261,7 +302,7 @@ static double processor_ns(const double *c, const cost_shape *s, const moirai_de
     return hypot(s->flops / (rate * rate_of(s, f)), memory_ns(s->bytes, bandwidth, f));
 }
 
-static double kernel_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
+static double kernel_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     if (f->processor)
         return processor_ns(c, s, f);
@@ -270,17 +311,18 @@ static double kernel_ns(const double *c, const cost_shape *s, const moirai_devic
     case COST_CLASS_LN: return rows_ns(c, s, f);
     case COST_CLASS_LINEAR:
     case COST_CLASS_BMM:
-    case COST_CLASS_DIRECT: return product_ns(c, s, f, run);
-    case COST_CLASS_CONV: return conv_ns(c, s, f, run);
+    case COST_CLASS_DIRECT: return product_ns(c, s, f, h);
+    case COST_CLASS_CONV: return conv_ns(c, s, f, h->run);
     case COST_CLASS_GROUPED:
-    case COST_CLASS_DEPTHWISE: return narrow_ns(c, s, f, run);
+    case COST_CLASS_DEPTHWISE: return narrow_ns(c, s, f, h->run);
     case COST_CLASS_SORT:
     case COST_CLASS_NMS: return s->bytes * c[COST_KERNEL] / f->gflops_fp32;
+    case COST_CLASS_MEMORY: return move_ns(c, s, f, h);
     default: return memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
     }
 }
 
 double cost_fitted_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
-    return soft_max(h->host_ns, h->start_ns + kernel_ns(c, s, f, h->run) / h->speed);
+    return soft_max(h->host_ns, h->start_ns + kernel_ns(c, s, f, h) / h->speed);
 }

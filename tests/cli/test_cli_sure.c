@@ -26,7 +26,7 @@ static void test_cli_sure_names_what_is_wanted(void **state)
     assert_contains(shell_out, "class ");
     assert_contains(shell_out, "linear");
     assert_contains(shell_out, "v100");
-    assert_runs("$M plan gpt3-tiny --cluster '1x l4, 1x t4, 200Gbps 2us' --placer heft --runtime tensorrt");
+    assert_runs("$M plan gpt3-tiny --cluster '1x l4, 1x rtx3060, 100Gbps 2us' --placer heft --runtime tensorrt");
     assert_contains(shell_err, "hangs on the error of predicted times");
     assert_contains(shell_err, "most of all class linear on l4");
     assert_fails(2, "measures and writes nothing",

@@ -78,7 +78,7 @@ static void test_fit_recovers_known_coefficients(void **state)
         cost_shape s = {.k = COST_CLASS_RELU};
         int b = 1 << util_rng_below(&r, 14), h = 1 + (int)util_rng_below(&r, 4000);
         double c[COST_FITTED_COEFFICIENTS] = {[COST_KERNEL] = truth[2]};
-        cost_head head = {truth[0] * host[i % 4], truth[1] * host[i % 4], 1, COST_RUN_REPEATED};
+        cost_head head = {truth[0] * host[i % 4], truth[1] * host[i % 4], 1, COST_RUN_REPEATED, false};
         s.bytes = 8.0 * b * h;
         length +=
             (size_t)sprintf(text + length, "%s,relu,%.0f,%d,%d\n", types[i % 4],
