@@ -259,7 +259,7 @@ static void test_place_starts_offer_every_heuristic(void **state)
     util_stop stop = {0};
     place_starts_task task = {.stop = &stop, .p = p, .o = &o, .offer = take, .data = &x};
     assert_ok(place_starts(&task));
-    assert_string_equal(x.letters, "1HETRQCPG");
+    assert_string_equal(x.letters, "1THERQCPG");
     assert_int_equal(x.makespan_ns[0], 60);
     o.start = start;
     x = (offers){0};
