@@ -17,17 +17,18 @@
  * would take more time and memory than all the rest. */
 #define PROGRAMME_SIZE 80000
 
-/* The quick ones first: where no device holds all, the second has a plan long before those that look at every device. */
 static const struct heuristic {
     const moirai_placer *placer;
     char letter;
     bool by_programme;
     bool explains; /* what it says of a problem that does not fit is true of others, too */
 } heuristic[] = {
-    {&place_single, '1', false, true}, {&place_m_topo, 'T', false, true}, {&place_heft, 'H', false, true},
-    {&place_m_etf, 'E', false, true},  {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false},
+    {&place_single, '1', false, true}, {&place_heft, 'H', false, true},   {&place_m_etf, 'E', false, true},
+    {&place_m_topo, 'T', false, true}, {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false},
     {&place_chain, 'C', false, false}, {&place_m_sct, 'P', true, false},  {&place_getf, 'G', true, false},
 };
+
+static const struct heuristic topo = {&place_m_topo, 'T', false, true};
 
 /* Devices of the start, moved as little as memory asks for. */
 static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
@@ -68,27 +69,39 @@ static int use_heuristic(moirai_plan **out, const place_starts_task *task, const
     return h->placer->place(out, task->p, &o);
 }
 
+/* One heuristic, or the user's start (NULL); what it found is offered. */
+static int try_start(place_starts_task *task, bool *offered, const struct heuristic *h)
+{
+    moirai_plan *plan = NULL;
+    int found = MOIRAI_EINFEASIBLE;
+    if (h)
+        found = use_heuristic(&plan, task, h);
+    else if (task->o->start)
+        found = use_start(&plan, task->p, task->o->start, task->stop);
+    if (!found) {
+        *offered = true;
+        return task->offer(task->data, plan, h ? h->letter : 'S');
+    }
+    if (h && found == MOIRAI_EINFEASIBLE && h->explains)
+        snprintf(task->why, sizeof task->why, "%s", moirai_error_message());
+    return found == MOIRAI_EFAIL ? found : 0;
+}
+
 int place_starts(place_starts_task *task)
 {
-    bool offered = task->has_plan;
-    int rc = 0;
-    const size_t n = sizeof heuristic / sizeof *heuristic;
+    bool offered = task->has_plan, early = false; /* m-topo had its turn */
     task->why[0] = '\0';
-    for (size_t i = 0; i <= n && !rc && (i == 0 || !(offered && util_stopped(task->stop))); i++) {
-        moirai_plan *plan = NULL;
-        int found = MOIRAI_EINFEASIBLE;
-        if (i > 0)
-            found = use_heuristic(&plan, task, &heuristic[i - 1]);
-        else if (task->o->start)
-            found = use_start(&plan, task->p, task->o->start, task->stop);
-        if (!found) {
-            offered = true;
-            rc = task->offer(task->data, plan, i > 0 ? heuristic[i - 1].letter : 'S');
-        } else if (i > 0 && found == MOIRAI_EINFEASIBLE && heuristic[i - 1].explains) {
-            snprintf(task->why, sizeof task->why, "%s", moirai_error_message());
-        } else if (found == MOIRAI_EFAIL) {
-            rc = found;
+    int rc = try_start(task, &offered, NULL);
+    for (size_t i = 0; i < sizeof heuristic / sizeof *heuristic && !rc && !(offered && util_stopped(task->stop)); i++) {
+        const struct heuristic *h = &heuristic[i];
+        /* Where no device holds all, it has a plan of a million operators long before those that look at every device. */
+        if (h->placer == &place_heft && !offered && task->p->n_ops >= PLACE_FIT_LARGE) {
+            early = true;
+            rc = try_start(task, &offered, &topo);
         }
+        bool over = (offered && util_stopped(task->stop)) || (early && h->placer == &place_m_topo);
+        if (!rc && !over)
+            rc = try_start(task, &offered, h);
     }
     return rc;
 }

@@ -8,7 +8,7 @@
 
 /* What the letters of place_starts stand for, for a placer's key. */
 #define PLACE_STARTS_KEY \
-    "S start, 1 single device, T m-topo, H heft, E m-etf, R random, " \
+    "S start, 1 single device, H heft, E m-etf, T m-topo, R random, " \
     "Q sequential, C chain, P m-sct, G getf"
 
 /* Takes ownership of `plan`; a result other than 0 ends the starts. */

@@ -24,12 +24,6 @@ typedef struct kinds {
     int64_t *count;
 } kinds;
 
-static int compare_rows(const void *left, const void *right, void *data)
-{
-    size_t K = *(const size_t *)data;
-    return memcmp(left, right, K * sizeof(int64_t));
-}
-
 /* Times of all units, group members added up. Returns the number of units, -1 where a sum leaves int64. */
 static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *unit_of_group)
 {
@@ -54,25 +48,85 @@ static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *uni
     return n;
 }
 
-static void count_kinds(kinds *q, int32_t n_units)
+static uint64_t hash_row(const int64_t *row, size_t K)
+{
+    uint64_t h = UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t k = 0; k < K; k++) {
+        h = (h ^ (uint64_t)row[k]) * UINT64_C(0xff51afd7ed558ccd);
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+/* Equal rows become one with its count: a million rows of a few kinds are not sorted. `table` has a power of two of places, more than units. */
+static void join_equals(kinds *q, int32_t n_units, int32_t *table, size_t places)
 {
     size_t K = (size_t)q->K;
-    qsort_r(q->time_ns, (size_t)n_units, K * sizeof *q->time_ns, compare_rows, &K);
+    memset(table, -1, places * sizeof *table);
     q->n = 0;
     for (int32_t u = 0; u < n_units; u++) {
-        int64_t *row = q->time_ns + (size_t)u * K;
-        if (q->n > 0 && !memcmp(row, row - K, K * sizeof *row)) {
-            q->count[q->n - 1]++;
+        const int64_t *row = q->time_ns + (size_t)u * K;
+        size_t at = hash_row(row, K) & (places - 1);
+        while (table[at] >= 0 && memcmp(q->time_ns + (size_t)table[at] * K, row, K * sizeof *row))
+            at = (at + 1) & (places - 1);
+        if (table[at] >= 0) {
+            q->count[table[at]]++;
             continue;
         }
+        table[at] = q->n;
+        memmove(q->time_ns + (size_t)q->n * K, row, K * sizeof *row);
         q->count[q->n++] = 1;
     }
-    /* Close the ranks only now: the loop above compares neighbours. */
-    int64_t at = 0;
-    for (int32_t j = 0; j < q->n; j++) {
-        memmove(q->time_ns + (size_t)j * K, q->time_ns + (size_t)at * K, K * sizeof *q->time_ns);
-        at += q->count[j];
+}
+
+static int compare_kinds(const void *left, const void *right, void *data)
+{
+    const kinds *q = data;
+    size_t K = (size_t)q->K;
+    return memcmp(q->time_ns + (size_t) * (const int32_t *)left * K, q->time_ns + (size_t) * (const int32_t *)right * K,
+                  K * sizeof *q->time_ns);
+}
+
+/* Kinds in the order of their times, whatever the order of the operators: order[i] is the kind that comes to i, round by round. */
+static void sort_kinds(kinds *q, int32_t *order, int64_t *row)
+{
+    size_t K = (size_t)q->K, bytes = K * sizeof *row;
+    for (int32_t j = 0; j < q->n; j++)
+        order[j] = j;
+    qsort_r(order, (size_t)q->n, sizeof *order, compare_kinds, q);
+    for (int32_t first = 0; first < q->n; first++) {
+        int32_t to = first;
+        int64_t count = q->count[first];
+        if (order[first] < 0) /* it is there already */
+            continue;
+        memcpy(row, q->time_ns + (size_t)first * K, bytes);
+        for (int32_t from = order[to]; from != first; from = order[to]) {
+            memcpy(q->time_ns + (size_t)to * K, q->time_ns + (size_t)from * K, bytes);
+            q->count[to] = q->count[from];
+            order[to] = -1;
+            to = from;
+        }
+        order[to] = -1;
+        memcpy(q->time_ns + (size_t)to * K, row, bytes);
+        q->count[to] = count;
     }
+}
+
+static bool count_kinds(kinds *q, int32_t n_units)
+{
+    size_t places = 2;
+    while (places < 2 * (size_t)n_units)
+        places *= 2;
+    int32_t *table = util_alloc(places, sizeof *table);
+    int64_t *row = util_alloc((size_t)q->K, sizeof *row);
+    bool ready = table && row;
+    if (ready) {
+        join_equals(q, n_units, table, places);
+        sort_kinds(q, table, row);
+    }
+    free(table);
+    free(row);
+    return ready;
 }
 
 /* The bound for whole weights: ceil(sum_u min_k w_k t_uk / sum_k w_k); T is whole, so rounding up is sound.
@@ -211,10 +265,8 @@ int64_t schedule_bound_load(int64_t *weight, const moirai_problem *p)
     int64_t best = 0;
     if (unit_of_group && q.time_ns && q.count) {
         int32_t n_units = collect_units(q.time_ns, p, unit_of_group);
-        if (n_units > 0) {
-            count_kinds(&q, n_units);
+        if (n_units > 0 && count_kinds(&q, n_units))
             best = best_weights(whole, &q);
-        }
     }
     if (weight)
         memcpy(weight, whole, sizeof *weight * K);

@@ -272,6 +272,11 @@ static void test_place_starts_offer_every_heuristic(void **state)
     moirai_interrupt now = {0};
     moirai_interrupt_raise(&now);
     stop.interrupt = &now;
+    task.has_plan = true; /* then the user's own alone is looked at */
+    x = (offers){0};
+    assert_ok(place_starts(&task));
+    assert_string_equal(x.letters, "S");
+    task.has_plan = false;
     x = (offers){0};
     assert_ok(place_starts(&task)); /* one plan, however little time there is */
     assert_int_equal(x.n, 1);
