@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from conftest import need
 
@@ -123,6 +125,7 @@ def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():
     found = mt.choose(whole, two())
     assert found.cut and found.cut_ns < 0.9 * found.whole_ns
     assert "0/mlp: 64,32" in found.cut and "0/attention: 3,1" in found.cut  # by speed
+    assert len(found.finalists) == 1 and "0/mlp: 64,32" in found.finalists[0]  # two devices: nothing in more pieces
     plan = mt.plan(whole, two(), split_operators="auto", effort=0.01)
     assert plan.cut == found.cut and plan.captured.cuts == plan.cut and len(set(plan.placement.values())) == 2
     assert torch.allclose(mt.whole(plan.captured, args), module(*args), atol=2e-5)
@@ -157,3 +160,17 @@ def test_samples_are_cuts_of_many_sizes():
     made = [whole.recut(cut) for cut in samples(s for s in whole.strips if s.kind != "heads")]
     sizes = {op.name.split(", ")[-1] for c in made for op in c.graph.ops if " of " in op.name and "columns" in op.name}
     assert len(made) >= 2 and len(sizes) >= 4
+
+
+def test_tune_runs_the_cuts_that_are_worth_it_and_keeps_the_fastest(cpu_workers, tmp_path, monkeypatch):
+    tuning = sys.modules["moirai.torch.tune"]
+    cuts = ("0/mlp: 48,48", "0/mlp: 32,32,32")
+    monkeypatch.setattr(tuning, "choose", lambda *_, **__: mt.CutChoice(cuts[0], 10, 5, 2, cuts))
+    monkeypatch.setattr(tuning, "_HOPELESS", 1e9)
+    said = []
+    module, args = networks.make("gpt2")
+    found = mt.tune(module, args, workers=cpu_workers, probed=cpu_workers.cluster, cuts=("auto",), fuse=("none",), rounds=0,
+                    placers=("heft",), time_limit=0.2, runs=3, passes=1, cache=tmp_path, say=said.append)  # fmt: skip
+    first = {t.captured.cuts: t.latency_ns[0] for t in reversed(found.trials) if t.captured.cuts}
+    assert set(first) == set(cuts)
+    assert f"cut: {min(first, key=first.get)}" in said
