@@ -126,7 +126,7 @@ def test_back_pressure(halves):
     assert waiting.is_alive()
     gate.set()
     waiting.join(60)
-    assert len(futures) == 4 and len(wait(futures, 60).done) == 4
+    assert len(futures) == 4 and len(wait(futures, 600).done) == 4
 
 
 def test_asyncio(halves, stages):

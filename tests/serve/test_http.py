@@ -411,7 +411,7 @@ class End(unittest.TestCase):
     def test_what_can_not_be_served(self):
         with tempfile.TemporaryDirectory(prefix="moirai-serve") as folder, Server(MOIRAI, folder, "--no-fallback") as server:
             def fails(*words):
-                r = subprocess.run([MOIRAI, "serve", server.at("plan.json"), server.at("small.onnx"), "--rules", "none", "-q", *words], capture_output=True, text=True, timeout=60)
+                r = subprocess.run([MOIRAI, "serve", server.at("plan.json"), server.at("small.onnx"), "--rules", "none", "-q", *words], capture_output=True, text=True, timeout=600)
                 return r.returncode, r.stderr
             code, words = fails("--port", str(server.port))
             self.assertEqual(code, 1)
