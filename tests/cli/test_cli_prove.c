@@ -59,6 +59,15 @@ static void test_cli_prove_accepts_and_rejects(void **state)
     free(json);
 }
 
+/* Why some of a bound has no proof is a line of its own. */
+static void test_cli_prove_says_what_has_no_proof(void **state)
+{
+    (void)state;
+    assert_runs("$M problem gpt3-330M --cluster inter-server -q -o large.json");
+    assert_runs("$M place large.json --certificate c.json --time-limit 0.001 --threads 1 -q");
+    assert_contains(shell_out, "\nuncertified  time limit of the verifier\n");
+}
+
 /* A file with the first number of this key raised by one. */
 static void bump(const char *from, const char *key, const char *to)
 {
@@ -120,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cli_prove_accepts_and_rejects, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_prove_says_what_has_no_proof, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_prove_of_a_plan, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_bound_shows_every_bound, enter_folder, leave_folder),
     };

@@ -100,9 +100,10 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
         cli_print(cli, "uncertified  ");
         for (uint32_t bits = plan->uncertified; bits; bits &= bits - 1) {
             const char *text = moirai_uncertified_text(bits & -bits);
-            cli_print(cli, "%s%s", text, bits & (bits - 1) ? ", " : "\n");
+            cli_print(cli, "%s%s", text, bits & (bits - 1) ? ", " : "");
             yyjson_mut_arr_add_str(cli->doc, list, text);
         }
+        cli_print(cli, "\n"); /* in what is told to it, a line's end is no more than a '?' */
     }
     if (plan->solver_bound_ns >= 0) {
         cli_print(cli, "solver says  no plan below %s; that is its word, not proven\n",
