@@ -131,30 +131,13 @@ static int choose(node *x, const tree *t, const relax_state *s)
     return relax_balance(&x->choice.load_ns, x->choice.device, s, x->lower_ns, &t->job->stop);
 }
 
-static int64_t *copy(const int64_t *from, size_t n)
-{
-    int64_t *to = from ? util_alloc(n, sizeof *to) : NULL;
-    if (to)
-        memcpy(to, from, n * sizeof *to);
-    return to;
-}
-
 /* The parent's numbers prove no less here than there: fewer devices are left. So no case is below its parent. */
-static int take_parents(relax_leaf *leaf, const relax_view *v, const relax_leaf *parent)
+static int take_parents(relax_leaf *leaf, const moirai_problem *p, const relax_leaf *parent)
 {
-    size_t cells = (size_t)v->p->n_edges * (size_t)v->K;
     relax_leaf own = *leaf;
-    leaf->price = copy(parent->price, (size_t)v->n_resources);
-    leaf->byte_price = copy(parent->byte_price, (size_t)v->K);
-    leaf->from = copy(parent->from, cells);
-    leaf->to = copy(parent->to, cells);
-    leaf->unit = parent->unit;
-    own.fixed = NULL; /* stays with the leaf */
+    int rc = relax_leaf_with(leaf, parent, p, own.fixed, own.n_fixed);
     relax_leaf_clear(&own);
-    return leaf->price && !leaf->byte_price == !parent->byte_price && !leaf->from == !parent->from &&
-                   !leaf->to == !parent->to
-               ? 0
-               : MOIRAI_EFAIL;
+    return rc;
 }
 
 static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *parent)
@@ -171,7 +154,7 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     util_stop evaluation = util_stop_at_least(&t->job->stop, MOMENT_S);
     rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     if (!rc && parent && lower < parent->proven_ns) {
-        rc = take_parents(&x->leaf, &t->v, parent);
+        rc = take_parents(&x->leaf, t->v.p, parent);
         rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     }
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);

@@ -25,7 +25,7 @@
 
 static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32_t l)
 {
-    return &c->pair[((int64_t)c->cuts->block_class[block] * c->K + k) * c->K + l];
+    return relax_pair_at(c, c->cuts->block_class[block], k, l);
 }
 
 /* ---- opening ---- */
@@ -41,7 +41,7 @@ static void begin_pairs(relax_chain *c, int32_t class_, int32_t k, int64_t *head
     schedule_paths paths = {.p = q, .devices = devices};
     schedule_heads(head, &paths);
     for (int32_t l = 0; l < c->K; l++) {
-        relax_pair *y = &c->pair[((int64_t)class_ * c->K + k) * c->K + l];
+        relax_pair *y = relax_pair_at(c, class_, k, l);
         y->choice.load_ns = RELAX_NEVER;
         y->level = b->n_interior < LEAST_BLOCK ? LEVELS : 0;
         if (b->exit != MOIRAI_NONE) {
@@ -133,7 +133,7 @@ static void close_chain(relax_chain *c)
 static int64_t proven(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
 {
     int64_t ends = UTIL_MAX(c->end[2 * class_].lower_ns[k], c->end[2 * class_ + 1].lower_ns[l]);
-    return UTIL_MAX(c->pair[((int64_t)class_ * c->K + k) * c->K + l].lower_ns, ends);
+    return UTIL_MAX(relax_pair_at(c, class_, k, l)->lower_ns, ends);
 }
 
 /* What the way between two cuts takes: proven, or, for plans, the loads of a choice. */

@@ -32,6 +32,12 @@ typedef struct relax_chain {
     int32_t n_due, level;
 } relax_chain;
 
+/* A class of blocks with its ends on two devices. */
+static inline relax_pair *relax_pair_at(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
+{
+    return &c->pair[((int64_t)class_ * c->K + k) * c->K + l];
+}
+
 /* The least finish of each cut, and the path of the end; its length: of what is proven, or of the loads of choices. Blocks without an entry or
  * exit have it on device 0. */
 int64_t relax_chain_path(relax_chain *c, bool loads);

@@ -1,11 +1,12 @@
 /* Proofs of blocks in a row (chain.c), for a certificate. */
 #include "relax/chain.h"
+#include "relax/round.h"
 #include "util/util.h"
 
 /* What proves most of a pair: its own proof, or the numbers of one of its ends. NULL: the longest path does. */
 static const relax_leaf *end_of(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
 {
-    const relax_pair *y = &c->pair[((int64_t)class_ * c->K + k) * c->K + l];
+    const relax_pair *y = relax_pair_at(c, class_, k, l);
     const relax_leaf *best = NULL;
     int64_t most = UTIL_MAX(y->path_ns, y->proof.proven_ns);
     for (int32_t is_exit = 0; is_exit < 2; is_exit++) {

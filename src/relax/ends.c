@@ -6,9 +6,6 @@
  * proves at least as much; it is evaluated in a fraction of the time that finding prices takes. */
 #include "relax/ends.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "relax/round.h"
 #include "relax/view.h"
 #include "util/util.h"
@@ -18,64 +15,37 @@ static int32_t other_name(int32_t k, int32_t a, int32_t b)
     return k == a ? b : k == b ? a : k;
 }
 
-/* Numbers per device, in rows of K. */
-static int64_t *exchanged(const int64_t *from, int64_t rows, int32_t K, int32_t a, int32_t b)
+static void swap(int64_t *x, int64_t *y)
 {
-    int64_t *to = from ? util_alloc((size_t)(rows * K), sizeof *to) : NULL;
-    for (int64_t r = 0; to && r < rows; r++)
-        for (int32_t k = 0; k < K; k++)
-            to[r * K + other_name(k, a, b)] = from[r * K + k];
-    return to;
+    int64_t old = *x;
+    *x = *y;
+    *y = old;
 }
 
-/* Devices; then ports, two rows of them, or channels, K rows whose order changes as well. */
-static int64_t *exchanged_prices(const int64_t *price, const moirai_problem *p, int32_t a, int32_t b)
+/* Of numbers per device, in rows of K. */
+static void swap_columns(int64_t *x, int64_t rows, int32_t K, int32_t a, int32_t b)
 {
-    int32_t K = p->n_devices, rows = relax_resources(p) / K;
-    int64_t *to = exchanged(price, rows, K, a, b);
-    if (!to || p->congestion != MOIRAI_CONGESTION_CHANNEL)
-        return to;
-    for (int32_t l = 0; l < K; l++) {
-        int64_t *x = &to[K + a * K + l], *y = &to[K + b * K + l], old = *x;
-        *x = *y;
-        *y = old;
-    }
-    return to;
+    for (int64_t r = 0; x && r < rows; r++)
+        swap(&x[r * K + a], &x[r * K + b]);
 }
 
-static bool has_all(const relax_leaf *copy, const relax_leaf *leaf)
-{
-    return copy->price && !copy->byte_price == !leaf->byte_price && !copy->from == !leaf->from &&
-           !copy->to == !leaf->to && !copy->fixed == !leaf->fixed;
-}
-
+/* The same numbers with devices a and b exchanged. To be cleared also after a failure. */
 static int exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, int32_t a, int32_t b)
 {
     int32_t K = p->n_devices;
-    *out = (relax_leaf){.n_fixed = leaf->n_fixed,
-                        .price = exchanged_prices(leaf->price, p, a, b),
-                        .byte_price = exchanged(leaf->byte_price, 1, K, a, b),
-                        .from = exchanged(leaf->from, p->n_edges, K, a, b),
-                        .to = exchanged(leaf->to, p->n_edges, K, a, b),
-                        .fixed = leaf->fixed ? util_alloc((size_t)leaf->n_fixed, sizeof *out->fixed) : NULL,
-                        .unit = leaf->unit};
-    for (int32_t i = 0; out->fixed && i < leaf->n_fixed; i++)
-        out->fixed[i] = (relax_fixed){leaf->fixed[i].op, other_name(leaf->fixed[i].device, a, b)};
-    return has_all(out, leaf) ? 0 : MOIRAI_EFAIL;
-}
-
-int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
-                    int32_t n_fixed)
-{
-    int rc = exchange(out, leaf, p, 0, 0);
-    relax_fixed *own = util_alloc((size_t)n_fixed, sizeof *own);
-    free(out->fixed);
-    out->fixed = own;
-    out->n_fixed = own ? n_fixed : 0;
-    out->proven_ns = leaf->proven_ns;
-    if (own)
-        memcpy(own, fixed, sizeof *own * (size_t)n_fixed);
-    return own ? rc : MOIRAI_EFAIL;
+    int rc = relax_leaf_with(out, leaf, p, leaf->fixed, leaf->n_fixed);
+    if (rc)
+        return rc;
+    for (int32_t i = 0; i < out->n_fixed; i++)
+        out->fixed[i].device = other_name(out->fixed[i].device, a, b);
+    swap_columns(out->price, relax_resources(p) / K, K, a,
+                 b); /* devices; then ports, or channels by their receivers, */
+    for (int32_t l = 0; l < K && p->congestion == MOIRAI_CONGESTION_CHANNEL; l++) /* and by their senders */
+        swap(&out->price[K + a * K + l], &out->price[K + b * K + l]);
+    swap_columns(out->byte_price, 1, K, a, b);
+    swap_columns(out->from, p->n_edges, K, a, b);
+    swap_columns(out->to, p->n_edges, K, a, b);
+    return 0;
 }
 
 static void keep(relax_end *out, int32_t device, relax_leaf *leaf, bool wanted)

@@ -19,8 +19,5 @@ int relax_end_solve(relax_end *out, const moirai_problem *p, relax_fixed end, co
 /* The stronger of both for each device; `from` is left empty. */
 void relax_end_take(relax_end *to, relax_end *from);
 void relax_end_clear(relax_end *x);
-/* A leaf with the same numbers in which these ends are fixed: it proves no less. To be cleared also after a failure. */
-int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
-                    int32_t n_fixed);
 
 #endif

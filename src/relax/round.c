@@ -5,6 +5,7 @@
  * certificates a third shorter: with every edge that loses at most two units, all edges together 2^-LOST_BITS of the length. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "relax/round.h"
 #include "util/util.h"
@@ -68,6 +69,33 @@ static void write_live(relax_leaf *leaf, const relax_state *s, double scale)
                 leaf->from[(int64_t)e * K + k] = whole(s->from[(int64_t)s->live[e] * K + k], scale);
                 leaf->to[(int64_t)e * K + k] = whole(s->to[(int64_t)s->live[e] * K + k], scale);
             }
+}
+
+static int64_t *copy(const int64_t *from, size_t n)
+{
+    int64_t *to = from ? util_alloc(n, sizeof *to) : NULL;
+    if (to)
+        memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
+                    int32_t n_fixed)
+{
+    size_t cells = (size_t)p->n_edges * (size_t)p->n_devices;
+    *out = (relax_leaf){.n_fixed = n_fixed,
+                        .fixed = util_alloc((size_t)n_fixed, sizeof *out->fixed),
+                        .price = copy(leaf->price, (size_t)relax_resources(p)),
+                        .byte_price = copy(leaf->byte_price, (size_t)p->n_devices),
+                        .from = copy(leaf->from, cells),
+                        .to = copy(leaf->to, cells),
+                        .unit = leaf->unit,
+                        .proven_ns = leaf->proven_ns};
+    if (!out->fixed || !out->price || !out->byte_price != !leaf->byte_price || !out->from != !leaf->from ||
+        !out->to != !leaf->to)
+        return MOIRAI_EFAIL;
+    memcpy(out->fixed, fixed, sizeof *fixed * (size_t)n_fixed);
+    return 0;
 }
 
 void relax_leaf_clear(relax_leaf *leaf)

@@ -6,6 +6,9 @@
 
 /* All but leaf->fixed; `length_ns`: about what it proves. To be cleared also after a failure. */
 int relax_leaf_write(relax_leaf *leaf, const relax_state *s, double length_ns);
+/* The numbers of a leaf where these operators are fixed: it proves no less where they are more. To be cleared also after a failure. */
+int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
+                    int32_t n_fixed);
 void relax_leaf_clear(relax_leaf *leaf);
 
 #endif
