@@ -13,16 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "study/lines.h"
 #include "util/util.h"
-
-static int read_text(char *out, size_t size, const util_json_at *at, yyjson_val *object, const char *key)
-{
-    const char *text = "";
-    int rc = util_json_string(&text, NULL, at, object, key, false);
-    if (!rc)
-        snprintf(out, size, "%s", text);
-    return rc;
-}
 
 static int read_word(int *out, const util_json_at *at, yyjson_val *object, const study_field *f)
 {
@@ -52,7 +44,7 @@ static int read_field(moirai_study_row *row, const util_json_at *at, yyjson_val 
     int64_t x = 0;
     int rc;
     switch (f->kind) {
-    case STUDY_FIELD_TEXT: return read_text(to, f->size, at, object, f->name);
+    case STUDY_FIELD_TEXT: return study_read_text(to, f->size, at, object, f->name);
     case STUDY_FIELD_WORD: return read_word(to, at, object, f);
     case STUDY_FIELD_BOOL: return util_json_bool(to, at, object, f->name, true);
     case STUDY_FIELD_INT32: return read_int32(to, at, object, f->name);
@@ -66,25 +58,6 @@ static int read_field(moirai_study_row *row, const util_json_at *at, yyjson_val 
     return 0;
 }
 
-static int read_line(moirai_study_row *row, const char *line, size_t length, const char *path, size_t number)
-{
-    yyjson_doc *doc;
-    char label[512];
-    snprintf(label, sizeof label, "%s: line %zu", path, number);
-    util_json_at at = {.label = label};
-    int rc = util_json_parse(&doc, line, length, label);
-    if (rc)
-        return rc;
-    *row = (moirai_study_row){.done = true};
-    yyjson_val *object = yyjson_doc_get_root(doc);
-    rc = util_json_object(&at, object);
-    for (int i = 0; i < STUDY_FIELDS && !rc; i++)
-        rc = read_field(row, &at, object, &study_field_at[i]);
-    rc = rc ? rc : read_text(row->version, sizeof row->version, &at, object, "version");
-    yyjson_doc_free(doc);
-    return rc;
-}
-
 static void take(moirai_study *s, const moirai_study_row *row)
 {
     if (row->seed != s->seed || row->costs != s->costs || strcmp(row->version, MOIRAI_VERSION))
@@ -94,19 +67,21 @@ static void take(moirai_study *s, const moirai_study_row *row)
             s->row[i] = *row;
 }
 
+static int take_row(void *to, const util_json_at *at, yyjson_val *object)
+{
+    moirai_study_row row = {.done = true};
+    int rc = 0;
+    for (int i = 0; i < STUDY_FIELDS && !rc; i++)
+        rc = read_field(&row, at, object, &study_field_at[i]);
+    rc = rc ? rc : study_read_text(row.version, sizeof row.version, at, object, "version");
+    if (!rc)
+        take(to, &row);
+    return rc;
+}
+
 int moirai_study_journal_parse(moirai_study *s, const char *data, size_t length, const char *label, int32_t *taken)
 {
-    size_t number = 0;
-    int rc = 0;
-    for (const char *at = data, *end; !rc && (end = memchr(at, '\n', (size_t)(data + length - at))); at = end + 1) {
-        moirai_study_row row;
-        number++;
-        if (end == at || end[-1] != '}') /* nothing, or a line that a crash cut off */
-            continue;
-        rc = read_line(&row, at, (size_t)(end - at), label, number);
-        if (!rc)
-            take(s, &row);
-    }
+    int rc = study_each_line(data, length, label, take_row, s);
     *taken = 0;
     for (int32_t i = 0; i < s->n; i++)
         *taken += s->row[i].done;

@@ -8,20 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "study/lines.h"
 #include "util/util.h"
 
 static const char *const kind_name[STUDY_MEASURES] = {"parts", "link",   "baseline", "plan",
                                                       "none",  "memory", "curve",    "operators"};
 
 /* ---- reading ---- */
-
-static int read_text(char *out, size_t size, const util_json_at *at, yyjson_val *object, const char *key)
-{
-    const char *text = "";
-    int rc = util_json_string(&text, NULL, at, object, key, false);
-    snprintf(out, size, "%s", rc ? "" : text);
-    return rc;
-}
 
 /* [0.31, 0.31] as "0.31, 0.31". */
 static int read_list(char *out, size_t size, const util_json_at *at, yyjson_val *object, const char *key)
@@ -64,15 +57,16 @@ static int read_numbers(study_measure *m, const util_json_at *at, yyjson_val *ob
 
 static int read_row(study_measure *m, const util_json_at *at, yyjson_val *object)
 {
-    int rc = read_text(m->network, sizeof m->network, at, object, "network");
-    rc = rc ? rc : read_text(m->testbed, sizeof m->testbed, at, object, "testbed");
-    rc = rc ? rc : read_text(m->graph, sizeof m->graph, at, object, "graph");
-    rc = rc ? rc : read_text(m->link, sizeof m->link, at, object, "link");
-    rc = rc ? rc : read_text(m->placer, sizeof m->placer, at, object, "placer");
-    rc = rc ? rc : read_text(m->how, sizeof m->how, at, object, "how");
-    rc = rc ? rc : read_text(m->part, sizeof m->part, at, object, "part");
-    rc = rc ? rc : read_text(m->date, sizeof m->date, at, object, "date");
-    rc = rc ? rc : read_text(m->text, sizeof m->text, at, object, m->kind == STUDY_MEASURE_PARTS ? "device" : "why");
+    int rc = study_read_text(m->network, sizeof m->network, at, object, "network");
+    rc = rc ? rc : study_read_text(m->testbed, sizeof m->testbed, at, object, "testbed");
+    rc = rc ? rc : study_read_text(m->graph, sizeof m->graph, at, object, "graph");
+    rc = rc ? rc : study_read_text(m->link, sizeof m->link, at, object, "link");
+    rc = rc ? rc : study_read_text(m->placer, sizeof m->placer, at, object, "placer");
+    rc = rc ? rc : study_read_text(m->how, sizeof m->how, at, object, "how");
+    rc = rc ? rc : study_read_text(m->part, sizeof m->part, at, object, "part");
+    rc = rc ? rc : study_read_text(m->date, sizeof m->date, at, object, "date");
+    rc = rc ? rc
+            : study_read_text(m->text, sizeof m->text, at, object, m->kind == STUDY_MEASURE_PARTS ? "device" : "why");
     rc = rc || m->kind != STUDY_MEASURE_PARTS ? rc : read_list(m->list[0], sizeof m->list[0], at, object, "share");
     rc = rc || m->kind != STUDY_MEASURE_PARTS ? rc : read_list(m->list[1], sizeof m->list[1], at, object, "sm");
     return rc ? rc : read_numbers(m, at, object);
@@ -101,31 +95,18 @@ static int keep(struct moirai_study_measured *all, const study_measure *m)
     return rc;
 }
 
-static int read_line(struct moirai_study_measured *all, const char *line, size_t length, const char *label,
-                     size_t number)
+static int take_row(void *to, const util_json_at *at, yyjson_val *object)
 {
     study_measure m = {0};
-    yyjson_doc *doc;
-    char place[512];
     const char *what;
-    int kind = 0;
-    snprintf(place, sizeof place, "%s: line %zu", label, number);
-    util_json_at at = {.label = place};
-    int rc = util_json_parse(&doc, line, length, place);
-    if (rc)
-        return rc;
-    yyjson_val *object = yyjson_doc_get_root(doc);
-    rc = util_json_object(&at, object);
-    rc = rc ? rc : util_json_string(&what, NULL, &at, object, "what", true);
+    int kind = 0, rc = util_json_string(&what, NULL, at, object, "what", true);
     while (!rc && kind < STUDY_MEASURES && strcmp(what, kind_name[kind]))
         kind++;
+    if (rc || kind == STUDY_MEASURES)
+        return rc;
     m.kind = (study_measure_kind)kind;
-    if (!rc && kind < STUDY_MEASURES) {
-        rc = read_row(&m, &at, object);
-        rc = rc ? rc : keep(all, &m);
-    }
-    yyjson_doc_free(doc);
-    return rc;
+    rc = read_row(&m, at, object);
+    return rc ? rc : keep(to, &m);
 }
 
 void study_measured_free(struct moirai_study_measured *all)
@@ -137,18 +118,9 @@ void study_measured_free(struct moirai_study_measured *all)
 
 int moirai_study_measured_parse(moirai_study *s, const char *data, size_t length, const char *label)
 {
-    size_t number = 0;
     if (!s->measured && !(s->measured = util_alloc(1, sizeof *s->measured)))
         return MOIRAI_EFAIL;
-    for (const char *at = data, *end; (end = memchr(at, '\n', (size_t)(data + length - at))); at = end + 1) {
-        number++;
-        if (end == at || end[-1] != '}') /* nothing, or a line that a crash cut off */
-            continue;
-        int rc = read_line(s->measured, at, (size_t)(end - at), label, number);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    return study_each_line(data, length, label, take_row, s->measured);
 }
 
 int moirai_study_measured_read(moirai_study *s, const char *path)

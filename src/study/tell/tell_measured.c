@@ -272,6 +272,14 @@ static void coarsening_claims(const claims *c)
     }
 }
 
+/* In how many cases a claim holds of predicted and of measured times, and what follows. */
+static void count_cells(study_document *d, const int holds[2], int cases)
+{
+    study_cell(d, "in %d of %d", holds[0], cases);
+    study_cell(d, "in %d of %d", holds[1], cases);
+    study_cell(d, "%s", holds[1] == cases ? "as there" : 2 * holds[1] > cases ? "mostly" : "does not hold");
+}
+
 /* In how many cases was nobody's plan faster than moirai's? */
 static void best_claim(const claims *c)
 {
@@ -293,9 +301,7 @@ static void best_claim(const claims *c)
         return;
     study_cell(c->d, "\"consistently outperforms\": no other plan is more than 1 %% faster");
     study_cell(c->d, "always");
-    study_cell(c->d, "in %d of %d", ahead[0], cases);
-    study_cell(c->d, "in %d of %d", ahead[1], cases);
-    study_cell(c->d, "%s", ahead[1] == cases ? "as there" : 2 * ahead[1] > cases ? "mostly" : "does not hold");
+    count_cells(c->d, ahead, cases);
 }
 
 /* Faster links, more speed-up over one part? */
@@ -320,9 +326,7 @@ static void bandwidth_claim(const claims *c)
         return;
     study_cell(c->d, "higher bandwidth achieves better speed-up: plans by IPC no slower than through the host");
     study_cell(c->d, "yes");
-    study_cell(c->d, "in %d of %d", more[0], cases);
-    study_cell(c->d, "in %d of %d", more[1], cases);
-    study_cell(c->d, "%s", more[1] == cases ? "as there" : 2 * more[1] > cases ? "mostly" : "does not hold");
+    count_cells(c->d, more, cases);
 }
 
 static void verdicts(const claims *c)
