@@ -45,6 +45,7 @@ import moirai.torch as mt  # noqa: E402
 import networks_paper  # noqa: E402
 from moirai.torch.capture import _How, _make  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
+from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.reader import Exported, read  # noqa: E402
 from moirai.torch.tune import one_device, plan_key  # noqa: E402
 
@@ -311,6 +312,10 @@ class Section:
         assert known is not None
         return self.workers.cluster.with_links([moirai.Link(**x) for x in known["links"]])
 
+    def meetings(self, link: str) -> dict[str, int]:
+        """What a message holds its devices up for. Through the host the latency has it."""
+        return mt.meetings(self.workers, transport=self.transport(link), cache=self.o.out) if link == "ipc" else {}
+
     def profile(self, graph: str) -> None:
         start, captured = time.monotonic(), self.captured[graph]
         options = mt.Options(runs=10, seconds=0.1)
@@ -324,9 +329,9 @@ class Section:
         options = {"congestion": "none" if link == "ipc" else "port"}
         key = (graph, link)
         if key not in self.times:
-            cluster = self.probe(link)
-            self.times[key] = mt.Times(self.captured[graph], cluster, options, self.o.out)
-            self.learnt[key] = mt.Times(self.captured[graph], cluster, options, self.o.out)
+            cluster, meets = self.probe(link), self.meetings(link)
+            self.times[key] = mt.Times(self.captured[graph], cluster, options, self.o.out, meets)
+            self.learnt[key] = mt.Times(self.captured[graph], cluster, options, self.o.out, meets)
         for placer in sorted(names, key=lambda p: p not in ("moirai", "placeto", "hrl")):  # what takes longest first
             limit = {"time_limit": self.o.time_limit, "threads": self.o.threads if placer == "moirai" else 1}
             if (graph, link, placer) not in self.plans and placer in self.o.placers:
@@ -365,9 +370,9 @@ class Section:
         return [found[k] for k in sorted(found)]
 
     def weights_of(self, graph: str, plan: moirai.Plan) -> dict[str, int]:
-        found = dict.fromkeys(plan.problem.devices, 0)
+        found, where = dict.fromkeys(plan.problem.devices, 0), plan.placement
         for op in self.captured[graph].graph.ops:
-            found[plan.placement[op.name]] += op.weight_bytes or 0
+            found[where[op.name]] += op.weight_bytes or 0
         return found
 
     def run(self, graph: str, link: str, plan: moirai.Plan) -> mt.Measured:
@@ -382,10 +387,10 @@ class Section:
             measured: mt.Measured = run.measure(warmup=5, runs=self.o.runs)
             after = self.footprints(False) if self.clean else []
         self.clean = False
+        weights, computed = self.weights_of(graph, plan), plan.peak_bytes
         for device, (was, _), (_, peak) in zip(plan.problem.devices, before, after):
             if peak > was:
-                held = self.weights_of(graph, plan)[device]
-                self.memory(plan.placer, graph, device, held, plan.peak_bytes[device], peak - was)
+                self.memory(plan.placer, graph, device, weights[device], computed[device], peak - was)
         return measured
 
     def measure(self, graph: str, link: str, placer: str, number: int = 0) -> None:
@@ -399,14 +404,15 @@ class Section:
             if same not in self.runs:
                 measured = self.run(graph, link, plan)
                 self.runs[same] = measured.median_ns / 1e6
-                self.learnt[graph, link].learn(plan, measured, placer)
+                if self.o.rounds:
+                    self.learnt[graph, link].learn(plan, measured, placer)
         except (moirai.Error, RuntimeError) as error:
             self.journal.add("none", **keys, why=first_line(error))
             if not self.workers.alive:  # other plans may do
                 self.start()
             return
         self.journal.add("plan", **keys, operators=len(self.captured[graph].graph),
-                         predicted_ms=plan.makespan_ns / 1e6, measured_ms=self.runs[same],
+                         predicted_ms=expected_ns(plan) / 1e6, measured_ms=self.runs[same],
                          bound_ms=(plan.lower_bound_ns or 0) / 1e6, generation_s=plan.generation_ns / 1e9,
                          parts=len(set(plan.placement.values())), transfers=len(plan.transfers),
                          took_s=time.monotonic() - start)  # fmt: skip
@@ -432,7 +438,7 @@ class Section:
         for link in links:
             for graph in GRAPHS:
                 found += [lambda g=graph, x=link, p=p: self.measure(g, x, p) for p in REST if p in self.o.placers]
-                if "moirai" in self.o.placers:
+                if self.o.rounds and "moirai" in self.o.placers:
                     found.append(lambda g=graph, x=link: self.measure(g, x, "moirai", 1))
         return found
 
@@ -440,7 +446,7 @@ class Section:
         """Is there nothing left to measure? Then no rank need be started."""
         pairs = [(g, x) for g in GRAPHS for x in self.o.links.split(",")]
         wanted = [(g, x, p, 0) for g, x in pairs for p in FIRST + REST if p in self.o.placers]
-        wanted += [(g, x, "moirai", 1) for g, x in pairs if "moirai" in self.o.placers]
+        wanted += [(g, x, "moirai", 1) for g, x in pairs if self.o.rounds and "moirai" in self.o.placers]
         keys = [self.keys(graph=g, link=x, placer=p, round=n) for g, x, p, n in wanted]
         return all(self.journal.find("plan", **k) or self.journal.find("none", **k) for k in keys)
 
@@ -470,6 +476,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--placers", default=",".join(FIRST + REST))
     p.add_argument("--seconds", type=float, default=280, help="no step begins after that; shared among sections")
     p.add_argument("--runs", type=int, default=10)
+    p.add_argument("--rounds", type=int, default=1, choices=(0, 1), help="1: a plan from what the first ones took, too")
     p.add_argument("--time-limit", type=float, default=8, help="of a search or a learner, in seconds")
     p.add_argument("--threads", type=int, default=4, help="of a search")
     p.add_argument("--export", action="store_true", help="make the networks' graphs and nothing else")
