@@ -32,6 +32,7 @@ class Op:
     traffic_bytes: int | None = None
     members: tuple[str, ...] = ()
     time_ns: Mapping[str, int] | None = None
+    shared_weights: tuple[Tensor, ...] = ()  # part of weight_bytes: a device that runs several of their readers holds one
 
 
 def is_onnx(path: str | os.PathLike[str]) -> bool:
@@ -145,6 +146,10 @@ class Graph:
             traffic_bytes=_known(c.op_traffic_bytes[i]),
             members=members,
             time_ns=times or None,
+            shared_weights=tuple(
+                Tensor(text(c.weight_name[w]), int(c.weight_bytes[w]))
+                for w in (c.op_weight[e] for e in range(c.op_weight_off[i], c.op_weight_off[i + 1]))
+            ),
         )
 
     # ---- changing it
@@ -199,3 +204,5 @@ def _add(b: Any, op: Op) -> None:
         lib.moirai_graph_builder_time(b, i, device.encode(), ns)
     for member in op.members:
         lib.moirai_graph_builder_member(b, i, member.encode())
+    for weight in op.shared_weights:
+        lib.moirai_graph_builder_shared_weight(b, i, weight.name.encode(), weight.bytes)

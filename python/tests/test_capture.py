@@ -34,6 +34,31 @@ def test_capture_computes_what_the_module_computes(name):
     assert all(op.flops is not None and op.traffic_bytes > 0 for op in graph.ops)
 
 
+class OneMask(nn.Module):
+    """Three operators read one mask, one of them a view of it; a device that runs all holds it once."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.randn(32, 32))
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x):
+        y = self.first(x) + self.mask
+        return self.second(y) * self.mask[None] + y @ self.mask
+
+
+def test_a_weight_that_several_operators_read_counts_once():
+    module, args = OneMask().eval(), (torch.randn(32, 32),)
+    captured = mt.capture(module, args)
+    held = 4 * (2 * (32 * 32 + 32) + 32 * 32)
+    readers = [op for op in captured.graph.ops if op.shared_weights]
+    assert len(readers) == 3 and {w for op in readers for w in op.shared_weights} == {moirai.Tensor("mask", 4 * 32 * 32)}
+    assert captured.graph.stats()["weight_bytes"] == held
+    cluster = moirai.Cluster.open({"name": "one", "devices": [{"name": "a", "type": "cpu", "memory": f"{held}B"}]})
+    plan = moirai.place(moirai.Problem(captured.graph, cluster), "single")
+    assert plan.peak_bytes["a"] == held + 3 * 4 * 32 * 32  # and three tensors that live at once
+
+
 class Small(nn.Module):
     def __init__(self):
         super().__init__()

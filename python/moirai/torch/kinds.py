@@ -28,7 +28,7 @@ def viewable(meta: Meta, shape: tuple[int, ...]) -> bool:
         return False
 
 
-def _is_alias(node: Node, first: Any) -> bool:
+def is_alias(node: Node, first: Any) -> bool:
     """Whether a node shows its first tensor again without computing."""
     if node.target == "getitem" or node.target in _SAME:
         return True
@@ -69,7 +69,7 @@ def classify(nodes: dict[str, Node]) -> None:
         refs = node.refs()
         if all(nodes[r].kind in (CONST, WEIGHT) for r in refs) and not _is_random(node):
             node.kind = CONST
-        elif refs and _is_alias(node, nodes[refs[0]].meta) and len(set(refs)) == 1:
+        elif refs and is_alias(node, nodes[refs[0]].meta) and len(set(refs)) == 1:
             node.kind = ALIAS
         else:
             node.kind = OP

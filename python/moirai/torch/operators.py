@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 from ..graph import Graph, Op, Tensor
 from . import flops
 from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
+from .kinds import is_alias
 
 if TYPE_CHECKING:
     from .capture import Captured
+
+_SHARED_BYTES = 1024  # less than that may as well be counted at each reader, as in src/onnx/onnx_build.c
 
 
 def operator_names(nodes: dict[str, Node]) -> dict[str, str]:
@@ -59,6 +62,7 @@ class _Builder:
         for leaf in self.c.out_leaves:
             if isinstance(leaf, Ref):
                 self._read(leaf.name, None)
+        self.readers = Counter(held for group in self.groups for held in self._held(group))
         ops = [self._op(group, read) for group, read in zip(self.groups, reads)]
         self.c.ops = {op.name: tuple(group) for op, group in zip(ops, self.groups)}
         self.c.tensors = {name: source for source, name in self.tensor_name.items()}
@@ -100,7 +104,8 @@ class _Builder:
             type="+".join(kinds),
             inputs=tuple(dict.fromkeys(r for r in reads if r is not None)),
             outputs=tuple(Tensor(self.tensor_name[s], self.nodes[s].meta.bytes) for s in sources),
-            weight_bytes=self._weight_bytes(calls),
+            weight_bytes=sum(self._bytes(held) for held in self._held(group)),
+            shared_weights=self._shared(group),
             flops=sum(flops.flops(n, self._ins(n), flops.metas(n.meta)) for n in calls),
             traffic_bytes=self._traffic_bytes(calls),
             members=members,
@@ -109,11 +114,29 @@ class _Builder:
     def _ins(self, node: Node) -> list[Meta]:
         return [m for r in node.refs() if isinstance(m := self.nodes[r].meta, Meta)]
 
-    def _weight_bytes(self, calls: list[Node]) -> int:
-        """Of every weight and constant that they read, each once. What a constant was made of need not stay."""
-        held = {self.c.path_to(r)[0] for n in calls for r in n.refs()}
-        constant = [self.nodes[h] for h in held if self.nodes[h].kind in (WEIGHT, CONST)]
-        return sum(m.bytes for node in constant for m in flops.metas(node.meta))
+    def _held(self, group: list[str]) -> list[str]:
+        """Every weight and constant that they read, once. What a constant was made of need not stay."""
+        held = dict.fromkeys(self._memory_of(self.c.path_to(r)[0]) for call in group for r in self.nodes[call].refs())
+        return [h for h in held if self.nodes[h].kind in (WEIGHT, CONST)]
+
+    def _memory_of(self, name: str) -> str:
+        """Whose bytes they are: a constant that is a view of a whole weight has none of its own. A slice does: a rank
+        copies what it holds of a weight."""
+        while self.nodes[name].kind == CONST:
+            node, refs = self.nodes[name], set(self.nodes[name].refs())
+            of = refs.pop() if len(refs) == 1 else ""
+            if not of or not is_alias(node, self.nodes[of].meta) or self._bytes(name) < self._bytes(of):
+                break
+            name = of
+        return name
+
+    def _bytes(self, node: str) -> int:
+        return sum(m.bytes for m in flops.metas(self.nodes[node].meta))
+
+    def _shared(self, group: list[str]) -> tuple[Tensor, ...]:
+        """Masks, tables and tied weights, which a device holds once for all of its operators."""
+        shared = [h for h in self._held(group) if self.readers[h] > 1 and self._bytes(h) >= _SHARED_BYTES]
+        return tuple(Tensor(self.nodes[h].path or h, self._bytes(h)) for h in shared)
 
     def _traffic_bytes(self, calls: list[Node]) -> int:
         """What is handed on within a group is neither written nor read."""
