@@ -107,7 +107,7 @@ static int open_env(rank_ort *ort)
     int rc = rank_ort_check(ort, api->CreateThreadingOptions(&t), "ONNX Runtime");
     rc = rc ? rc : rank_ort_check(ort, api->SetGlobalIntraOpNumThreads(t, ort->threads), "threads");
     rc = rc ? rc : rank_ort_check(ort, api->SetGlobalInterOpNumThreads(t, 1), "threads");
-    rc = rc ? rc : rank_ort_check(ort, api->SetGlobalSpinControl(t, 0), "threads");
+    rc = rc ? rc : rank_ort_check(ort, api->SetGlobalSpinControl(t, ort->spins), "threads");
     rc = rc ? rc : rank_ort_check(ort, create_env_quietly(ort, t, &ort->env), "ONNX Runtime");
     if (t)
         api->ReleaseThreadingOptions(t);
@@ -190,10 +190,21 @@ static int make_options(rank_ort *ort, const char *ep)
                              api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigUseEnvAllocators, "1"),
                              "session options");
     rc = rc ? rc
-            : rank_ort_check(
-                  ort, api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning, "0"),
-                  "session options");
+            : rank_ort_check(ort,
+                             api->AddSessionConfigEntry(ort->options, kOrtSessionOptionsConfigAllowIntraOpSpinning,
+                                                        ort->spins ? "1" : "0"),
+                             "session options");
     return rc ? rc : add_provider(ort, ep);
+}
+
+/* Threads that wait for the next operator's share of work without sleeping save a wake-up per operator, and are what
+ * ONNX Runtime does by default; on cores that others need they cost more than that. MOIRAI_SPIN=0 or 1 decides instead. */
+static bool may_spin(const rank_ort_device *device, int threads)
+{
+    const char *wish = getenv("MOIRAI_SPIN");
+    if (wish && *wish)
+        return strcmp(wish, "0") != 0;
+    return threads > 1 && device->cores && *device->cores && util_own_cores() >= threads;
 }
 
 /* ---- public ---- */
@@ -209,6 +220,7 @@ int rank_ort_open(rank_ort **out, const rank_ort_device *device)
         return MOIRAI_EFAIL;
     ort->api = rank_ort_api();
     ort->threads = device->threads > 0 ? UTIL_MIN(device->threads, util_cores()) : util_own_cores();
+    ort->spins = may_spin(device, ort->threads);
     char threads[16];
     snprintf(threads, sizeof threads, "%d", ort->threads);
     setenv("OMP_NUM_THREADS", threads, 0); /* oneDNN's own threads */

@@ -1,11 +1,12 @@
 /* ONNX Runtime for one device of a cluster file: its execution provider, threads and cores. Used by moirai-rank only.
  *
  * A process stands for one device, so that threads and memory are the process's: sessions share one thread pool and one
- * arena, and hundreds of small sub-models cost no more threads than one. Pool threads never spin: ranks that share
- * cores would fight. */
+ * arena, and hundreds of small sub-models cost no more threads than one. Pool threads spin where the device has cores of
+ * its own, one for each of them: ranks that share cores would fight. */
 #ifndef MOIRAI_RANK_ORT_H
 #define MOIRAI_RANK_ORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <onnxruntime_c_api.h>
@@ -25,6 +26,7 @@ typedef struct rank_ort {
     OrtMemoryInfo *cpu;
     OrtSessionOptions *options; /* what every session of this device is made with */
     int threads;
+    bool spins; /* threads that have nothing to do look for work for a while before they sleep */
     /* On a GPU (ort_cuda.h), else NULL: */
     rank_cuda *cuda;
     OrtMemoryInfo *gpu;

@@ -2,6 +2,7 @@
 #include "support/check.h"
 #include "support/command.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <moirai/moirai.h>
@@ -183,6 +184,32 @@ static void test_profile_measures_equal_devices_once(void **state)
     assert_int_equal(count_at(device_at(result, 1), "cached"), count_at(result, "distinct"));
 }
 
+/* Threads that have cores of their own look for work without sleeping, and times tell such threads from others. */
+static void test_profile_spins_on_cores_of_its_own(void **state)
+{
+    NEEDS_RANKS();
+    cpu_set_t own;
+    int core[2], n = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
+    for (int i = 0; i < CPU_SETSIZE && n < 2; i++)
+        if (CPU_ISSET(i, &own))
+            core[n++] = i;
+    if (n < 2)
+        skip_because("this machine has one core");
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"format\": \"moirai-cluster\", \"version\": 1, \"name\": \"two\", \"devices\": ["
+             "{\"name\": \"one\", \"memory\": \"1GB\", \"threads\": 2, \"cores\": \"%d,%d\"},"
+             "{\"name\": \"other\", \"memory\": \"2GB\", \"threads\": 2}],"
+             "\"links\": [{\"from\": \"one\", \"to\": \"other\", \"bandwidth\": \"1Gbps\", \"both\": true}]}",
+             core[0], core[1]);
+    make_network();
+    write_text("two.json", text);
+    assert_runs("$M profile net.onnx -c two.json --cache cache --runs 5 --json");
+    assert_contains(yyjson_get_str(yyjson_obj_get(device_at(shell_json(), 0), "device")), "2 threads that spin;");
+    assert_contains(yyjson_get_str(yyjson_obj_get(device_at(shell_json(), 1), "device")), "2 threads;");
+}
+
 static void test_profile_measures_fused_operators_fused(void **state)
 {
     NEEDS_RANKS();
@@ -267,6 +294,7 @@ int main(void)
         CASE(test_profile_gives_every_operator_a_time_on_every_device),
         CASE(test_profile_remembers),
         CASE(test_profile_measures_equal_devices_once),
+        CASE(test_profile_spins_on_cores_of_its_own),
         CASE(test_profile_measures_fused_operators_fused),
         CASE(test_profile_of_a_convolutional_network),
         CASE(test_profile_refuses_what_it_cannot_measure),

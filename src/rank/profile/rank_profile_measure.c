@@ -41,9 +41,9 @@ static void describe_device(profile_job *j, const rank_ort *ort, const probe_ran
     s->load = machine->load;
     s->n_threads = machine->n_threads;
     snprintf(s->device, sizeof s->device,
-             "%.120s; %d of %d cores; %ld kHz; capacity %ld; ep %.40s; %d threads; onnxruntime %.40s", machine->cpu, n,
-             machine->n_threads, core_figure(first, "cpufreq/cpuinfo_max_freq"), core_figure(first, "cpu_capacity"),
-             d->ep && *d->ep ? d->ep : "cpu", ort->threads, machine->onnxruntime);
+             "%.120s; %d of %d cores; %ld kHz; capacity %ld; ep %.40s; %d threads%s; onnxruntime %.40s", machine->cpu,
+             n, machine->n_threads, core_figure(first, "cpufreq/cpuinfo_max_freq"), core_figure(first, "cpu_capacity"),
+             d->ep && *d->ep ? d->ep : "cpu", ort->threads, ort->spins ? " that spin" : "", machine->onnxruntime);
     if (ort->cuda) {
         size_t used = strlen(s->device);
         snprintf(s->device + used, sizeof s->device - used, "; %.40s; share %g; %s", rank_cuda_name(ort->cuda),
