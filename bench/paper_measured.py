@@ -7,7 +7,8 @@ Per network and testbed: four parts whose shares are the fp32 rates of the testb
 Plans of several placers of the original graph (every operator of the paper's graph is a kernel, heads apart) and of the
 coarsened one (a head's attention, a product and its bias are one kernel), for links by CUDA IPC and through the host;
 each is run, compared with the module's result and measured. Beside them the module itself on the largest part: eagerly,
-as one CUDA graph, and by torch.compile with whole attention.
+as one CUDA graph, and by torch.compile with whole attention; with --pieces that module on all parts, too, its operators
+cut.
 
 FOLDER/measured.jsonl gets a line per measurement; what it has is not measured again. `moirai bench paper --show
 --measured FOLDER/measured.jsonl` writes the chapter. Most telling first; nothing begins after --seconds. --export makes
@@ -339,6 +340,42 @@ class Section:
 
     # ---- measuring
 
+    def pieces(self) -> None:
+        """Beyond the paper: the module as people write it, cut in the ratio of the parts and compiled."""
+        keys = self.keys(graph="pieces", link="ipc", placer="moirai", round=0)
+        if self.journal.find("plan", **keys) or self.journal.find("none", **keys):
+            return
+        start = time.monotonic()
+        try:
+            plan, measured, captured = self.run_pieces()
+        except (moirai.Error, RuntimeError) as error:
+            self.journal.add("none", **keys, why=first_line(error))
+            if not self.workers.alive:
+                self.start()
+            return
+        self.note_plan(keys, captured, plan, measured.median_ns / 1e6, start)
+
+    def run_pieces(self) -> tuple[moirai.Plan, mt.Measured, mt.Captured]:
+        sizes = [round(16 * r / max(RATES[self.testbed])) for r in RATES[self.testbed]]
+        ratio = ":".join(str(n) for n in sorted(sizes, reverse=True))
+        module, args = networks_paper.make(self.name, "whole", self.o.small)
+        how = {"fuse": "none"} if self.o.small else {"fuse": "inductor", "fuse_for": "cuda", "cache": self.o.out / "code"}
+        captured = mt.capture(module, args, name=f"{self.name}-pieces", cuts=f"*: {ratio}", **how)
+        say(f"{self.name}, in pieces: {len(captured.graph)} operators in {ratio}")
+        mt.profile(captured, workers=self.workers, cache=None, options=mt.Options(runs=10, seconds=0.05))
+        options = {"congestion": "none"}
+        times = mt.Times(captured, self.probe("ipc"), options, self.o.out, self.meetings("ipc"))
+        plan = times.place("moirai", time_limit=self.o.time_limit, threads=self.o.threads)
+        more = {} if self.o.small else {"cache": self.o.out / "code"}
+        with mt.distribute(captured, plan, workers=self.workers, transport=self.transport("ipc"), stall_s=60, **more) as run:
+            self.compare(run(*args))
+            return plan, run.measure(warmup=5, runs=self.o.runs), captured
+
+    def compare(self, result: torch.Tensor) -> None:
+        off = float((result - self.expected).norm() / self.expected.norm())
+        if not off < WRONG:
+            raise RuntimeError(f"results are off by {off:.2g} of their norm")
+
     def module_alone(self, how: str) -> dict[str, Any]:
         args = (self.name, how, self.o.small, self.o.runs, str(self.result_file()))
         job = {"module": "paper_measured", "function": "baseline", "args": args}
@@ -380,10 +417,7 @@ class Section:
         before = self.footprints(True) if self.clean else []
         options = {"transport": self.transport(link), "stall_s": 60}
         with mt.distribute(self.captured[graph], plan, workers=self.workers, **options) as run:
-            result = run(*self.args)
-            off = float((result - self.expected).norm() / self.expected.norm())
-            if not off < WRONG:
-                raise RuntimeError(f"results are off by {off:.2g} of their norm")
+            self.compare(run(*self.args))
             measured: mt.Measured = run.measure(warmup=5, runs=self.o.runs)
             after = self.footprints(False) if self.clean else []
         self.clean = False
@@ -411,11 +445,13 @@ class Section:
             if not self.workers.alive:  # other plans may do
                 self.start()
             return
-        self.journal.add("plan", **keys, operators=len(self.captured[graph].graph),
-                         predicted_ms=expected_ns(plan) / 1e6, measured_ms=self.runs[same],
-                         bound_ms=(plan.lower_bound_ns or 0) / 1e6, generation_s=plan.generation_ns / 1e9,
-                         parts=len(set(plan.placement.values())), transfers=len(plan.transfers),
-                         took_s=time.monotonic() - start)  # fmt: skip
+        self.note_plan(keys, self.captured[graph], plan, self.runs[same], start)
+
+    def note_plan(self, keys: dict[str, Any], captured: mt.Captured, plan: moirai.Plan, ms: float, start: float) -> None:
+        self.journal.add("plan", **keys, operators=len(captured.graph), predicted_ms=expected_ns(plan) / 1e6,
+                         measured_ms=ms, bound_ms=(plan.lower_bound_ns or 0) / 1e6,
+                         generation_s=plan.generation_ns / 1e9, parts=len(set(plan.placement.values())),
+                         transfers=len(plan.transfers), took_s=time.monotonic() - start)  # fmt: skip
 
     def again(self, graph: str, link: str, placer: str) -> moirai.Plan:
         """A plan from what the first ones took."""
@@ -432,6 +468,7 @@ class Section:
                 found += [lambda g=graph, x=link, p=p: self.measure(g, x, p) for p in FIRST if p in self.o.placers]
             if i == 0:
                 found += [lambda: self.baseline("graph"), lambda: self.baseline("compiled")]
+                found += [self.pieces] if self.o.pieces else []
         for link in links:
             for graph in GRAPHS:
                 found.append(lambda g=graph, x=link: self.place(pool, g, x, REST))
@@ -479,6 +516,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--rounds", type=int, default=1, choices=(0, 1), help="1: a plan from what the first ones took, too")
     p.add_argument("--time-limit", type=float, default=8, help="of a search or a learner, in seconds")
     p.add_argument("--threads", type=int, default=4, help="of a search")
+    p.add_argument("--pieces", action="store_true", help="also the module cut in the ratio of the parts, compiled")
     p.add_argument("--export", action="store_true", help="make the networks' graphs and nothing else")
     p.add_argument("--export-one", default="", help=argparse.SUPPRESS)
     p.add_argument("--small", action="store_true", help="small networks on four processor ranks: tries the script")

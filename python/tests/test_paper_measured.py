@@ -68,14 +68,14 @@ def test_a_run_on_processors(tmp_path):
     script = Path(paper_measured.__file__)
     command = [sys.executable, str(script), "--small", "--out", str(tmp_path), "--networks", "gpt3-330M", "--runs", "2",
                "--testbeds", "intra-server", "--links", "ipc", "--placers", "moirai,single,heft", "--time-limit", "0.5",
-               "--threads", "1", "--seconds", "600"]  # fmt: skip
+               "--threads", "1", "--seconds", "600", "--pieces"]  # fmt: skip
     package = str(Path(mt.__file__).parents[2])
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
     subprocess.run(command, check=True, env=env, capture_output=True, timeout=900)
     lines = [json.loads(x) for x in (tmp_path / "measured.jsonl").read_text().splitlines()]
     plans = {(x["graph"], x["placer"], x["round"]): x for x in lines if x["what"] == "plan"}
     first = {(g, p, 0) for g in ("original", "coarsened") for p in ("moirai", "single", "heft")}
-    assert set(plans) == first | {(g, "moirai", 1) for g in ("original", "coarsened")}
+    assert set(plans) == first | {(g, "moirai", 1) for g in ("original", "coarsened")} | {("pieces", "moirai", 0)}
     assert all(x["predicted_ms"] > 0 and x["measured_ms"] > 0 for x in plans.values())
     assert plans["original", "single", 0]["operators"] == 118
     assert {x["how"] for x in lines if x["what"] == "baseline"} >= {"plain", "graph"}

@@ -27,23 +27,32 @@ static const char lines[] =
     PLAN("gpt3-330M", "original", "ipc", "moirai", 1, 96.0, 95.0)
         PLAN("gpt3-330M", "coarsened", "ipc", "moirai", 0, 70.0, 50.0)
             PLAN("gpt3-330M", "coarsened", "ipc", "moirai", 0, 70.0, 80.0) /* again: this one counts */
-    "{\"what\": \"none\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": \"coarsened\", "
-    "\"link\": "
-    "\"host\", \"placer\": \"hrl\", \"round\": 0, \"why\": \"no reason\"}\n"
-    "{\"what\": \"baseline\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"how\": \"plain\", \"part\": "
-    "\"A\", \"ms\": 200}\n"
-    "{\"what\": \"baseline\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"how\": \"compiled\", "
-    "\"part\": "
-    "\"A\", \"ms\": 60}\n"
-    "{\"what\": \"memory\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": \"original\", "
-    "\"placer\": \"moirai\", \"part\": \"B\", \"weights\": 1000000, \"computed\": 3000000, \"measured\": 4000000}\n"
-    "{\"what\": \"curve\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": \"coarsened\", "
-    "\"placer\": \"hrl\", \"seconds\": 5400, \"cpu_s\": 2000, \"ms\": 150.5}\n"
-    "{\"what\": \"curve\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": \"coarsened\", "
-    "\"placer\": \"hrl\", \"seconds\": 10, \"cpu_s\": 4, \"ms\": 170.25}\n"
-    "{\"what\": \"operators\", \"network\": \"inceptionv4\", \"part\": \"C\", \"operators\": 490, \"median_us\": 41, "
-    "\"mean_us\": 60.25, \"longest_us\": 900, \"short\": 0.9}\n"
-    "{\"what\": \"plan\", \"network\": \"swin"; /* a line that a crash cut off */
+    PLAN("gpt3-330M", "pieces", "ipc", "moirai", 0, 38.0,
+         40.0) "{\"what\": \"none\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": "
+               "\"coarsened\", "
+               "\"link\": "
+               "\"host\", \"placer\": \"hrl\", \"round\": 0, \"why\": \"no reason\"}\n"
+               "{\"what\": \"baseline\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"how\": "
+               "\"plain\", \"part\": "
+               "\"A\", \"ms\": 200}\n"
+               "{\"what\": \"baseline\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"how\": "
+               "\"compiled\", "
+               "\"part\": "
+               "\"A\", \"ms\": 60}\n"
+               "{\"what\": \"memory\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": "
+               "\"original\", "
+               "\"placer\": \"moirai\", \"part\": \"B\", \"weights\": 1000000, \"computed\": 3000000, \"measured\": "
+               "4000000}\n"
+               "{\"what\": \"curve\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": "
+               "\"coarsened\", "
+               "\"placer\": \"hrl\", \"seconds\": 5400, \"cpu_s\": 2000, \"ms\": 150.5}\n"
+               "{\"what\": \"curve\", \"network\": \"gpt3-330M\", \"testbed\": \"intra-server\", \"graph\": "
+               "\"coarsened\", "
+               "\"placer\": \"hrl\", \"seconds\": 10, \"cpu_s\": 4, \"ms\": 170.25}\n"
+               "{\"what\": \"operators\", \"network\": \"inceptionv4\", \"part\": \"C\", \"operators\": 490, "
+               "\"median_us\": 41, "
+               "\"mean_us\": 60.25, \"longest_us\": 900, \"short\": 0.9}\n"
+               "{\"what\": \"plan\", \"network\": \"swin"; /* a line that a crash cut off */
 
 static moirai_study *study(const char *text)
 {
@@ -116,7 +125,7 @@ static void test_study_measured_tables(void **state)
     assert_string_equal(row_of(&d, "measured-parts", "intra-server"),
                         "intra-server|an abacus|0.31, 0.19|40, 24|ipc|2.5|900.0");
     assert_string_equal(row_of(&d, "measured-baselines", "gpt3-330M"),
-                        "gpt3-330M|intra-server|A|200.0|-|60.0|180.0|-|95.0|80.0|0.75"); /* 60 / 80 */
+                        "gpt3-330M|intra-server|A|200.0|-|60.0|180.0|-|95.0|80.0|40.0|1.50"); /* 60 / 40 */
     assert_string_equal(row_of(&d, "measured-memory", "gpt3-330M"),
                         "gpt3-330M|intra-server|original|moirai|B|1.0|3.0|4.0|0.75");
     assert_string_equal(row_of(&d, "curves", "gpt3-330M, intra-server, coarsened"),
