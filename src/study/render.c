@@ -92,12 +92,19 @@ int moirai_study_text(char **out, size_t *length, const moirai_study *s)
 
 /* ---- Markdown ---- */
 
-static void markdown_cell(report_text *t, const char *text)
+/* The page stands among the documents: "docs/zoo.md" is a link there. `bars`: '|' would end a cell. */
+static void markdown_text(report_text *t, const char *text, bool bars)
 {
-    for (; *text; text++) {
-        if (*text == '|')
+    while (*text) {
+        size_t name = strncmp(text, "docs/", 5) ? 0 : strspn(text + 5, "abcdefghijklmnopqrstuvwxyz-");
+        if (name && !strncmp(text + 5 + name, ".md", 3)) {
+            report_put(t, "[%.*s](%.*s)", (int)name + 3, text + 5, (int)name + 3, text + 5);
+            text += 5 + name + 3;
+            continue;
+        }
+        if (bars && *text == '|')
             report_put(t, "\\");
-        report_put_bytes(t, text, 1);
+        report_put_bytes(t, text++, 1);
     }
 }
 
@@ -105,13 +112,20 @@ static void markdown_table(report_text *t, const study_block *b)
 {
     for (int i = 0; i < b->n_cells; i++) {
         report_put(t, "%s ", i % b->n_columns ? " |" : "|");
-        markdown_cell(t, b->cell[i]);
+        markdown_text(t, b->cell[i], true);
         if ((i + 1) % b->n_columns)
             continue;
         report_put(t, " |\n");
         for (int c = 0; i + 1 == b->n_columns && c < b->n_columns; c++)
             report_put(t, "%s%s", c < b->n_left ? "|---" : "|---:", c + 1 == b->n_columns ? "|\n" : "");
     }
+}
+
+static void markdown_paragraph(report_text *t, const study_block *b)
+{
+    report_put(t, "%s", b->kind == STUDY_ITEM ? "- " : "");
+    markdown_text(t, b->text, false);
+    report_put(t, "\n");
 }
 
 int moirai_study_markdown(char **out, size_t *length, const moirai_study *s, const char *figures)
@@ -132,7 +146,7 @@ int moirai_study_markdown(char **out, size_t *length, const moirai_study *s, con
         else if (b->kind == STUDY_FIGURE)
             report_put(&t, "![%s](%s/%s.svg)\n", b->text, figures, b->name);
         else
-            report_put(&t, "%s%s\n", b->kind == STUDY_ITEM ? "- " : "", b->text);
+            markdown_paragraph(&t, b);
     }
     study_document_free(&d);
     if (!rc)

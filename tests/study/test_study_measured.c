@@ -126,6 +126,8 @@ static void test_study_measured_tables(void **state)
                         "intra-server|an abacus|0.31, 0.19|40, 24|ipc|2.5|900.0");
     assert_string_equal(row_of(&d, "measured-baselines", "gpt3-330M"),
                         "gpt3-330M|intra-server|A|200.0|-|60.0|180.0|-|95.0|80.0|40.0|1.50"); /* 60 / 40 */
+    assert_string_equal(row_of(&d, "testbeds", "inter-server"), "inter-server|A|rtx2080ti|11|-|5.53|4.12|5.54");
+    assert_string_equal(row_of(&d, "models", "gpt3-330M"), "gpt3-330M|330M|1024|16|24|4872");
     assert_string_equal(row_of(&d, "measured-memory", "gpt3-330M"),
                         "gpt3-330M|intra-server|original|moirai|B|1.0|3.0|4.0|0.75");
     assert_string_equal(row_of(&d, "curves", "gpt3-330M, intra-server, coarsened"),
@@ -190,6 +192,7 @@ static void test_study_measured_is_said_in_every_form(void **state)
         assert_ok(moirai_study_markdown(&text, &length, s, "paper"));
         assert_contains(text, said[with]);
         assert_null(strstr(text, with ? said[0] : "## Measured on parts"));
+        assert_contains(text, "[model.md](model.md), Devices"); /* a link, where pages are neighbours */
         free(text);
         moirai_study_free(s);
     }

@@ -52,8 +52,9 @@ static void introduction(study_document *d, const moirai_study *s)
         "**Times of plans come from the fitted cost model** (docs/cost-models.md), with the launches of an eager "
         "framework, as the paper's PyTorch 1.12: %s. The paper's latencies were "
         "measured on real devices. So absolute times can't be compared, and ratios only with care; what both have "
-        "in common is the model of the problem: flow edge, one transfer per port at a time, memory as a sum of "
-        "weights. Every plan was checked by the library's checker.",
+        "in common is the model of the problem: flow edge, one transfer per port at a time, memory as a sum over "
+        "operators (of weights and workspace here; the paper's footprints are a profiler's). Every plan was checked by "
+        "the library's checker.",
         ran(s) ? "nothing but the chapter *Measured on parts of a GPU* was measured on one"
                : "nothing here was measured on a GPU");
     if (!p.done) {
@@ -92,8 +93,8 @@ static void again(study_document *d, const moirai_study *s)
 int study_document_make(study_document *d, const moirai_study *s)
 {
     introduction(d, s);
-    study_tell_findings(d, s);
     study_tell_places(d, s);
+    study_tell_findings(d, s);
     study_tell_measured(d, s);
     study_tell_latency(d, s);
     study_tell_generation(d, s);

@@ -152,11 +152,11 @@ void study_tell_curves(study_document *d, const moirai_study *s)
         snprintf(columns + strlen(columns), sizeof columns - strlen(columns), "|%g s", t.at[i]);
     snprintf(columns + strlen(columns), sizeof columns - strlen(columns), "|processor s|moirai");
     study_heading(d, "Learners that train for longer");
-    study_say(d,
-              "The paper trains its learners for 3 to 7 hours, the tables above give them the limit of the others. The "
-              "makespan in milliseconds of the best placement so far, after so many seconds on one thread of a "
-              "machine that was shared with other work (so processor time, all of the run, is beside it); and the "
-              "plan of `moirai` in the tables above.");
+    study_say(d, "The paper gives 3 to 7 hours for HRL and no time for Placeto; the tables above give learners the "
+                 "limit of the others. The "
+                 "makespan in milliseconds of the best placement so far, after so many seconds on one thread of a "
+                 "machine that was shared with other work (so processor time, all of the run, is beside it); and the "
+                 "plan of `moirai` in the tables above.");
     study_table(d, "curves", 2, columns);
     for (size_t from = 0; (m = study_measure_next(s, &f, &from));)
         if (first_of_its_curve(s, m))

@@ -121,7 +121,8 @@ void study_tell_generation(study_document *d, const moirai_study *s)
     study_heading(d, "Placement generation time");
     study_say(
         d,
-        "Wall-clock seconds of the placer alone, %s. The paper's are from an i7-8700 with Gurobi, without saying for "
+        "Wall-clock seconds of the placer alone, %s. The paper's are from an i7-8700 with an RTX 2080 Ti and Gurobi, "
+        "without saying for "
         "which testbed: they stand here for the order of magnitude. `hrl` (and `placeto`) learn for as long as they "
         "may, %g s here, several hours there; `moirai` ends at its limit of %g s or when its plan is proven to be "
         "within 1 %% of the best.",

@@ -169,9 +169,10 @@ void study_tell_latency(study_document *d, const moirai_study *s)
     if (!networks.n)
         return;
     study_heading(d, "Latency");
-    study_say(d, "The paper draws its latencies as bars without numbers, so that ours stand alone here; its speed-ups "
-                 "stand beside ours below. The bound is the best that any of the placers has proven for the row, the "
-                 "gap is from it to the best plan of the row.");
+    study_say(d,
+              "The paper gives speed-ups and no latencies, so that ours stand alone here; its speed-ups stand beside "
+              "ours below. The bound is the best that any of the placers has proven for the row, the "
+              "gap is from it to the best plan of the row.");
     latency_tables(d, s, &clusters, &networks, &placers);
     failures(d, s);
     speedups(d, s, &clusters, &networks, &placers);

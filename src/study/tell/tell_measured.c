@@ -381,7 +381,7 @@ static void memory(study_document *d, const moirai_study *s)
     if (!study_measure_find(s, &f))
         return;
     study_say(d,
-              "**Memory footprints**, megabytes: the sum of weights that the paper's model counts, what the plan's "
+              "**Memory footprints**, megabytes: the sum of weights, which the static model counts, what the plan's "
               "schedule comes to with tensors alive (`--memory peak`), and the most that PyTorch's allocator gave out "
               "on the part (`torch.cuda.max_memory_allocated`, beyond what was there before the plan was loaded). Of "
               "the module itself, eagerly on one part, nothing was computed.");
