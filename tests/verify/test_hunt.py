@@ -18,8 +18,8 @@ exit {code}
 """
 
 
-def hunt(verdict, code=0, more=":"):
-    """Exit code, text, and what is kept."""
+def hunt(verdict, code=0, more=":", times=1):
+    """Exit code, text, what is kept, and the record, of the last of so many hunts."""
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "bench"))
         bench = os.path.join(folder, "bench", "bench_no_false_bound")
@@ -27,9 +27,12 @@ def hunt(verdict, code=0, more=":"):
             file.write(BENCH.format(problem=PROBLEM, verdict=verdict, code=code, more=more))
         os.chmod(bench, stat.S_IRWXU)
         keep = os.path.join(folder, "keep")
-        done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "hunt"), "--minutes", "0.0001", "--jobs", "1", "--build", folder,
-                               "--keep", keep], capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout + done.stderr, os.listdir(keep)
+        record = os.path.join(folder, "hunts.tsv")
+        for seed in range(times):
+            done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts", "hunt"), "--minutes", "0.0001", "--jobs", "1", "--build", folder,
+                                   "--keep", keep, "--record", record, "--seed", str(1000 + seed)], capture_output=True, text=True, check=False)
+        with open(record, encoding="utf-8") as file:
+            return done.returncode, done.stdout + done.stderr, os.listdir(keep), [line.split() for line in file]
 
 
 def expect(what, found, code, says, kept):
@@ -42,4 +45,11 @@ expect("one accepts", hunt("accepted 5"), 1, "the C verifier says 'accepted 5'",
 expect("a false bound", hunt("rejected", 1, "echo 'seed 7: bound 9, optimum 8'"), 1, "seed 7: bound 9, optimum 8", True)
 expect("a crash", hunt("rejected", 139), 1, "ended with 139", True)
 expect("nothing written", hunt("rejected", 0, 'rm "$MOIRAI_DOSSIER"'), 1, "the verifier in Python ended with", False)
+
+_, text, _, lines = hunt("rejected", times=2)
+if "recorded in all: 0 honest and 2 changed, 0 disagreements, 0 findings" not in text or [line[1] for line in lines] != ["first_seed", "1000", "1001"]:
+    sys.exit(f"FAILED: hunts do not add up: {text} {lines}")
+_, text, _, lines = hunt("accepted 5", times=2)
+if "0 honest and 2 changed, 2 disagreements, 2 findings" not in text or dict(zip(lines[0], lines[2]))["disagreements"] != "1":
+    sys.exit(f"FAILED: what was found is not in the record: {text} {lines}")
 print("ok: the hunt tells what it finds")

@@ -60,7 +60,14 @@ class Problem:
         self.time, self.may, self.bytes = ([x[i] for i in order] for x in (self.time, self.may, self.bytes))
         self.edges = sorted(((here[i], o, here[j], t) for i, o, j, t in self.edges if i in here and j in here),
                             key=lambda e: e[:3])  # fmt: skip
-        self.n = len(order)
+        self.n, self.known = len(order), {}
+
+    def block(self, ops, entry, exit_):
+        """A block of its own for one certificate; what depends on the problem alone is found once for all of them."""
+        key = (*ops, entry, exit_)
+        if key not in self.known:
+            self.known[key] = Block(self, ops, entry, exit_)
+        return self.known[key].anew()
 
     def without(self, numbers):
         part = object.__new__(Problem)
@@ -96,14 +103,26 @@ class Block:
         for i, o, _, _ in self.edges:
             count[i, o] = count.get((i, o), 0) + 1
         self.readers = [count[e[:2]] for e in self.edges]
-        self.shared = None
-        self.kinds, self.count, self.described = [], [], False
+        self.ns = [[0] * self.K if self.is_cut(i) else p.time[op] for i, op in enumerate(ops)]
+        self.found = {}  # of paths, heads and tails, packets, components, equal devices
+
+    def anew(self):
+        """The same block, of which no certificate has said anything yet."""
+        copy = object.__new__(Block)
+        copy.__dict__.update(self.__dict__)
+        copy.shared, copy.kinds, copy.count, copy.described = None, [], [], False
+        return copy
+
+    def once(self, key, find, *of):
+        if key not in self.found:
+            self.found[key] = find(*of)
+        return self.found[key]
 
     def is_cut(self, i):
         return i == self.entry or i == self.exit
 
     def time(self, i, k):
-        return 0 if self.is_cut(i) else self.p.time[self.ops[i]][k]
+        return self.ns[i][k]
 
     def allowed(self, i, a, z):
         return [a] if i == self.entry else [z] if i == self.exit else self.p.may[self.ops[i]]
@@ -115,15 +134,25 @@ class Block:
     def content(self):
         return ([None if self.is_cut(i) else self.row(i) for i in range(self.n)], self.edges, self.entry, self.exit)
 
+    def is_like(self, other):
+        return self.ops is other.ops or self.content() == other.content()
+
     def is_shared(self, e):
         return self.shared is not None and e[0] == self.entry and e[1] == self.shared
 
     def packets(self):
         """Edges that one transfer to a device serves: those of a tensor, or each by itself."""
+        return self.once("packets", self.find_packets)
+
+    def find_packets(self):
         found = {}
         for x, e in enumerate(self.edges):
             found.setdefault(x if self.p.by_edge else e[:2], []).append(x)
         return list(found.values())
+
+    def ends(self):
+        """Edges out of each operator, and into it."""
+        return self.once("ends", lambda: [[[x for x, e in enumerate(self.edges) if e[end] == i] for i in range(self.n)] for end in (0, 2)])
 
     def apart(self, i, j, ns, may):
         """The least time from the start of i to that of j, where ns[k, l] lie between."""
@@ -134,20 +163,29 @@ class Block:
         return max((min(head[i][k] + self.time(i, k) + tail[i][k] for k in may[i]) for i in range(self.n)), default=0)
 
     def heads(self, may):
+        return self.once(("heads", *map(tuple, may)), self.find_heads, may)
+
+    def find_heads(self, may):
         head = [[0] * self.K for _ in range(self.n)]
         for i, _, j, t in self.edges:
-            for l in range(self.K):
-                head[j][l] = max(head[j][l], min(head[i][k] + self.time(i, k) + t[k][l] for k in may[i]))
+            done = [(head[i][k] + self.ns[i][k], t[k]) for k in may[i]]
+            head[j] = [max(h, min([x + sent[l] for x, sent in done])) for l, h in enumerate(head[j])]
         return head
 
     def tails(self, may):
+        return self.once(("tails", *map(tuple, may)), self.find_tails, may)
+
+    def find_tails(self, may):
         tail = [[0] * self.K for _ in range(self.n)]
         for i, _, j, t in reversed(self.edges):
-            for k in range(self.K):
-                tail[i][k] = max(tail[i][k], min(t[k][l] + self.time(j, l) + tail[j][l] for l in may[j]))
+            left = [(self.ns[j][l] + tail[j][l], l) for l in may[j]]
+            tail[i] = [max(q, min([t[k][l] + x for x, l in left])) for k, q in enumerate(tail[i])]
         return tail
 
     def path(self, a, z):
+        return self.once(("path", a, z), self.find_path, a, z)
+
+    def find_path(self, a, z):
         if self.n == (self.entry is not None) + (self.exit is not None):
             sent = [e[3][a][z] for e in self.edges] if self.n == 2 else []
             return max(sent, default=0) if self.p.congestion == "none" else sum(sent)
@@ -155,6 +193,9 @@ class Block:
         return self.longest(self.heads(may), [[0] * self.K] * self.n, may)
 
     def components(self):
+        return self.once("components", self.find_components)
+
+    def find_components(self):
         root = list(range(self.n))
 
         def find(i):
@@ -173,6 +214,9 @@ class Block:
         return list(parts.values())
 
     def component_content(self, ops):
+        return self.once(("content", *ops), self.find_content, ops)
+
+    def find_content(self, ops):
         place = {i: at for at, i in enumerate(ops)}
         place.update({self.entry: "entry", self.exit: "exit"})
         edges = [(place.get(e[0]), e[1], place.get(e[2]), self.readers[x], e[3])
@@ -214,7 +258,9 @@ class Block:
 
     def equal_devices(self):
         """The first device that each can be exchanged with."""
+        return self.once("equal", self.find_equal_devices)
 
+    def find_equal_devices(self):
         def same(j, k):
             for i in range(self.n):
                 if self.is_cut(i):

@@ -1,6 +1,14 @@
 """What all tasks of a block pay at least at the prices of a leaf."""
 
+from itertools import accumulate
+from operator import add
+
 from .files import INF
+
+
+def least_from(line):
+    """Of each number and those behind it the least."""
+    return list(accumulate(reversed(line), min))[::-1]
 
 
 class Pricing:
@@ -9,35 +17,51 @@ class Pricing:
     def __init__(self, b, a, z, leaf, byte_price):
         self.b, self.a, self.z, self.leaf, self.byte_price = b, a, z, leaf, byte_price
         self.N, self.step, self.T = leaf.N, leaf.step, leaf.T
-        self.rate, self.start, self.lines = {}, {}, {}
+        self.rate, self.sums, self.lines = {}, {}, {}
+        wide = [v - u for u, v in zip(leaf.buckets, leaf.buckets[1:])]
         for r in {r for r, _ in leaf.price}:
-            rate = [leaf.price.get((r, q), 0) for q in range(len(leaf.buckets) - 1)
-                    for _ in range(leaf.buckets[q], leaf.buckets[q + 1])]  # fmt: skip
-            start = [0]
-            for g in range(self.N - 1):
-                start.append(start[-1] + rate[g] * self.step)
-            self.rate[r], self.start[r] = rate, start
+            rate = self.rate[r] = []
+            for q, steps in enumerate(wide):
+                rate += [leaf.price.get((r, q), 0)] * steps
         self.arrivals()
         self.sum = INF if self.direct_is_late() else self.add_up()
 
-    def until(self, r, t):
-        g = t // self.step
-        return self.start[r][g] + (t - g * self.step) * self.rate[r][g]
+    def paid(self, held):
+        """What is paid by the step for all of these resources, and until each step's begin; None: nothing."""
+        if held not in self.sums:
+            rates = [self.rate[r] for r in held if r in self.rate]
+            rate = list(map(sum, zip(*rates))) if rates else None
+            self.sums[held] = rate and (rate, list(accumulate([y * self.step for y in rate[:-1]], initial=0)))
+        return self.sums[held]
 
     def line(self, held, ns, share):
         """The least cost of a task by the step of its start; never where it would end too late."""
         key = (held, ns, share)
         if key not in self.lines:
-            held = [r for r in held if r in self.rate]
-            line, kink = [], self.step - ns % self.step
-            for g in range(self.N):
-                room = min(self.T - ns - g * self.step, self.step - 1)
-                shifts = [0, room] + ([kink] if kink < room else [])
-                line.append(INF if room < 0 else min(
-                    sum(self.until(r, g * self.step + x + ns) - self.until(r, g * self.step + x) for r in held)
-                    for x in shifts) // share)  # fmt: skip
-            self.lines[key] = line
+            paid, step = self.paid(held), self.step
+            starts = 0 if ns > self.T else (self.T - ns) // step + 1
+            line = [0] * starts
+            if paid and starts:
+                line = self.costs(*paid, ns, starts)
+                line = line if share == 1 else [v // share for v in line]
+            self.lines[key] = line + [INF] * (self.N - starts)
         return self.lines[key]
+
+    def costs(self, rate, start, ns, starts):
+        """By the step of the start: the cost is linear in pieces, so begin, end and kink of a step are enough."""
+        step, (wait, rest) = self.step, divmod(ns, self.step)
+        kink, costs = step - rest, []
+        for g in range(starts):
+            room = min(self.T - ns - g * step, step - 1)
+            begin, end = start[g], g + wait
+            least = start[end] + rest * rate[end] - begin
+            if room < kink:  # the task ends in the step in which it ends from the step's begin
+                last = start[end] + (rest + room) * rate[end] - begin - room * rate[g]
+            else:
+                last = start[end + 1] + (room - kink) * rate[end + 1] - begin - room * rate[g]
+                least = min(least, start[end + 1] - begin - kink * rate[g])
+            costs.append(last if last < least else least)
+        return costs
 
     def transfer(self, x, k, l):
         share = 1 if self.b.p.by_edge else self.b.readers[x]
@@ -91,33 +115,29 @@ class Pricing:
         shared = self.leaf.receivers is not None and b.is_shared(e)
         if shared and k not in self.later:
             first = self.soonest[k] // self.step if k in self.soonest else self.N
-            return [INF if g < first else v for g, v in enumerate(value)]
+            return [INF] * min(first, self.N) + value[first:]
         if k == self.a:
             return value
-        ns, line, least, out = e[3][self.a][k], self.transfer(x, self.a, k), INF, []
+        ns, line = e[3][self.a][k], self.transfer(x, self.a, k)
         wait, first = ns // self.step, (self.soonest[k] - ns) // self.step if shared else 0
-        for g in range(self.N):
-            if g >= first + wait:
-                least = min(least, line[g - wait])
-            out.append(value[g] + least)
-        return out
+        sent = accumulate(line[first : max(first, self.N - wait)], min)
+        never = min(first + wait, self.N)
+        return [INF] * never + list(map(add, value[never:], sent))
 
     def to_exit(self, x, i, k, value):
         if k == self.z:
             return value
-        line, after, least, out = self.transfer(x, k, self.z), self.b.time(i, k) // self.step, INF, list(value)
-        for g in range(self.N - 1, -1, -1):
-            if g + after < self.N:
-                least = min(least, line[g + after])
-            out[g] += least
-        return out
+        line, after = self.transfer(x, k, self.z), self.b.time(i, k) // self.step
+        out = list(map(add, value, least_from(line[after:])))
+        return out + [INF] * (self.N - len(out))
 
     def own(self, kind, place, i):
         b, out = self.b, {}
         for k in b.p.may[b.ops[i]]:
             flat = self.byte_price[k] * b.p.bytes[b.ops[i]] if self.byte_price else 0
             flat += sum(w for w, c in zip(self.leaf.count_price, self.leaf.counts) if c[:3] == (kind, place, k))
-            value = [v + flat for v in self.line((k,), b.time(i, k), 1)]
+            value = self.line((k,), b.time(i, k), 1)
+            value = [v + flat for v in value] if flat else value
             for x, e in enumerate(b.edges):
                 if e[0] == b.entry and e[2] == i:
                     value = self.from_entry(x, k, value)
@@ -138,38 +158,31 @@ class Pricing:
                     gather(child, x)
                     message = self.read_by(x, value[child]) if child == e[2] else self.written_by(x, value[child])
                     for k in value[i]:
-                        value[i][k] = [u + v for u, v in zip(value[i][k], message[k])]
+                        value[i][k] = list(map(add, value[i][k], message[k]))
 
         gather(ops[0], None)
-        return min((v for line in value[ops[0]].values() for v in line), default=INF)
+        return min(map(min, value[ops[0]].values()), default=INF)
 
     def written_by(self, x, child):
         """The child writes: its least cost by the step and device of the parent, which reads."""
         i, _, j, t = self.b.edges[x]
         out = {k: [INF] * self.N for k in self.b.p.may[self.b.ops[j]]}
         for l, line in child.items():
-            after, least, done = self.b.time(i, l) // self.step, INF, []
-            for u in range(self.N):
-                least = min(least, line[u - after]) if u >= after else least
-                done.append(least)
+            after = min(self.b.time(i, l) // self.step, self.N)
+            done = [INF] * after + list(accumulate(line[: self.N - after], min))
             for k, best in out.items():
-                wait, ready, cost = t[l][k] // self.step, INF, self.transfer(x, l, k) if l != k else [0] * self.N
-                for g in range(wait, self.N):
-                    ready = min(ready, done[g - wait] + cost[g - wait])
-                    best[g] = min(best[g], ready)
+                wait = min(t[l][k] // self.step, self.N)
+                ready = done if l == k else accumulate(map(add, done, self.transfer(x, l, k)), min)
+                best[wait:] = map(min, best[wait:], ready)
         return out
 
     def read_by(self, x, child):
         i, _, j, t = self.b.edges[x]
         out = {k: [INF] * self.N for k in self.b.p.may[self.b.ops[i]]}
         for l, line in child.items():
-            begun = list(line)
-            for g in range(self.N - 2, -1, -1):
-                begun[g] = min(begun[g], begun[g + 1])
+            begun = least_from(line)
             for k, best in out.items():
-                wait, later, cost = t[k][l] // self.step, INF, self.transfer(x, k, l) if l != k else [0] * self.N
-                after = self.b.time(i, k) // self.step
-                for u in range(self.N - 1 - wait, after - 1, -1):
-                    later = min(later, begun[u + wait] + cost[u])
-                    best[u - after] = min(best[u - after], later)
+                wait, after = t[k][l] // self.step, self.b.time(i, k) // self.step
+                left = begun[wait:] if l == k else least_from(list(map(add, begun[wait:], self.transfer(x, k, l))))
+                best[: max(0, len(left) - after)] = map(min, best, left[after:])
         return out

@@ -84,19 +84,16 @@ class Search:
     def follow_edges(self, node):
         b, (may, head, tail, out_head, out_tail, _) = self.b, node
         for i, o, j, t in b.edges:
+            done = [(k, head[i][k] + b.ns[i][k]) for k in may[i]]
             for l in may[j]:
                 sent = out_head.get((i, o, j if b.p.by_edge else l), 0)
-                head[j][l] = max(head[j][l], min(
-                    head[i][k] + b.time(i, k) if k == l else max(head[i][k] + b.time(i, k), sent) + t[k][l]
-                    for k in may[i]))  # fmt: skip
+                head[j][l] = max(head[j][l], min([y if k == l else (y if y > sent else sent) + t[k][l] for k, y in done]))
         for i, o, j, t in reversed(b.edges):
+            left = [(l, b.ns[j][l] + tail[j][l], out_tail.get((i, o, j if b.p.by_edge else l), 0)) for l in may[j]]
             for k in may[i]:
-                tail[i][k] = max(tail[i][k], min(
-                    b.time(j, l) + tail[j][l] if k == l else
-                    max(b.time(j, l) + tail[j][l], out_tail.get((i, o, j if b.p.by_edge else l), 0)) + t[k][l]
-                    for l in may[j]))  # fmt: skip
+                tail[i][k] = max(tail[i][k], min([y if k == l else (y if y > sent else sent) + t[k][l] for l, y, sent in left]))
         for i in range(b.n):
-            may[i] -= {k for k in may[i] if head[i][k] + b.time(i, k) + tail[i][k] > self.T}
+            may[i] -= {k for k in may[i] if head[i][k] + b.ns[i][k] + tail[i][k] > self.T}
         return all(may)
 
     def get(self, node, task):
@@ -143,15 +140,20 @@ class Search:
                         may[i].discard(machine)
         return True
 
+    def room(self, node):
+        """What is left; it gets less and never more."""
+        may, head, tail, out_head, out_tail, _ = node
+        return sum(map(len, may)) - sum(map(sum, head + tail)) - sum(out_head.values()) - sum(out_tail.values())
+
     def closes(self, node):
         for _ in range(1000):
-            before = repr(node)
+            before = self.room(node)
             if not self.follow_edges(node) or not self.find_transfers(node):
                 return True
             for u, v in node[5]:
                 self.in_order(node, u, v)
             if not self.visit_machines(node):
                 return True
-            if repr(node) == before:
+            if self.room(node) == before:
                 return False
         return False

@@ -113,24 +113,36 @@ class Static:
             ns = max(ns, self.returned(k))
         return ns + t[k][l]
 
-    def crosses(self, x, k, l):
-        i, _, j, _ = self.b.edges[x]
-        return (k in self.mask[i] and l in self.mask[j] and self.may_go(x, k, l)
-                and self.head[i][k] + self.b.time(i, k) + self.after(x, k, l) <= self.upper)  # fmt: skip
+    def crossings(self, x):
+        """Pairs of devices between which an edge may lie."""
+        i, _, j, t = self.b.edges[x]
+        done = [(k, self.head[i][k] + self.b.ns[i][k]) for k in self.mask[i]]
+        if x in self.results:
+            return {(k, l) for k, ns in done for l in self.mask[j] if self.may_go(x, k, l) and ns + self.after(x, k, l) <= self.upper}
+        left = [(l, self.b.ns[j][l] + self.tail[j][l]) for l in self.mask[j]]
+        return {(k, l) for k, ns in done for l, after in left if ns + t[k][l] + after <= self.upper}
 
     def find_paths(self):
         b, K = self.b, self.K
         self.head, self.tail = ([[0] * K for _ in range(b.n)] for _ in "ht")
         for x, e in enumerate(b.edges):
             i, _, j, t = e
-            for l in range(K):
-                ns = min((self.head[i][k] + b.time(i, k) + t[k][l] for k in self.mask[i] if self.may_go(x, k, l)), default=INF)
-                self.head[j][l] = max(self.head[j][l], ns, self.received(e, l) if self.is_sent(e) else 0)
+            done = [(k, self.head[i][k] + b.ns[i][k]) for k in self.mask[i]]
+            if x in self.results:
+                ns = [min((y + t[k][l] for k, y in done if self.may_go(x, k, l)), default=INF) for l in range(K)]
+            else:
+                ns = [min([y + t[k][l] for k, y in done], default=INF) for l in range(K)]
+            if self.is_sent(e):
+                ns = [max(y, self.received(e, l)) for l, y in enumerate(ns)]
+            self.head[j] = list(map(max, self.head[j], ns))
         for x in range(len(b.edges) - 1, -1, -1):
-            i, _, j, _ = b.edges[x]
-            for k in range(K):
-                ns = min((self.after(x, k, l) for l in self.mask[j] if self.may_go(x, k, l)), default=INF)
-                self.tail[i][k] = max(self.tail[i][k], ns)
+            i, _, j, t = b.edges[x]
+            if x in self.results:
+                ns = [min((self.after(x, k, l) for l in self.mask[j] if self.may_go(x, k, l)), default=INF) for k in range(K)]
+            else:
+                left = [(l, b.ns[j][l] + self.tail[j][l]) for l in self.mask[j]]
+                ns = [min([row[l] + y for l, y in left], default=INF) for row in t]
+            self.tail[i] = list(map(max, self.tail[i], ns))
 
     def narrow(self):
         """Numbers of each group on each device, and devices, by each other; False: they admit nothing."""
@@ -155,15 +167,20 @@ class Static:
                 self.mask[e[2]] &= {self.a, *named}
         self.low, self.high = [list(x) for x in self.least], [list(x) for x in self.most]
         while True:
-            before = repr((self.mask, self.low, self.high))
+            before = self.room()
             if not all(self.mask) or not self.narrow():
                 return False
             self.find_paths()
             for i in range(b.n):
                 self.mask[i] -= {k for k in self.mask[i] if self.head[i][k] + b.time(i, k) + self.tail[i][k] > self.upper}
-            if repr((self.mask, self.low, self.high)) == before:
+            if self.room() == before:
                 break
-        return all(any(self.crosses(x, k, l) for k in range(self.K) for l in range(self.K)) for x in range(len(b.edges)))
+        self.cross = [self.crossings(x) for x in range(len(b.edges))]
+        return all(self.cross)
+
+    def room(self):
+        """What is left; it gets less and never more."""
+        return sum(map(len, self.mask)) + sum(map(sum, self.high)) - sum(map(sum, self.low))
 
     # -- what the multipliers add up to --
 
@@ -182,32 +199,33 @@ class Static:
         signs = 2 * E * K
         places = [0, E * K, signs, signs + E * K * K, signs + E * K * K + E, signs + E * K * K + E + b.n]
         counts = places[5] + len(self.loads)
-        self.dual = {}
+        dual = [0] * (counts + len(self.size) * K)
         for place, value in rows(c["duals"], 2):
-            demand(0 <= place < counts + len(self.size) * K, "a multiplier of no row")
+            demand(0 <= place < len(dual), "a multiplier of no row")
             demand(value >= 0 or not signs <= place < counts, "a negative multiplier of an inequality")
-            self.dual[place] = value
-        d = self.dual.get
+            dual[place] = value
         self.out, self.into, self.share, self.path, self.end, self.load = (
-            (lambda x, base=base: d(base + x, 0)) for base in places)  # fmt: skip
-        self.number = lambda g, k: d(counts + g * K + k, 0)
+            dual[begin:end] for begin, end in zip(places, places[1:] + [counts]))  # fmt: skip
+        self.numbers = rows(dual[counts:], K)
+        self.priced = {}
+        for (kind, which, head, tail), value in zip(self.loads, self.load):
+            self.priced.setdefault((kind, which), []).append((head, tail, value))
         return self.verdict()
 
-    def price(self, kind_which, head, tail):
-        return sum(self.load(r) for r, x in enumerate(self.loads) if x[:2] in kind_which and head >= x[2] and tail >= x[3])
+    def price(self, resources, head, tail):
+        return sum(y for r in resources for h, q, y in self.priced.get(r, ()) if head >= h and tail >= q)
 
     def op_term(self, i):
-        b, K = self.b, self.K
-        behind = self.end(i) + sum(self.path(x) for x, e in enumerate(b.edges) if e[0] == i)
-        slope = behind - sum(self.path(x) for x, e in enumerate(b.edges) if e[2] == i)
+        b, K, (outs, ins) = self.b, self.K, (end[i] for end in self.b.ends())
+        behind = self.end[i] + sum(self.path[x] for x in outs)
+        slope = behind - sum(self.path[x] for x in ins)
         costs = []
         for k in self.mask[i]:
             cost = (behind + self.price([(0, k)], self.head[i][k], self.tail[i][k])) * b.time(i, k)
-            cost += sum(self.out(x * K + k) for x, e in enumerate(b.edges) if e[0] == i)
-            cost += sum(self.into(x * K + k) for x, e in enumerate(b.edges) if e[2] == i)
-            cost -= sum(self.number(g, k) for g, group in enumerate(self.groups) if i in group)
+            cost += sum([self.out[x * K + k] for x in outs]) + sum([self.into[x * K + k] for x in ins])
+            cost -= sum(self.numbers[g][k] for g, group in enumerate(self.groups) if i in group)
             if self.sent is not None:
-                cost -= self.reads[i] * self.number(len(self.groups), k)
+                cost -= self.reads[i] * self.numbers[-1][k]
             costs.append(cost)
         first = min(self.head[i][k] for k in self.mask[i])
         last = self.upper - min(b.time(i, k) + self.tail[i][k] for k in self.mask[i])
@@ -224,31 +242,26 @@ class Static:
     def tensor_term(self, edges):
         b, K, total = self.b, self.K, 0
         shares, table = not b.p.by_edge and len(edges) > 1, b.edges[edges[0]][3]
-        pairs = [(k, l) for k in range(K) for l in range(K)]
         for x in edges:
             costs = []
-            for k, l in pairs:
-                if self.crosses(x, k, l):
-                    once = shares and k != l
-                    price = self.path(x) + (0 if once else self.line_price([x], k, l))
-                    costs.append(price * table[k][l] - self.out(x * K + k) - self.into(x * K + l)
-                                 + (self.share((x * K + k) * K + l) if once else 0))  # fmt: skip
+            for k, l in self.cross[x]:
+                once = shares and k != l
+                price = self.path[x] + (0 if once else self.line_price([x], k, l))
+                costs.append(price * table[k][l] - self.out[x * K + k] - self.into[x * K + l]
+                             + (self.share[(x * K + k) * K + l] if once else 0))  # fmt: skip
             total += min(costs)
-        for k, l in pairs if shares else []:
+        for k, l in set().union(*(self.cross[x] for x in edges)) if shares else ():
             cost = self.line_price(edges, k, l) * table[k][l]
-            cost -= sum(self.share((x * K + k) * K + l) for x in edges if k != l)
-            if cost < 0 and any(self.crosses(x, k, l) for x in edges):
-                total += cost
+            cost -= sum([self.share[(x * K + k) * K + l] for x in edges if k != l])
+            total += min(cost, 0)
         return total
 
     def verdict(self):
-        b, K = self.b, self.K
-        total = sum(self.load(r) * (x[2] + x[3]) for r, x in enumerate(self.loads))
-        slope = UNIT - sum(self.load(r) for r in range(len(self.loads))) - sum(self.end(i) for i in range(b.n))
-        for g in range(len(self.size)):
-            for k in range(K):
-                u = self.number(g, k)
-                total += u * (self.low[g][k] if u > 0 else self.high[g][k])
+        b = self.b
+        total = sum(y * (x[2] + x[3]) for y, x in zip(self.load, self.loads))
+        slope = UNIT - sum(self.load) - sum(self.end)
+        for low, high, numbers in zip(self.low, self.high, self.numbers):
+            total += sum(u * (x if u > 0 else y) for x, y, u in zip(low, high, numbers))
         total += sum(self.op_term(i) for i in range(b.n))
         total += sum(self.tensor_term(edges) for edges in b.packets())
         total += slope * (self.proven if slope > 0 else self.upper)

@@ -1,6 +1,5 @@
 """From what is proven of blocks to what is proven of a problem."""
 
-from .blocks import Block
 from .files import INF, LAST, check_shape, demand
 from .leaves import prove_leaves, read_leaves
 from .loads import Loads
@@ -72,7 +71,7 @@ def prove_windows(p, obj):
         ends = [x.get(key) for key in ("entry", "exit")]
         demand(all(e is None or e < p.n for e in ends), "entry or exit is no operator")
         u, v = (None if e is None else p.place[e] for e in ends)
-        ns = prove_class(Block(p, follow(p, u, v), u is not None, v is not None), x)
+        ns = prove_class(p.block(follow(p, u, v), u is not None, v is not None), x)
         if x.get("ns") is not None:
             demand(len(x["ns"]) == K * K, "ns has not one number per pair of devices")
             for at, claim in enumerate(x["ns"]):
@@ -94,7 +93,7 @@ def prove_windows(p, obj):
     for i, j, ns in sorted(ways, key=lambda x: -x[0]):
         for k in range(K):
             tail[i][k] = max(tail[i][k], min(ns[k, l] + p.time[j][l] + tail[j][l] for l in p.may[j]))
-    whole = Block(p, list(range(p.n)), False, False)
+    whole = p.block(range(p.n), False, False)
     best = max([whole.longest(head, tail, p.may)] + [ns[0, 0] for u, v, ns in intervals if u is None and v is None])
     if obj.get("pool") is not None:
         arcs = [(u, v, whole.apart(u, v, lambda *at, ns=ns: ns[at], p.may))
@@ -169,7 +168,7 @@ def prove(whole, cert):
     else:
         proven = 0
         if cert.get("loads") is not None:
-            proven = Loads(Block(whole, list(range(whole.n)), False, False), 0, 0, True).case(cert["loads"])
+            proven = Loads(whole.block(range(whole.n), False, False), 0, 0, True).case(cert["loads"])
         if cert.get("in_flight") is not None:
             proven = max(proven, prove_one(whole, cert) // cert["in_flight"])
     demand(proven >= cert["certified_bound_ns"], f"{cert['certified_bound_ns']} ns are claimed, {proven} proven")
@@ -196,11 +195,11 @@ def prove_one(whole, cert):
     classes = []
     for x, c in enumerate(numbers):
         ops = cuts[x - 1 : x] * (x > 0) + [i for i in range(p.n) if block[i] == x and i not in cuts] + cuts[x : x + 1]
-        b = Block(p, ops, x > 0, x < len(cuts))
+        b = p.block(ops, x > 0, x < len(cuts))
         demand(c <= len(classes), "classes are not numbered in order")
         if c == len(classes):
             classes.append(b)
-        demand(b.content() == classes[c].content(), "a block is no copy of the first of its class")
+        demand(b.is_like(classes[c]), "a block is no copy of the first of its class")
     demand(len(cert["classes"]) == len(classes), "classes has not one entry per class")
     bound = [prove_class(b, obj) for b, obj in zip(classes, cert["classes"])]
     proven = chain_cost(p, cuts, numbers, bound, 1, [0] * p.K)
