@@ -210,11 +210,28 @@ def basis(browser):
             check(f"basis {name}: kinds of links: {cells}", cells[0] == ["link", "pairs of devices"] and len(cells) == 13 and 0 < pairs < 90)
 
 
-def measured(browser):
-    """Planned over measured, and two plans side by side."""
-    run("place", "problem.json", "--placer", "single", "-o", "single.json", "-q")
-    plan = json.load(open("plan.json"))
-    devices, late = [], 1.25
+def ports(browser):
+    """Rows of what devices send and receive stand below each device, but not where they would crowd the devices out."""
+    for n in (8, 9):
+        problem = basis_problem([f"d{i}" for i in range(n)], 0, 0, [])
+        for k, op in enumerate(problem["ops"]):  # a transfer in any case
+            op["time_ns"] = [100000 if d == k else None for d in range(n)]
+        json.dump(problem, open("b.json", "w"))
+        run("place", "b.json", "--placer", "heft", "-o", "bp.json", "--report", "b.html", "--force", "-q")
+        browser.open("b.html")
+        check_quiet(browser, f"ports of {n}", "b.html")
+        shown = "[document.getElementById('show-ports').checked, ...moirai.state.parts.timeline.boxes().map(b => b.lane.kind).filter(k => k !== 'compute')]"
+        row = browser.run(shown)
+        check(f"ports of {n} devices: {row}", row == ([True, "send", "receive"] if n <= 8 else [False]))
+        browser.run("document.getElementById('show-ports').click()")
+        browser.frame()
+        row = browser.run(shown)
+        check(f"ports of {n} devices, switched: {row}", row == ([False] if n <= 8 else [True, "send", "receive"]))
+
+
+def timeline_of(plan, late):
+    """A run of the plan in which all took `late` times as long; also written as t.json."""
+    devices = []
     for d in plan["devices"]:
         mine = sorted((op for op in plan["ops"] if op["device"] == d["name"]), key=lambda o: o["start_ns"])
         segments = [{"file": "x", "start_ns": int(op["start_ns"] * late), "finish_ns": int(op["finish_ns"] * late), "median_ns": 1, "ops": [op["name"]]} for op in mine]
@@ -223,6 +240,29 @@ def measured(browser):
                   "finish_ns": int(t["finish_ns"] * late) + 500, "median_ns": 1} for t in plan["transfers"]]
     latency = int(plan["makespan_ns"] * late)
     json.dump({"format": "moirai-timeline", "version": 1, "median_ns": latency, "devices": devices, "transfers": transfers}, open("t.json", "w"))
+    return latency
+
+
+def scales(browser):
+    """A run that took four times as long does not squeeze its plan: the plan fills the picture, "all" shows the run."""
+    plan = json.load(open("plan.json"))
+    for late, filled in ((1.25, 1.25), (4, 1)):
+        timeline_of(plan, late)
+        run("report", "plan.json", "--problem", "problem.json", "--timeline", "t.json", "-o", "m.html", "--force", "-q")
+        browser.open("m.html")
+        check_quiet(browser, f"scales {late}", "m.html")
+        seen = browser.run("[moirai.view.from, moirai.view.to]")
+        check(f"scales: a run of {late} plans: {seen}", seen[0] == 0 and abs(seen[1] / (filled * plan["makespan_ns"]) - 1.01) < 0.005)
+        browser.run("document.getElementById('zoom-all').click()")
+        browser.frame()
+        check(f"scales: all of {late} plans", browser.run("moirai.view.to") >= late * plan["makespan_ns"])
+
+
+def measured(browser):
+    """Planned over measured, and two plans side by side."""
+    run("place", "problem.json", "--placer", "single", "-o", "single.json", "-q")
+    plan = json.load(open("plan.json"))
+    latency = timeline_of(plan, 1.25)
     run("report", "plan.json", "single.json", "--problem", "problem.json", "--timeline", "t.json", "--log", "log.json", "-o", "measured.html", "-q")
     browser.open("measured.html")
     check_quiet(browser, "measured", "measured.html")
@@ -275,4 +315,4 @@ def large(browser):
           f"a frame takes {sorted(frames)[len(frames) // 2]:.1f} ms in the middle, {max(frames):.1f} ms at most")
 
 
-main(small, changed, hostile, basis, measured, large)
+main(small, changed, hostile, basis, ports, measured, scales, large)
