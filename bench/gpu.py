@@ -411,8 +411,8 @@ def options() -> argparse.Namespace:
 
 
 def cluster_of(o: argparse.Namespace) -> moirai.Cluster:
-    if getattr(o, "cpus", 0):
-        devices = [{"name": f"c{k}", "type": "cpu", "memory": "8GB", "threads": 1, "cores": str(k)} for k in range(o.cpus)]
+    if getattr(o, "cores", ""):
+        devices = [{"name": f"c{k}", "type": "cpu", "memory": "8GB", "threads": 1, "cores": k} for k in o.cores.split(",")]
     elif o.small:
         devices = [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"]
     else:

@@ -8,7 +8,7 @@ numbers N of requests in flight at once: a replica per part, which say what the 
 finds, each with several numbers of lanes. Every plan is loaded, its results with N in flight are compared with those of requests alone, and N
 requests are kept in flight (`submit`) for a while, several times in turns; medians are shown, beside the period by the simulator of the runtime
 (python/moirai/torch/rates.py) and that of the plan. Writes results.json and table.md to FOLDER after each load; no network is begun after --seconds.
---small tries all of it on processors; --cpus N does so on N ranks of a processor with networks of full size, a core each: is what is simulated reached?
+--small tries all of it on processors; --cores 8,9,10,11 has a rank of one thread on each of these, and networks of full size: is what is simulated reached there?
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def main() -> int:
     a.add_argument("--runs", type=int, default=3)
     a.add_argument("--alone", type=int, default=8, help="requests one at a time, by which segments are timed")
     a.add_argument("--window", type=float, default=0.4, help="seconds of a run")
-    a.add_argument("--cpus", type=int, default=0, help="ranks on processors instead of parts of a GPU")
+    a.add_argument("--cores", default="", help="ranks on these cores, as 8,9,10, instead of parts of a GPU")
     a.add_argument("--fuse", default="aten")
     a.add_argument("--small", action="store_true")
     o = a.parse_args()
