@@ -24,8 +24,8 @@ from .flight import Places
 from .merging import Item
 from .program import Program
 
-_MOST_SEGMENTS = 40_000  # played through, unless that is too few requests
-_ROUNDS = 3  # of how busy devices are, and how slow that makes them
+_MOST_SEGMENTS = 10_000  # played through, unless that is too few requests
+_ROUNDS = 2  # of how busy devices are, and how slow that makes them
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def simulate(copies: Sequence[Played], counts: Sequence[int], shares: Sequence[f
     None: requests wait for each other in a circle."""
     devices = {k for c in copies for k in c.items}
     each = max(c.n_segments for c in copies)
-    requests = max(12 * in_flight + 24, min(_MOST_SEGMENTS // max(each, 1), 600))
+    requests = max(6 * in_flight + 8, min(_MOST_SEGMENTS // max(each, 1), 400))
     slow = dict.fromkeys(devices, 1.0)
     period = 0.0
     for _ in range(_ROUNDS if machine.slower != 1 and len(devices) > 1 else 1):
