@@ -411,7 +411,9 @@ def options() -> argparse.Namespace:
 
 
 def cluster_of(o: argparse.Namespace) -> moirai.Cluster:
-    if o.small:
+    if getattr(o, "cores", ""):
+        devices = [{"name": f"c{k}", "type": "cpu", "memory": "8GB", "threads": 1, "cores": k} for k in o.cores.split(",")]
+    elif o.small:
         devices = [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"]
     else:
         parts = [float(s) for s in o.shares.split(",")]

@@ -7,8 +7,10 @@ FOLDER has their files, as `Layer-bert24_inference.json`. Each becomes a problem
 devices. Operators of one colour class stay together, accelerators have the memory that the file says, and the CPU has any.
 
 Their own model is not quite ours: what leaves an accelerator goes to the host once, however many read it, each accelerator that reads it
-fetches it once, and the CPU pays for neither. `period`, `bound` and `gap` are of our model; `their load` is what the devices of the plan
-come to in theirs, to be compared with figures for it. A bound of ours is none of theirs.
+fetches it once, and the CPU pays for neither. So a tensor with several readers has a relay, an operator that takes no time, on any device or on one
+of a few hosts: through a host it leaves its accelerator once (and is fetched by readers there as well, which in their model is free). No plan has
+less in this model than in theirs. `period`, `bound` and `gap` are of ours; `their load` is what the devices of the plan
+come to in theirs, to be compared with figures for it. A bound of ours is none of theirs. --relays 0 leaves relays out.
 """
 
 import argparse
@@ -51,13 +53,30 @@ def sent_ms(instance):
     return cost
 
 
-def problem_of(name, instance):
-    names = devices_of(instance)
-    n_gpus, K, sent = int(instance["maxFPGAs"]), len(names), sent_ms(instance)
+def relayed(inputs):
+    """Nodes whose output more than one reads."""
+    count = {}
+    for reads in inputs.values():
+        for i in reads:
+            count[i] = count.get(i, 0) + 1
+    return {i for i, n in count.items() if n > 1}
+
+
+def output(name, ns, pays):
+    """A tensor that costs whoever pays `ns`: a transfer between two who do not is free."""
+    K = len(pays)
+    return {"name": name, "bytes": 0, "transfer_ns": [[ns if a != b and (pays[a] or pays[b]) else 0 for b in range(K)] for a in range(K)]}
+
+
+def problem_of(name, instance, n_hosts):
+    names = devices_of(instance) + [f"host{k}" for k in range(n_hosts)]
+    n_gpus, n_cpus, K, sent = int(instance["maxFPGAs"]), int(instance["maxCPUs"]), len(names), sent_ms(instance)
+    pays = [k < n_gpus for k in range(K)]
     inputs = {n["id"]: [] for n in instance["nodes"]}
     for e in instance["edges"]:
         if e["sourceId"] not in inputs[e["destId"]]:
             inputs[e["destId"]].append(e["sourceId"])
+    relay = relayed(inputs) if n_hosts else set()
     classes = {}
     for n in instance["nodes"]:
         classes.setdefault(colour(n), []).append(n["id"])
@@ -67,15 +86,16 @@ def problem_of(name, instance):
         ns = round(sent.get(n["id"], 0) * NS)
         op = {
             "name": f"n{n['id']}", "type": "Node", "memory_bytes": int(n["size"]),
-            "time_ns": [gpu if n["supportedOnFpga"] else None] * n_gpus + [cpu] * (K - n_gpus),
-            "inputs": [f"t{i}" for i in inputs[n["id"]]],
-            "outputs": [{"name": f"t{n['id']}", "bytes": 0,
-                         "transfer_ns": [[0 if a == b else ns for b in range(K)] for a in range(K)]}]
-            if n["id"] in sent else [],
+            "time_ns": [gpu if n["supportedOnFpga"] else None] * n_gpus + [cpu] * n_cpus + [None] * n_hosts,
+            "inputs": [f"r{i}" if i in relay else f"t{i}" for i in inputs[n["id"]]],
+            "outputs": [output(f"t{n['id']}", ns, pays)] if n["id"] in sent else [],
         }  # fmt: skip
         if len(classes[colour(n)]) > 1:
             op["group"] = colour(n)
         ops.append(op)
+        if n["id"] in relay:
+            ops.append({"name": f"r{n['id']}", "type": "Relay", "memory_bytes": 0, "time_ns": [0] * K, "inputs": [f"t{n['id']}"],
+                        "outputs": [output(f"r{n['id']}", ns, pays)]})  # fmt: skip
     return {
         "format": "moirai-problem", "version": 1, "name": name, "flow": "tensor", "congestion": "device", "memory": "static",
         "devices": [{"name": d, "memory_bytes": int(instance["maxSizePerFPGA"]) if k < n_gpus else ANY_MEMORY}
@@ -109,7 +129,7 @@ def processor_s():
 
 def solve(o, name, instance, folder):
     problem, plan = folder / f"{name}.problem.json", folder / f"{name}.plan.json"
-    problem.write_text(json.dumps(problem_of(name, instance)))
+    problem.write_text(json.dumps(problem_of(name, instance, o.relays)))
     begun = processor_s()
     subprocess.run(
         [o.moirai, "place", problem, "--objective", "rate", "--in-flight", str(o.in_flight), "--gap", "0", "--copies", "1",
@@ -118,7 +138,7 @@ def solve(o, name, instance, folder):
     seconds = processor_s() - begun
     found = json.loads(plan.read_text())
     copies = found.get("copies") or []
-    device = {int(op["name"][1:]): op["device"] for op in found["ops"]}
+    device = {int(op["name"][1:]): op["device"] for op in found["ops"] if op["name"][0] == "n"}
     theirs = their_load(instance, device) if len(copies) < 2 else None  # a load of several copies is another question
     return found["period_ns"] / NS, found["period_bound_ns"] / NS, theirs, len(copies) or 1, seconds
 
@@ -131,6 +151,7 @@ def main():
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--in-flight", type=int, default=32)
     a.add_argument("--only", default="")
+    a.add_argument("--relays", type=int, default=3, help="hosts that tensors with several readers may go through")
     a.add_argument("--keep", type=pathlib.Path, help="problems and plans stay here")
     o = a.parse_args()
     print("| instance | nodes | period, ms | bound | gap | copies | their load | best known | their bound | processor s |")

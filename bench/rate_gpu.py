@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Requests per second of PyTorch networks on the parts of one GPU, against what the simulator says: one table.
+"""Requests per second of PyTorch networks on the parts of one GPU, against what simulators say: one table.
 
     python3 bench/rate_gpu.py --out FOLDER [--networks nasnet,moe] [--shares 0.1,0.2,0.3,0.4] [--in-flight 1,2,4,8] [--seconds 200]
 
-Per network: capture, profile of every distinct operator on all parts at once, links by `probe`. Plans for each number N of requests in flight: the
-plan of one request, one at a time; a replica per part; stages; and what the search finds. Each is loaded, its results with N in flight are compared with those
-of requests alone, and N requests are kept in flight (`submit`) for a while, several times in turns over the N that a load serves; medians are shown.
-Plans of one copy that are equal for several N are loaded once. Writes results.json and table.md to FOLDER after each network; no network is begun after
---seconds. --small tries all of it on processors.
+Per network: capture, profile of every distinct operator on all parts at once, links by `probe`, and then what `moirai.torch.tune_rate` does, for all
+numbers N of requests in flight at once: a replica per part, which say what the machine is like; the plan of one request; stages; and what the search
+finds, each with several numbers of lanes. Every plan is loaded, its results with N in flight are compared with those of requests alone, and N
+requests are kept in flight (`submit`) for a while, several times in turns; medians are shown, beside the period by the simulator of the runtime
+(python/moirai/torch/rates.py) and that of the plan. Writes results.json and table.md to FOLDER after each load; no network is begun after --seconds.
+--small tries all of it on processors; --cores 8,9,10,11 has a rank of one thread on each of these, and networks of full size: is what is simulated reached there?
 """
 
 from __future__ import annotations
@@ -15,12 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
-import threading
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,37 +32,10 @@ import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 import networks  # noqa: E402
 from gpu import Ranks, say  # noqa: E402
+from moirai.torch.tune_rate import RateTuner  # noqa: E402
 
-KINDS = ("latency", "replicas", "stages", "any")
 began = time.monotonic()
-
-
-def plans_of(problem: moirai.Problem, o: argparse.Namespace, numbers: list[int]) -> dict[tuple[str, int], moirai.Plan]:
-    """By kind and N. The plan of one request is for one at a time."""
-
-    def make(wish: tuple[str, int]) -> moirai.Plan | None:
-        kind, n = wish
-        try:
-            return moirai.place(problem, objective="rate", in_flight=n, kind=None if kind == "any" else kind,
-                                time_limit=o.time_limit, threads=o.threads, gap=0.001, copies=o.copies)  # fmt: skip
-        except moirai.Error as error:
-            say(f"  {kind}, {n} in flight: {error}")
-            return None
-
-    wishes = [(kind, n) for kind in KINDS for n in numbers if kind != "latency" or n == min(numbers)]
-    with ThreadPoolExecutor(o.jobs) as pool:
-        found = dict(zip(wishes, pool.map(make, wishes)))
-    return {wish: plan for wish, plan in found.items() if plan is not None}
-
-
-def loads_of(plans: dict[tuple[str, int], moirai.Plan]) -> list[list[tuple[str, int]]]:
-    """What one load serves: equal plans of one copy with any number in flight; others are loaded each for itself."""
-    groups: dict[Any, list[tuple[str, int]]] = {}
-    for wish, plan in plans.items():
-        copies = plan.rate.copies
-        places = tuple(tuple(sorted(c.placement.items())) for c in copies)
-        groups.setdefault(places if len(copies) < 2 else (places, tuple(c.slots for c in copies), wish[1]), []).append(wish)
-    return list(groups.values())
+COLUMNS = {"latency": "latency plan", "replicas": "replica per part", "stages": "stages", "any": "found"}
 
 
 def inputs_like(args: tuple[Any, ...], n: int) -> list[tuple[Any, ...]]:
@@ -89,102 +60,51 @@ def off_from_alone(run: Any, given: list[tuple[Any, ...]]) -> float:
     return most
 
 
-def rate_of(run: Any, args: tuple[Any, ...], n: int, seconds: float) -> float:
-    """Periods in ns: n in flight all the time, those that end after the first 2n + 2 are counted."""
-    place, ends = threading.Semaphore(n), []
-
-    def ended(_: Any) -> None:
-        ends.append(time.monotonic_ns())
-        place.release()
-
-    several = len(run._loads) > 1  # slots are the copies' business: results in order would hold some up
-    limit = time.monotonic() + seconds
-    futures = []
-    while time.monotonic() < limit or len(ends) < 4 * n + 12:
-        if not several:
-            place.acquire()
-        future = run.submit(*args)
-        future.add_done_callback(ended)
-        futures.append(future)
-        if len(futures) > 4096:
-            futures = [f for f in futures if not f.done()]
-    for f in futures:
-        f.result(120)
-    counted = ends[2 * n + 2 : -n or None]  # at the end there are fewer in flight
-    return (counted[-1] - counted[0]) / (len(counted) - 1)
-
-
 class Network:
     def __init__(self, name: str, o: argparse.Namespace, ranks: Ranks, cluster: moirai.Cluster, save: Any) -> None:
-        self.name, self.o, self.ranks, self.save = name, o, ranks, save
+        self.name, self.save, self.off = name, save, 0.0
         self.module, self.args = networks.make(name, o.small)
-        self.captured = mt.capture(self.module, self.args, name=name, fuse=o.fuse)
+        captured = mt.capture(self.module, self.args, name=name, fuse=o.fuse)
         begun = time.monotonic()
-        mt.profile(self.captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1))
-        say(f"{name}: {len(self.captured.graph)} operators, profile {time.monotonic() - begun:.1f} s")
-        self.problem = moirai.Problem(self.captured.graph, cluster, congestion="device")
-        self.rows: dict[tuple[str, int], dict[str, Any]] = {}
+        mt.profile(captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1))
+        say(f"{name}: {len(captured.graph)} operators, profile {time.monotonic() - begun:.1f} s")
+        settings = {k: getattr(o, k) for k in ("time_limit", "threads", "jobs", "copies", "runs", "window", "alone")}
+        more = {"transport": "gloo" if ranks.get().kind == "cpu" else "ipc", "seed": 1, "cache": None, "problem": {}, "stall_s": 30, "passes": 0}
+        self.tuner = RateTuner(captured, self.args, {}, ranks.get, cluster, {**settings, **more, "say": lambda line: say(f"  {name}: {line}")}, self.look)
 
-    def run(self, numbers: list[int]) -> None:
-        begun = time.monotonic()
-        plans = plans_of(self.problem, self.o, numbers)
-        say(f"{self.name}: {len(plans)} plans in {time.monotonic() - begun:.1f} s")
-        for wish, plan in plans.items():
-            rate = plan.rate
-            self.rows[wish] = {"kind": wish[0], "in_flight": wish[1], "simulated_ns": rate.period_ns, "bound_ns": rate.period_bound_ns,
-                               "copies": len(rate.copies), "devices": sorted({d for c in rate.copies for d in c.placement.values()}),
-                               "transfers": len(plan.transfers)}  # fmt: skip
-        for group in loads_of(plans):
-            try:
-                self.load(group, plans)
-            except moirai.Error as error:  # others are tried with new ranks
-                say(f"  {self.name}, {group}: {error}")
-                for wish in group:
-                    self.rows[wish]["error"] = str(error)
-            self.save()
+    def look(self, run: Any, plan: moirai.Plan) -> None:
+        off = off_from_alone(run, inputs_like(self.args, 2 * run.in_flight + 2))
+        self.off = max(self.off, off)
+        say(f"  {self.name}: {len(run._loads)} copies, {sum(len(x.program.transfers) for x in run._loads)} transfers, off {off:.1e}", run.why_eager or "")
 
-    def load(self, group: list[tuple[str, int]], plans: dict[tuple[str, int], moirai.Plan]) -> None:
-        most = max(n for _, n in group)
-        begun = time.monotonic()
-        with mt.distribute(self.captured, plans[group[0]], workers=self.ranks.get(), in_flight=most, stall_s=30) as run:
-            off = off_from_alone(run, inputs_like(self.args, 2 * most + 2))
-            loaded = time.monotonic() - begun
-            if run.why_eager:
-                say(f"  eager: {run.why_eager}")
-            for _ in range(self.o.runs):
-                for n in sorted({n for _, n in group}):
-                    period = rate_of(run, self.args, n, self.o.window)
-                    for wish in group:
-                        if wish[1] == n:
-                            self.rows[wish].setdefault("runs_ns", []).append(period)
-        for wish in group:
-            row = self.rows[wish]
-            row["measured_ns"], row["off_from_alone"] = statistics.median(row["runs_ns"]), off
-            say(f"  {self.name} {wish[0]} N={wish[1]}: {row['copies']} copies on {len(row['devices'])}, {row['transfers']} transfers, "
-                f"simulated {row['simulated_ns'] / 1e6:.3f}, measured {row['measured_ns'] / 1e6:.3f} ms; off {off:.1e}; loaded in {loaded:.1f} s")  # fmt: skip
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"kind": t.kind, "in_flight": t.in_flight, "lanes": t.lanes, "simulated_ns": t.simulated_ns, "measured_ns": t.measured_ns,
+                 "runs_ns": t.runs_ns, "copies": len(t.plan.rate.copies), "devices": t.devices, "transfers": len(t.plan.transfers),
+                 "plan_ns": t.plan.rate.period_ns, "bound_ns": t.plan.rate.period_bound_ns} for t in self.tuner.trials]  # fmt: skip
+
+
+def within(rows: list[dict[str, Any]]) -> str:
+    """How many of the simulated rates are reached within a tenth, or exceeded by less."""
+    off = [abs(r["simulated_ns"] / r["measured_ns"] - 1) for r in rows if r["simulated_ns"]]
+    return f"{sum(x <= 0.1 for x in off)} of {len(off)} within 10 %, the worst {100 * max(off, default=0):.1f} % off"
 
 
 def table(results: dict[str, Any]) -> str:
-    """Periods in ms, simulated / measured; the last columns are of the search's plan."""
-    lines = ["| network | in flight | latency plan, one at a time | replica per part | stages | found | bound | off | requests/s | of the best other |",
-             "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
-    for name, rows in results["networks"].items():
-        by = {(r["kind"], r["in_flight"]): r for r in rows if "measured_ns" in r}
-        alone = next((r for (kind, _), r in by.items() if kind == "latency"), None)
-
-        def cell(r: Any) -> str:
-            return f"{r['simulated_ns'] / 1e6:.3f} / {r['measured_ns'] / 1e6:.3f}" if r else "-"
-
+    """Periods in ms, simulated / measured, of each kind with the lanes that were fastest; the last columns are of what is kept."""
+    lines = ["| network | in flight | " + " | ".join(COLUMNS.values()) + " | kept | plan's own | bound | off | requests/s | of the best other |",
+             "|---|---:|" + "---:|" * len(COLUMNS) + "---|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for name, network in results["networks"].items():
+        rows = network["rows"]
         for n in sorted({r["in_flight"] for r in rows}):
-            ours, rivals = by.get(("any", n)), [r for r in (alone, by.get(("replicas", n)), by.get(("stages", n))) if r]
-            text = [name, str(n), cell(alone), cell(by.get(("replicas", n))), cell(by.get(("stages", n))), cell(ours)]
-            if ours:
-                text += [f"{ours['bound_ns'] / 1e6:.3f}", f"{100 * (ours['simulated_ns'] / ours['measured_ns'] - 1):+.1f} %",
-                         f"{1e9 / ours['measured_ns']:.0f}",
-                         f"{min(r['measured_ns'] for r in rivals) / ours['measured_ns']:.2f}" if rivals else "-"]  # fmt: skip
-            else:
-                text += ["-"] * 4
+            best = {k: min((r for r in rows if r["kind"] == k and r["in_flight"] == n), key=lambda r: r["measured_ns"], default=None) for k in COLUMNS}
+            kept = min((r for r in best.values() if r), key=lambda r: r["measured_ns"])
+            others = [r["measured_ns"] for k, r in best.items() if r and k != kept["kind"]]
+            cells = [f"{(r['simulated_ns'] or 0) / 1e6:.3f} / {r['measured_ns'] / 1e6:.3f}" if r else "-" for r in best.values()]
+            text = [name, str(n), *cells, COLUMNS[kept["kind"]] + (f", {kept['lanes']} at a time" if kept["lanes"] else ""), f"{kept['plan_ns'] / 1e6:.3f}",
+                    f"{(kept['bound_ns'] or 0) / 1e6:.3f}", f"{100 * ((kept['simulated_ns'] or 0) / kept['measured_ns'] - 1):+.1f} %",
+                    f"{1e9 / kept['measured_ns']:.0f}", f"{min(others) / kept['measured_ns']:.2f}" if others else "-"]  # fmt: skip
             lines.append("| " + " | ".join(text) + " |")
+    lines += [""] + [f"{name}: {within(x['rows'])}; {x['machine']}; off from alone {x['off']:.1e}" for name, x in results["networks"].items()]
     return "\n".join(lines) + "\n"
 
 
@@ -200,7 +120,9 @@ def main() -> int:
     a.add_argument("--jobs", type=int, default=6, help="plans that are made at a time")
     a.add_argument("--copies", type=int, default=4, help="of the network, at most")
     a.add_argument("--runs", type=int, default=3)
-    a.add_argument("--window", type=float, default=0.6, help="seconds of a run")
+    a.add_argument("--alone", type=int, default=8, help="requests one at a time, by which segments are timed")
+    a.add_argument("--window", type=float, default=0.4, help="seconds of a run")
+    a.add_argument("--cores", default="", help="ranks on these cores, as 8,9,10, instead of parts of a GPU")
     a.add_argument("--fuse", default="aten")
     a.add_argument("--small", action="store_true")
     o = a.parse_args()
@@ -222,19 +144,19 @@ def main() -> int:
             if time.monotonic() - began > o.seconds:
                 say(f"{name}: no time left")
                 continue
-            rows = results["networks"][name] = []
-
-            def keep(rows: list[Any] = rows) -> None:
-                rows[:] = network.rows.values()
-                save()
+            def keep() -> None:
+                x = network.tuner
+                results["networks"][name] = {"rows": network.rows(), "failed": x.failed, "machine": str(x.machine), "off": network.off}
+                if x.trials:
+                    save()
 
             try:
-                network = Network(name, o, ranks, cluster, keep)
-                network.run(numbers)
+                network = Network(name, o, ranks, cluster, save)
+                network.tuner.run(numbers, keep)
+                failed = failed or bool(network.tuner.failed)
             except Exception:
                 traceback.print_exc()
                 failed = True
-            failed = failed or any("error" in r for r in rows)
     finally:
         if ranks.workers is not None:
             ranks.workers.close()

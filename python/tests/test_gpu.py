@@ -202,15 +202,15 @@ def test_attention_over_few_keys_is_not_cudnn_s(keys, kernel):
     assert torch.allclose(got.float(), expected, atol=0.05)
 
 
-@pytest.mark.parametrize("transport", ["ipc", "host"])
+@pytest.mark.parametrize("transport, lanes", [("ipc", 0), ("ipc", 1), ("host", 0), ("host", 1)])
 @pytest.mark.parametrize("name", ["inception", "moe"])
-def test_requests_in_flight_give_what_they_give_alone(name, transport, workers):
+def test_requests_in_flight_give_what_they_give_alone(name, transport, lanes, workers):
     """A CUDA graph per slot: spread out as far as can be, so that requests overtake nobody and wait for everybody. Through
-    the host they wait for each other."""
+    the host they wait for each other, unless one lane is asked for."""
     module, args, network = captured(name)
     given = [tuple(torch.randn(a.shape, generator=torch.Generator().manual_seed(i)) for a in args) for i in range(40)]
     plan = spread_out(network, workers)
-    with mt.distribute(network, plan, workers=workers, transport=transport, stall_s=20, in_flight=4) as run:
+    with mt.distribute(network, plan, workers=workers, transport=transport, stall_s=20, in_flight=4, lanes=lanes) as run:
         alone = [run(*x) for x in given]
         futures = [run.submit(*x) for x in given]
         assert all(torch.equal(f.result(60), y) for f, y in zip(futures, alone))

@@ -236,7 +236,7 @@ class Ranks:
 
 
 @contextlib.contextmanager
-def flights(network, plan, in_flight, transport="ipc"):
+def flights(network, plan, in_flight, transport="ipc", lanes=0):
     keys = SimpleNamespace(key=0)
     loads = [of_distribute._Load(build(network, p), keys, transport) for p in plans_of(plan)]
     places = places_of(plan, in_flight)
@@ -246,7 +246,7 @@ def flights(network, plan, in_flight, transport="ipc"):
     metas = of_distribute.Distributed._metas(SimpleNamespace(_captured=network))
     ranks = Ranks(network, loads, plan.problem.devices)
     found = Flights(ranks, copies, metas, places, in_flight, of_distribute._put,
-                    lambda tensors, given: of_distribute._get(network, False, tensors, given), 20)  # fmt: skip
+                    lambda tensors, given: of_distribute._get(network, False, tensors, given), 20, lanes)  # fmt: skip
     try:
         yield found, ranks
     finally:
@@ -263,13 +263,13 @@ def inputs_like(x, n):
     return [torch.randn(x.shape, generator=torch.Generator().manual_seed(i)) for i in range(n)]
 
 
-@pytest.mark.parametrize("transport", ["ipc", "host"])
-def test_slots_give_the_module_s_results_in_order(no_gpu, cpu_cluster, transport):
+@pytest.mark.parametrize("transport, lanes", [("ipc", 0), ("host", 0), ("ipc", 1), ("ipc", 2), ("host", 1)])
+def test_slots_give_the_module_s_results_in_order(no_gpu, cpu_cluster, transport, lanes):
     module, args = networks.make("moe", small=True)
     network = mt.capture(module, args, name="moe")
     plan = split(network, cpu_cluster, lambda k, n: k % 3)
     given = inputs_like(args[0], 30)
-    with flights(network, plan, 4, transport) as (found, _):
+    with flights(network, plan, 4, transport, lanes) as (found, _):
         for y, x in zip(ask(found, network, given), given):
             assert torch.allclose(y, module(x), rtol=1e-3, atol=1e-5)
 
@@ -288,8 +288,16 @@ def test_copies_of_a_plan_have_slots_of_their_own(no_gpu, cpu_cluster):
         assert len(slots) == 4 and sum(s.count for s in slots) == 20 and all(s.count for s in slots)
 
 
-def test_ranks_work_at_different_requests_at_a_time(no_gpu, cpu_cluster, monkeypatch):
-    """A's first half of the next request runs while B has the second one of this: both take 50 ms."""
+def overlaps(spans):
+    """How many begin before another one has ended."""
+    ordered = sorted(spans)
+    return sum(later[0] < before[1] for before, later in zip(ordered, ordered[1:]))
+
+
+@pytest.mark.parametrize("lanes", [0, 1])
+def test_ranks_work_at_different_requests_at_a_time(no_gpu, cpu_cluster, monkeypatch, lanes):
+    """A's first half of the next request runs while B has the second one of this: both take 50 ms. In one lane no device
+    works at two requests at once."""
     module, args = networks.make("moe", small=True)
     network = mt.capture(module, args, name="moe")
     plan = split(network, cpu_cluster, lambda k, n: 2 * k // n)
@@ -302,11 +310,12 @@ def test_ranks_work_at_different_requests_at_a_time(no_gpu, cpu_cluster, monkeyp
             time.sleep(0.05 / len(self.program.segments))
             spans[self.program.rank].append((begun, time.monotonic()))
 
-    with flights(network, plan, 3) as (found, _):
+    with flights(network, plan, 3, lanes=lanes) as (found, _):
         monkeypatch.setattr(rank_cuda.CudaRank, "run_segment", slowly)
         ask(found, network, inputs_like(args[0], 12))
     beside = sum(any(a < d and c < b for c, d in spans[1]) for a, b in spans[0])
     assert beside > 4, beside
+    assert (overlaps(spans[0]) + overlaps(spans[1]) > 0) == (lanes == 0)
 
 
 def test_a_rank_that_is_gone_ends_what_is_in_flight(no_gpu, cpu_cluster):
@@ -316,7 +325,7 @@ def test_a_rank_that_is_gone_ends_what_is_in_flight(no_gpu, cpu_cluster):
     with flights(network, plan, 2) as (found, ranks):
         ask(found, network, inputs_like(args[0], 2))
         for slot in ranks.loaded[1][1].slots:
-            slot.go = lambda: None  # one of the two does nothing any more
+            slot.go = lambda lane: None  # one of the two does nothing any more
         future = found.submit((network.bind(args, {}), args, {}))
         time.sleep(0.3)
         assert not future.done()

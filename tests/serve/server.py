@@ -85,7 +85,7 @@ def ranks_of(work, plan="plan"):
                 words = f.read().split(b"\0")
         except OSError:
             continue
-        if len(words) > 2 and words[0].endswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == job:
+        if len(words) > 2 and os.path.basename(words[0]).startswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == job:
             found.append(int(path.split("/")[2]))
     return sorted(found)
 

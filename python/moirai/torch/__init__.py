@@ -18,6 +18,7 @@ from .profile import Profile, probe, profile
 from .serve import Server, serve
 from .timeline import Measured
 from .tune import Times, Trial, Tuned, tune
+from .tune_rate import RateTrial, TunedRate, tune_rate
 from .verify import whole
 from .workers import RankError, Workers
 
@@ -31,11 +32,13 @@ __all__ = [
     "Options",
     "Profile",
     "RankError",
+    "RateTrial",
     "RequestError",
     "Server",
     "Times",
     "Trial",
     "Tuned",
+    "TunedRate",
     "Workers",
     "capture",
     "choose",
@@ -47,5 +50,6 @@ __all__ = [
     "profile",
     "serve",
     "tune",
+    "tune_rate",
     "whole",
 ]

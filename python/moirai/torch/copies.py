@@ -12,7 +12,10 @@ from .flight import Places
 def plans_of(plan: Plan) -> list[Plan]:
     """A plan of one request for each copy; the first is the plan itself."""
     copies = plan.rate.copies if plan.rate else []
-    return [plan, *(Plan.by_devices(plan.problem, c.placement) for c in copies[1:])]
+    others = [Plan.by_devices(plan.problem, c.placement) for c in copies[1:]]
+    for p in others:
+        p.meetings, p.ports = plan.meetings, plan.ports
+    return [plan, *others]
 
 
 def places_of(plan: Plan, in_flight: int) -> Places:

@@ -83,12 +83,15 @@ class Distributed(torch.nn.Module):
         compile: bool | None = None,
         cache: str | os.PathLike[str] | None | bool = True,
         in_flight: int | None = None,
+        lanes: int = 0,
     ) -> None:
         super().__init__()
         if in_flight is None:
             in_flight = plan.rate.in_flight if plan.rate else 4
         if in_flight < 1:
             raise UsageError(f"in_flight {in_flight}: expected 1 or more")
+        if lanes < 0 or (lanes and workers.kind != "cuda"):
+            raise UsageError(f"lanes {lanes}: " + ("expected 0 or more" if lanes < 0 else "they are for GPUs"))
         if transport not in ("auto", "ipc", "host", "gloo"):
             raise UsageError(f"transport '{transport}': expected auto, ipc, host or gloo")
         if workers.kind != "cuda" and transport in ("ipc", "host"):
@@ -101,7 +104,7 @@ class Distributed(torch.nn.Module):
         self._captured, self._workers, self._own = captured, workers, own_workers
         self._verify = verify
         self._stall_s = stall_s
-        self.in_flight = in_flight
+        self.in_flight, self._lanes = in_flight, lanes
         self._requests: Requests | None = None  # from the first `submit` on
         self._starting = threading.Lock()
         self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
@@ -243,8 +246,10 @@ class Distributed(torch.nn.Module):
             if not self._open:
                 raise UsageError("the distributed module was closed")
             if self._requests is None:
-                # Through the host, copies of several requests share engines of the GPU, and have been seen to wait in a circle.
-                at_once = self._workers.kind == "cpu" or (self.transport == "ipc" and self._graphs)
+                # Through the host, copies of several requests share engines of the GPU, and have been seen to wait in a circle:
+                # there only one request at a time may be under way on a GPU, and only where that is asked for.
+                ways = self.transport == "ipc" or self._lanes == 1
+                at_once = self._workers.kind == "cpu" or (ways and self._graphs)
                 self._requests = self._flights() if at_once else Queue(self.in_flight, self._alone)
             return self._requests
 
@@ -259,18 +264,32 @@ class Distributed(torch.nn.Module):
             for c in places.copy_of:
                 copies[c].pinned.append(self._pinned(self._loads[c]))
         return Flights(self._workers, copies, self._metas(), places, self.in_flight, _put,
-                       lambda tensors, given: _get(captured, verify, tensors, given), self._stall_s)  # fmt: skip
+                       lambda tensors, given: _get(captured, verify, tensors, given), self._stall_s, self._lanes)  # fmt: skip
 
-    def measure(self, *args: Any, warmup: int = 5, runs: int = 50, **kwargs: Any) -> Measured:
+    @property
+    def lanes(self) -> int:
+        """How many requests may share a GPU at a time; others wait until one before them has ended there. 0: all. Can be
+        changed at any time."""
+        return self._lanes
+
+    @lanes.setter
+    def lanes(self, lanes: int) -> None:
+        if lanes < 0 or (lanes and self._workers.kind != "cuda") or (lanes != 1 and self.transport == "host"):
+            raise UsageError(f"lanes {lanes}: not with '{self.transport}'")
+        self._lanes = lanes
+        if isinstance(self._requests, Flights):
+            self._requests.lanes = lanes
+
+    def measure(self, *args: Any, warmup: int = 5, runs: int = 50, copy: int = 0, **kwargs: Any) -> Measured:
         """The same request again and again, without the caller in between: latencies, and a timeline of ours. Without
-        arguments those of the last call."""
+        arguments those of the last call. `copy` says by which copy of the network."""
         with self._requests.paused() if self._requests else nullcontext():
             if args or kwargs:
                 _put(self._shared, (self._captured.bind(args, kwargs),))
-            first = self._loads[0]
-            job = {"key": first.key, "warmup": warmup, "runs": runs}
-            stamps = self._workers.tell("measure", {k: job for k in first.ranks})
-        return timeline(self.program, stamps, warmup, queued=self.transport == "host")
+            load = self._loads[copy]
+            job = {"key": load.key, "warmup": warmup, "runs": runs}
+            stamps = self._workers.tell("measure", {k: job for k in load.ranks})
+        return timeline(load.program, stamps, warmup, queued=self.transport == "host")
 
     # ---- ending
 
@@ -332,6 +351,7 @@ def distribute(
     compile: bool | None = None,
     cache: str | os.PathLike[str] | None | bool = True,
     in_flight: int | None = None,
+    lanes: int = 0,
 ) -> Distributed | SpmdDistributed:
     """A module with the same forward that runs as the plan says, one process per device.
 
@@ -346,8 +366,9 @@ def distribute(
     all ranks. `compile` says whether segments run as code of PyTorch's compiler; None: where the network was captured
     with fuse="inductor". That code is kept in `cache` (as in `profile`). Products are computed in the number types of
     this process (`torch.set_float32_matmul_precision`). `in_flight` is how many requests of `submit` may be under way
-    at a time (None: as many as the plan was made for, else 4); all copies of the network that the plan has take part. A
-    call beside them, `measure`, and torchrun, where there is no `submit`, use the first copy.
+    at a time (None: as many as the plan was made for, else 4); all copies of the network that the plan has take part. On
+    GPUs at most `lanes` of them share a device (0: all; 1: a pipeline that keeps its order; `tune_rate` says which is
+    faster). A call beside them, `measure`, and torchrun, where there is no `submit`, use the first copy.
     """
     captured = module if isinstance(module, Captured) else remembered.get(module)
     if captured is None:
@@ -362,7 +383,7 @@ def distribute(
     try:
         return Distributed(
             captured, plan, ranks, transport=transport, graphs=graphs, verify=verify, own_workers=own,
-            stall_s=stall_s, compile=compile, cache=cache, in_flight=in_flight,
+            stall_s=stall_s, compile=compile, cache=cache, in_flight=in_flight, lanes=lanes,
         )  # fmt: skip
     except BaseException:
         if own:

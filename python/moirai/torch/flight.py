@@ -59,7 +59,7 @@ class Places:
         first = [sum(counts[:c]) for c in range(len(counts))]
         self.copy_of = [c for c, n in enumerate(counts) for _ in range(n)]
         self._free = [list(range(at + n - 1, at - 1, -1)) for at, n in zip(first, counts)]
-        self._counts, self._shares = counts, shares
+        self.counts, self.shares = counts, shares
         self._given = [0] * len(counts)
         self._left = most or sum(counts)
 
@@ -69,10 +69,10 @@ class Places:
 
     def take(self) -> int:
         able = [c for c, slots in enumerate(self._free) if slots]
-        if self._shares is None:
-            copy = max(able, key=lambda c: len(self._free[c]) / self._counts[c])
+        if self.shares is None:
+            copy = max(able, key=lambda c: len(self._free[c]) / self.counts[c])
         else:
-            shares, total = self._shares, sum(self._given) + 1
+            shares, total = self.shares, sum(self._given) + 1
             copy = max(able, key=lambda c: shares[c] * total - self._given[c])
         self._given[copy] += 1
         self._left -= 1
@@ -237,8 +237,10 @@ class Flights(Requests):
         put: Callable[[Tensors, Any], None],
         get: Callable[[Tensors, Any], Any],
         stall_s: float,
+        lanes: int = 0,
     ) -> None:
         super().__init__(in_flight, places)
+        self.lanes = lanes  # may be changed at any time: whatever waits, waits for earlier requests alone
         self._workers, self._put, self._get, self._stall_s = workers, put, get, stall_s
         self._copies, self._ranks = copies, sorted({k for c in copies for k in c.ranks})
         self.watch: Callable[[int, dict[str, list[tuple[int, int]]]], None] | None = None  # told when segments ran
@@ -282,7 +284,7 @@ class Flights(Requests):
             self._moved = time.monotonic()
             for k in self._who(request.slot):
                 try:
-                    self._connections[k].send((request.number, request.slot))
+                    self._connections[k].send((request.number, request.slot, self.lanes))
                 except OSError:
                     pass  # whoever listens finds out
 

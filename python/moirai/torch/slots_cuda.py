@@ -5,9 +5,15 @@ and a graph captured with these; weights and compiled code are those of the rank
 its arguments from pinned memory, which the caller has mapped, and ends with the copy of its results. Each has a stream
 of its own: while the kernel of one request polls for what others compute, kernels of the next run.
 
+Streams share a GPU evenly. Two requests that begin together then end every stage of a plan together, and never are in
+different ones: a row of stages serves them no faster than one after the other. So requests can be launched on fewer
+`lanes` than there are slots: in a lane, a request begins when the one before it has ended on this GPU. One lane is
+what a pipeline wants; a lane for each fills a GPU that one request leaves half idle. Which is faster is measured
+(tune_rate.py).
+
 Nobody meets at the start: a slot is used again when all ranks have ended the request that had it, which their hosts
-know. All ranks launch requests in the same order. Where the GPU has fewer queues than there are streams, a request
-waits behind earlier ones, which never wait for later ones: no circle can arise.
+know. All ranks launch requests in the same order. In a lane, and where the GPU has fewer queues than there are streams,
+a request waits behind earlier ones, which never wait for later ones: no circle can arise.
 
 cuBLAS has a workspace per stream, as PyTorch uses it: graphs that were captured on one stream would share it, and
 requests at the same time would spoil each other's products. So no two slots of a process share a stream.
@@ -83,8 +89,8 @@ class CudaSlot(CudaRank):
 
     # ---- running
 
-    def go(self) -> None:
-        with torch.cuda.stream(self.stream):
+    def go(self, lane: Any = None) -> None:
+        with torch.cuda.stream(lane or self.stream):
             self._go()
             self.done.record()
 
@@ -101,22 +107,29 @@ class CudaSlot(CudaRank):
 
 
 class CudaStream:
-    """Reads (number, slot) from its connection, launches the slot's graph, and answers (slot, error or None, spans, lost)
+    """Reads (number, slot, lanes) from its connection, launches the slot's graph, and answers (slot, error or None, spans, lost)
     when it has ended. A request that fails on a GPU takes its process with it: there are no errors of one request."""
 
     def __init__(self, connection: Connection, slots: dict[int, Any], stall_s: float = 120) -> None:
         self.connection, self.slots, self.stall_s = connection, slots, stall_s
         self.begun: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
+        self.streams = [slot.stream for slot in slots.values()]
+        self.launched = 0
         threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
+
+    def _lane(self, lanes: int) -> Any:
+        """Lanes are streams of slots, in turns; None: the slot's own. A graph keeps the workspace it was captured with."""
+        self.launched += 1
+        return self.streams[self.launched % min(lanes, len(self.streams))] if lanes else None
 
     def _listen(self) -> None:
         try:
             while True:
-                _, slot = self.connection.recv()
+                _, slot, lanes = self.connection.recv()
                 why = ""
                 try:
-                    self.slots[slot].go()
+                    self.slots[slot].go(self._lane(lanes))
                 except Exception as error:
                     traceback.print_exc()
                     why = one_line(error)

@@ -99,7 +99,7 @@ class Turns:
 
 
 class Stream:
-    """Reads (number, slot) from its connection and answers (slot, error or None, spans, lost) in any order. It ends with
+    """Reads (number, slot, lanes) from its connection and answers (slot, error or None, spans, lost) in any order. It ends with
     its connection."""
 
     def __init__(self, connection: Connection, slots: dict[int, Slot]) -> None:
@@ -120,7 +120,7 @@ class Stream:
     def _listen(self) -> None:
         try:
             while True:
-                number, slot = self.connection.recv()
+                number, slot, _ = self.connection.recv()
                 self.queues[slot].put(Flight(number, slot, self.slots[slot]))
         except (EOFError, OSError):
             pass

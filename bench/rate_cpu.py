@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Are simulated rates reached by a runtime on CPU ranks? `moirai tune --objective rate` of networks, one row per plan that it ran.
+
+    bench/rate_cpu.py MODEL.onnx ... --out FOLDER [--moirai build/release/src/moirai] [--ranks 4] [--first-core 0] [--in-flight 2,4,8] [--time-limit 60]
+
+A rank per device, with a core and a thread of its own; the machine should have a core more than ranks, and nothing else to do. *simulated* is the
+period that the plan was made for, by times and links that were measured on these ranks (and, from the second round on, refined by runs), *measured* the
+median of its runs with N requests in flight, every result compared with that of the request alone. Writes results.json and table.md to FOLDER after each row;
+--seconds: no tune is begun after that.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+LATENCY = "10us"  # until it is measured
+
+
+def cluster_of(o):
+    names = [f"c{k}" for k in range(o.ranks)]
+    return {"format": "moirai-cluster", "version": 1, "name": "cores",
+            "devices": [{"name": n, "memory": "4GB", "gflops": 50, "memory_bandwidth": "10GB/s", "threads": 1, "cores": str(o.first_core + k)} for k, n in enumerate(names)],
+            "links": [{"from": a, "to": b, "bandwidth": "10GB/s", "latency": LATENCY} for a in names for b in names if a != b]}  # fmt: skip
+
+
+def tune(o, model, n):
+    """What `tune` ran: (plan, simulated ns, measured ns, kept?)."""
+    words = [o.moirai, "tune", str(model), "--cluster", str(o.out / "cluster.json"), "--objective", "rate", "--in-flight", str(n),
+             "--time-limit", str(o.time_limit), "-o", str(o.out / f"{model.stem}-{n}.json"), "--force", "-q", "--json"]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, timeout=3 * o.time_limit + 60)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
+    found = json.loads(done.stdout)
+    return [{"model": model.stem, "in_flight": n, "plan": c["name"], "simulated_ns": c["promised_ns"], "measured_ns": c["measured_ns"], "kept": c["name"] == found["kept"]}
+            for c in found["rounds"] if c.get("promised_ns", -1) > 0]  # fmt: skip
+
+
+def table(rows):
+    lines = ["| network | in flight | plan | simulated ms | measured ms | off |", "|---|---:|---|---:|---:|---:|"]
+    off = []
+    for r in rows:
+        off.append(r["simulated_ns"] / r["measured_ns"] - 1)
+        lines.append(f"| {r['model']} | {r['in_flight']} | {r['plan']}{', kept' if r['kept'] else ''} | {r['simulated_ns'] / 1e6:.3f} | "
+                     f"{r['measured_ns'] / 1e6:.3f} | {100 * off[-1]:+.1f} % |")  # fmt: skip
+    kept = [x for x, r in zip(off, rows) if r["kept"]]
+    for what, some in (("all", off), ("kept", kept)):
+        lines += ["", f"{what}: {sum(abs(x) <= 0.1 for x in some)} of {len(some)} within 10 %"]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    began = time.monotonic()
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("models", nargs="+", type=pathlib.Path)
+    a.add_argument("--out", type=pathlib.Path, required=True)
+    a.add_argument("--moirai", default="build/release/src/moirai")
+    a.add_argument("--ranks", type=int, default=4)
+    a.add_argument("--first-core", type=int, default=0)
+    a.add_argument("--in-flight", default="2,4,8")
+    a.add_argument("--time-limit", type=float, default=60, help="of each tune")
+    a.add_argument("--seconds", type=float, default=3600)
+    o = a.parse_args()
+    o.out.mkdir(parents=True, exist_ok=True)
+    (o.out / "cluster.json").write_text(json.dumps(cluster_of(o)))
+    rows, failed = [], False
+    for model in o.models:
+        for n in map(int, o.in_flight.split(",")):
+            if time.monotonic() - began > o.seconds:
+                continue
+            try:
+                rows += tune(o, model, n)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                failed = True
+                print(f"{model.stem}, {n} in flight: {error}", flush=True)
+                continue
+            (o.out / "results.json").write_text(json.dumps(rows, indent=1))
+            (o.out / "table.md").write_text(table(rows))
+    print(table(rows))
+    return int(failed or not rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
