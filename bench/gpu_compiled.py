@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import json
 import os
 import statistics
@@ -23,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -63,8 +64,11 @@ def timed(work: Callable[[], Any], runs: int, cuda: bool) -> float:
     return statistics.median(times[3:])
 
 
-def alone(name: str, small: bool, dtype: str, last: bool, how: str, runs: int, given: Any, folder: str) -> float:
-    """The module itself in this process, in milliseconds: "plain" or "compiled", on a GPU as a CUDA graph."""
+held: dict[str, Callable[[], Any]] = {}  # this process' networks, by "compiled" or "plain"
+
+
+def prepare(name: str, small: bool, dtype: str, last: bool, how: str, given: Any, folder: str) -> None:
+    """The module itself in this process, "plain" or "compiled", on a GPU as a CUDA graph: ready to be timed."""
     adopt(given)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda" if cuda else "cpu")
@@ -75,18 +79,32 @@ def alone(name: str, small: bool, dtype: str, last: bool, how: str, runs: int, g
         module = module.to(memory_format=torch.channels_last)
         args = tuple(a.to(memory_format=torch.channels_last) if a.dim() == 4 else a for a in args)
     run = torch.compile(module) if how == "compiled" else module
-    with torch.no_grad():
-        with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
-            for _ in range(3):
-                run(*args)
-        if not cuda:
-            return timed(lambda: run(*args), runs, cuda)
+
+    def quietly() -> Any:
+        with torch.no_grad():
+            return run(*args)
+
+    with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
+        for _ in range(3):
+            quietly()
+    held[how] = quietly
+    if cuda:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.no_grad(), torch.cuda.graph(graph):
             run(*args)
-        found = timed(graph.replay, runs, cuda)
-    graph.reset()
+        held[how] = graph.replay
+
+
+def replay(how: str, runs: int) -> float:
+    return timed(held[how], runs, torch.cuda.is_available())
+
+
+def alone(name: str, small: bool, dtype: str, last: bool, how: str, runs: int, given: Any, folder: str) -> float:
+    """In milliseconds."""
+    prepare(name, small, dtype, last, how, given, folder)
+    found = replay(how, runs)
+    del held[how]
     torch._dynamo.reset()
     return found
 
@@ -110,6 +128,16 @@ class Lines:
 
     def late(self) -> bool:
         return time.monotonic() - began > self.o.seconds
+
+    @contextlib.contextmanager
+    def turn(self, name: str) -> Iterator[None]:
+        """Waits until all of --of are ready, or --seconds are over, and then for its turn."""
+        (self.o.out / f"ready-{name}").touch()
+        while len(list(self.o.out.glob("ready-*"))) < self.o.of and not self.late():
+            time.sleep(0.2)
+        with (self.o.out / "turn").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
 
 class Case:
@@ -172,6 +200,35 @@ class Case:
         plan = moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
         self.run(f"ours, compiled, {self.part} alone", plan, "auto", known=False)
 
+    def only(self) -> None:
+        """One part that runs all against torch.compile there, in turns. Nothing is grouped: a network that stays whole is
+        compiled as it is. Beside others (--of) all compile at once, and are timed one after the other."""
+        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
+        folder = str(self.o.out / "cache")
+        args = (self.name, self.o.small, self.o.dtype, last, "compiled", flags(), folder)
+        with ThreadPoolExecutor(1) as pool:
+            ready = pool.submit(self.ask, "prepare", *args)
+            self.captured = mt.capture(self.module, self.args, name=self.name)
+            ready.result()
+        for device in self.workers.devices:
+            self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
+        problem = moirai.Problem(self.captured.graph, self.workers.cluster)
+        plan = moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
+        with mt.distribute(self.captured, plan, workers=self.workers, compile=True, cache=self.o.out / "cache") as run:
+            off, made = self.check(run), [(c.pieces, c.compiled) for c in run.compiled.values()]
+            self.say("ready", off=off, pieces_compiled=made, eager=run.why_eager)
+            with self.lines.turn(self.name):
+                theirs, ours = [], []
+                for _ in range(3):
+                    theirs.append(float(self.ask("replay", "compiled", self.o.runs)))
+                    ours.append(run.measure(warmup=5, runs=self.o.runs).median_ns / 1e6)
+        best, ms = statistics.median(theirs), statistics.median(ours)
+        self.say(f"alone on {self.part}", torch_compiled_ms=best, ours_ms=ms, of_torch=ms / best)
+
+    def ask(self, function: str, *args: Any) -> Any:
+        job = {"module": "gpu_compiled", "function": function, "args": args}
+        return self.workers.tell("call", {self.largest: job}, 900)[self.largest]
+
     def groups(self) -> None:
         start = time.monotonic()
         report = mt.profile(self.captured, workers=self.workers, cache=None, options=mt.Options(runs=10, seconds=0.05))
@@ -224,6 +281,8 @@ def options() -> argparse.Namespace:
     p.add_argument("--seconds", type=float, default=120, help="no step begins after that")
     p.add_argument("--time-limit", type=float, default=8, help="of a search, in seconds")
     p.add_argument("--no-alone", action="store_true", help="ours is not run on one part, nor the module without a compiler")
+    p.add_argument("--only-alone", action="store_true", help="one part that runs all against torch.compile, nothing else")
+    p.add_argument("--of", type=int, default=1, help="with --only-alone: how many such processes share --out, timed in turns")
     p.add_argument("--plans", type=int, default=2, help="the first one, and those made from the run of the one before")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
@@ -266,7 +325,11 @@ def main() -> int:
             if workers is None or not workers.alive:
                 workers = mt.Workers(cluster_of(o), logs=o.out / f"ranks-{name}")
                 lines.add(name, "ranks", sm=[workers.about[k].get("sm", 0) for k in workers.about])
-            Case(name, o, workers, lines).all(partial(links.get, workers), o.out)
+            case = Case(name, o, workers, lines)
+            if o.only_alone:
+                case.only()
+            else:
+                case.all(partial(links.get, workers), o.out)
         except Exception as error:  # the next network may do
             traceback.print_exc()
             lines.add(name, "FAILED", why=str(error).splitlines()[0] if str(error) else type(error).__name__)

@@ -107,6 +107,43 @@ def run_parts(program, captured, args):
     return next(t for k, r in ranks.items() for _, t in r.results(env[k]))
 
 
+@pytest.mark.parametrize("name", ["branches", "gpt"])
+def test_a_network_on_one_device_is_one_piece_as_it_was_exported(name, networks, cluster):
+    """What torch.compile gets: no norm is folded, no bias apart, no operator in pieces; and it computes the same."""
+    module, args, captured = networks[name]
+    if name == "gpt":
+        captured = captured.recut("*mlp: 2")
+    program = build(captured, plan_of(captured, cluster, ()), compiled=True)
+    (rank,) = [r for r in program.ranks if r.segments]
+    (segment,) = rank.segments
+    assert [s.op for s in segment.steps] == [s.name for s in plan_of(captured, cluster, ()).steps]
+    (part,) = parts_of(rank)
+    assert part.piece.alone and not part.piece.text({a: captured.nodes.get(a) for a in part.piece.args}).endswith("]")
+    targets = [n.target for n in part.piece.nodes if n.kind == OP]
+    assert targets.count("aten.batch_norm.default") == (6 if name == "branches" else 0)
+    assert targets.count("aten.linear.default") == (1 if name == "branches" else 7)
+    assert captured.alone() is captured.alone()
+    assert rank.inputs == {n: captured.nodes[n].meta for n in captured.inputs}
+    with torch.no_grad():
+        expected, got = module(*args), run_parts(program, captured, args)
+    assert torch.allclose(got, expected, atol=1e-5 * float(expected.abs().max()))
+
+
+def test_layouts_of_a_network_on_one_device_are_the_compilers(short, cluster, monkeypatch):
+    """Pieces keep to the strides that all agreed on; a whole network has nobody to agree with."""
+    _, _, captured = short
+    asked = []
+    monkeypatch.setattr(inductor, "_save", lambda *_: None)
+    monkeypatch.setattr(torch._inductor, "standalone_compile", lambda *_, options, **__: asked.append(options) or (lambda *a: a))
+    (alone,) = [r for r in build(captured, plan_of(captured, cluster, ()), compiled=True).ranks if r.segments]
+    (usual,) = [r for r in build(captured, plan_of(captured, cluster, ())).ranks if r.segments]
+    for rank in (alone, usual):
+        (part,) = parts_of(rank)
+        examples = [torch.zeros(captured.nodes[a].meta.shape) for a in part.piece.args]
+        inductor.compile_piece(part.piece, examples, CPU, None)
+    assert [o["config_patches"] for o in asked] == [{}, {"layout_optimization": False}]
+
+
 def test_results_of_pieces_are_no_views_and_arguments_no_tuples(networks, cluster):
     _, _, captured = networks["gpt"]
     program = build(captured, plan_of(captured, cluster, range(len(captured.graph))))

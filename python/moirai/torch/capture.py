@@ -17,6 +17,7 @@ import itertools
 import os
 import weakref
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, Mapping, Sequence
 
 import torch
@@ -36,6 +37,7 @@ from .kinds import classify, live
 from .layout import channels_last as in_channels_last, follow, pays
 from .operators import make_graph, operator_names
 from .reader import CaptureError, Exported, read
+from .whole import as_compiled
 
 __all__ = ["CaptureError", "Captured", "capture", "remembered"]
 
@@ -62,6 +64,7 @@ class Captured:
     strips: list[Strip] = field(default_factory=list)  # what can be cut, or was
     cuts: str = ""  # how it was cut
     again: Any = field(default=None, repr=False)  # what `recut` calls
+    alone: Any = field(default=None, repr=False)  # gives the nodes that one device runs (whole.py)
     grouped_by: str = ""  # "inductor", or why rules of our own had to do
     number: int = field(default_factory=itertools.count().__next__)  # of this capture, in this process
 
@@ -201,9 +204,9 @@ def _pieces(
     return nodes, [*strips, *attentions]
 
 
-def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How) -> dict[str, Node]:
+def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool) -> dict[str, Node]:
     """In the layout and with the calls that its devices have kernels for."""
-    if pays(nodes) if how.channels_last is None else how.channels_last:
+    if last:
         nodes = in_channels_last(nodes)
         classify(nodes)  # some views have to copy now
     if how.fuse == "aten":
@@ -219,7 +222,8 @@ def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How) -> dict[str
 
 def _make(exported: Exported, how: _How, cuts: str | Mapping[str, str] | None) -> Captured:
     nodes, strips = _pieces(exported, how, cuts)
-    nodes = _laid_out(nodes, exported.out_leaves, how)
+    last = pays(nodes) if how.channels_last is None else how.channels_last
+    nodes = _laid_out(nodes, exported.out_leaves, how, last)
     captured = Captured(
         graph=None,  # type: ignore[arg-type]  # made last
         nodes=nodes,
@@ -234,6 +238,9 @@ def _make(exported: Exported, how: _How, cuts: str | Mapping[str, str] | None) -
         cuts=text(cuts) if cuts else "",
         again=lambda other: _make(exported, how, other),
     )
+    if not how.core:
+        inputs = {n: nodes[n].meta for n in exported.inputs}
+        captured.alone = lru_cache(None)(partial(as_compiled, exported, last, inputs))
     groups = None
     if how.fuse == "inductor":
         base = {n: captured.path_to(n)[0] for n in nodes}

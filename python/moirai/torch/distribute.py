@@ -109,17 +109,15 @@ class Distributed(torch.nn.Module):
         self._starting = threading.Lock()
         self.transport = "gloo" if workers.kind != "cuda" else "host" if transport == "host" else "ipc"
         self._plan = plan
-        ordered = self.transport != "ipc"
-        self._loads = [
-            _Load(build(captured, p, merge=True, ordered=ordered), workers, self.transport) for p in plans_of(plan)
-        ]
+        self._compile = captured.fuse == "inductor" if compile is None else compile
+        how = {"merge": True, "ordered": self.transport != "ipc", "compiled": self._compile}
+        self._loads = [_Load(build(captured, p, **how), workers, self.transport) for p in plans_of(plan)]
         self.program: Program = self._loads[0].program
         self._graphs = graphs  # until a rank has none
         self._open = True
         self._files: list[str] = []
         self.why_eager: dict[str, str] = {}
         self.compiled: dict[str, Counts] = {}  # device -> what its compiler did
-        self._compile = captured.fuse == "inductor" if compile is None else compile
         folder = chosen_folder(cache)
         self._folder = os.path.abspath(folder) if folder else None
         self._load(graphs)

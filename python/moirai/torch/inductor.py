@@ -26,6 +26,10 @@ from .piece import Piece
 _PATCHES = {"layout_optimization": False}
 
 
+def _patches(piece: Piece) -> dict[str, Any]:
+    return {} if piece.alone else dict(_PATCHES)
+
+
 class _Enough(BaseException):
     """Ends a compilation after fusion. No Exception: nothing in Inductor may catch it."""
 
@@ -145,13 +149,13 @@ def compile_piece(
         import torch._inductor.config as config
         from torch._inductor.compile_fx import compile_fx
 
-        with torch.no_grad(), config.patch(_PATCHES):
+        with torch.no_grad(), config.patch(_patches(piece)):
             return compile_fx(copy.deepcopy(module), list(examples)), False
     metas = {n.name: n.meta for n in piece.nodes} | {a: Meta.of(x) for a, x in zip(piece.args, examples)}
     few = device.type == "cuda" and few_keys(piece.nodes, metas)  # what is traced decides which kernel attention is
     with torch.no_grad(), kernels_for_few_keys() if few else contextlib.nullcontext():
         artifact = torch._inductor.standalone_compile(
-            module, list(examples), dynamic_shapes="from_example_inputs", options={"config_patches": dict(_PATCHES)}
+            module, list(examples), dynamic_shapes="from_example_inputs", options={"config_patches": _patches(piece)}
         )
     _save(artifact, path)
     return artifact, False

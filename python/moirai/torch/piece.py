@@ -19,6 +19,7 @@ class Piece:
     nodes: tuple[Node, ...]  # calls and the aliases between them
     args: tuple[str, ...]
     results: tuple[str, ...]
+    alone: bool = False  # all of a network: the compiler decides on layouts, too
 
     def text(self, metas: Mapping[str, Meta]) -> str:
         """Equal for pieces that are the same code; `metas` are those of the arguments."""
@@ -31,7 +32,7 @@ class Piece:
 
         lines = [repr([metas[a] for a in self.args])]
         lines += [repr((n.target, substitute(n.args, change), substitute(n.kwargs, change))) for n in self.nodes]
-        return "\n".join([*lines, repr([number[r] for r in self.results])])
+        return "\n".join([*lines, repr([number[r] for r in self.results]), *(["alone"] if self.alone else [])])
 
     def module(self, device: torch.device, tagged: bool = False) -> fx.GraphModule:
         """As torch.fx has it. `tagged`: every call carries its name, which AOTAutograd hands to all that it becomes."""

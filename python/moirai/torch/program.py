@@ -94,6 +94,7 @@ class RankProgram:
     segments: list[Segment]
     outputs: list[tuple[int, str, list[Node]]]  # (position among the results, value, aliases that lead there)
     all_inputs: list[str] = field(default_factory=list)
+    alone: bool = False  # one device runs all, as it would be compiled (whole.py)
 
 
 @dataclass
@@ -107,10 +108,16 @@ class Program:
     placer: str
 
 
-def build(captured: Captured, plan: Plan, merge: bool = False, ordered: bool = False) -> Program:
+def build(
+    captured: Captured, plan: Plan, merge: bool = False, ordered: bool = False, compiled: bool = False
+) -> Program:
     """Raises UsageError where the plan is not one of this network. `merge`: where the plan knows what meetings cost,
-    segments are merged as far as that ends no later (merging.py); `ordered`: messages keep to the plan's order."""
-    return _Builder(captured, plan).build(merge, ordered)
+    segments are merged as far as that ends no later (merging.py); `ordered`: messages keep to the plan's order;
+    `compiled`: for a compiler, which gets the network as it is where one device runs all of it (whole.py)."""
+    builder = _Builder(captured, plan)
+    if compiled and captured.alone and len(set(builder.where.values())) == 1:
+        return builder.build_alone(captured.alone())
+    return builder.build(merge, ordered)
 
 
 class _Builder:
@@ -159,6 +166,21 @@ class _Builder:
             drafts = [(segments, made) for segments, (_, made) in zip(better, drafts)]
         ranks = [self._rank(k, *draft) for k, draft in enumerate(drafts)]
         return Program(self.c.graph.name, ranks, self.sends, planned_ns, self.plan.placer)
+
+    def build_alone(self, nodes: dict[str, Node]) -> Program:
+        """One segment of these nodes, in their order, in which the plan's operators are names."""
+        (owner,) = set(self.where.values())
+        inner = [n for n in nodes.values() if n.kind in (OP, ALIAS)]
+        steps = [Step(s.name, [], [], s.start_ns, s.finish_ns) for s in self.steps]
+        steps[0].nodes.extend(inner)
+        self.c = replace(self.c, nodes=nodes, path_of={})
+        self.where = {n.name: owner for n in inner if n.kind == OP}
+        ranks = []
+        for k in range(len(self.devices)):
+            mine = [Segment(steps=steps)] if k == owner else []
+            ranks.append(self._rank(k, mine, {n.name for n in inner} if mine else set()))
+            ranks[-1].alone = bool(mine)
+        return Program(self.c.graph.name, ranks, [], self.plan.makespan_ns, self.plan.placer)
 
     # ---- one rank
 

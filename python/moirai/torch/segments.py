@@ -64,7 +64,7 @@ class _Cutter:
             results = sorted((w for w in wanted if self.owner(w) == i), key=self.place.__getitem__)
             for name in results:  # a part of a tuple that nobody here reads
                 self._add(nodes, self._up_to(name))
-            parts.append(Part(Piece(tuple(nodes), tuple(args), tuple(results))))
+            parts.append(Part(Piece(tuple(nodes), tuple(args), tuple(results), self.program.alone)))
         self._views(parts, leaving)
         self._frees(parts, {self.chain(v)[0] for v in leaving})
         return parts
