@@ -20,7 +20,6 @@
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \
     X(WHOLE, "whole", "annealing of the whole problem") \
-    X(CROSS, "cross", "stretches of one annealed state put into another") \
     X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \

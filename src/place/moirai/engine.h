@@ -74,8 +74,6 @@ int engine_certify(engine *x, const util_stop *stop);
 int engine_explain(const engine *x, const char *how);
 
 void step_whole_free(struct step_whole *x);
-/* States that annealing has ended with, for crossing; NULL: out of memory. */
-struct place_states *step_whole_states(engine *x);
 /* What the pool is asked for: more than the bound, up to the plan, in this part of the time that is left. */
 pair_pool_task step_pool_task(const incumbent *in, double part);
 
