@@ -39,9 +39,6 @@
     X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
     X(FLOORS, "floors", "pairs: one static programme for all of a class") \
     X(STATIC_CASES, "static-cases", "static programmes: cases") \
-    X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
-    X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
-    X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
     X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
     X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")
 
