@@ -4,7 +4,7 @@
  * congestion port. Blocks: what lies between two operators that all others come before or after, for every pair of
  * devices of the two. Both with a node limit; "proven" counts optima with their proof.
  *
- * usage: bench_exact [OPERATORS [METHODS]]    up to so many operators, 20; rules to leave out, such as edge-finding,mirrors */
+ * usage: bench_exact [OPERATORS]    up to so many operators, 20 */
 #include "exact/exact.h"
 #include "util/json.h"
 #include "util/util.h"
@@ -15,8 +15,6 @@
 
 #define NODE_LIMIT 200000
 #define SEEDS 10
-
-static util_method_set off;
 
 typedef struct totals {
     int runs, proven;
@@ -30,7 +28,6 @@ static void run(totals *t, const moirai_problem *p)
     exact_result r;
     exact_options_init(&o);
     o.node_limit = NODE_LIMIT;
-    o.stop.off = off;
     double begun = util_seconds();
     if (exact_solve(p, &o, &r) != 0) {
         fprintf(stderr, "bench_exact: %s\n", moirai_error_message());
@@ -274,10 +271,6 @@ static void run_blocks(const char *path)
 int main(int argc, char **argv)
 {
     int most = argc > 1 ? atoi(argv[1]) : 20;
-    if (util_methods_parse(&off, argc > 2 ? argv[2] : NULL)) {
-        fprintf(stderr, "bench_exact: %s\n", moirai_error_message());
-        return 2;
-    }
     printf("%-22s %9s %10s %10s %9s %9s %10s\n", "problem", "proven", "nodes", "most", "seconds", "most", "worst gap");
     for (int K = 2; K <= 4; K++)
         for (int n = 6; n <= most; n += 2) {

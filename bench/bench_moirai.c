@@ -3,7 +3,7 @@
  * usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] [--cost MODEL] PART [NAME ...]
  *   files    the problems of ../shared/data/problems, each with a time limit and a gap of its own
  *   zoo      the paper's eleven networks x both testbeds x {original, coarsened} x {edge, tensor}, smaller ones first
- *   spine    the same for t5-tiny and t5-small, networks without cuts
+ *   t5       the same for t5-tiny and t5-small, networks without cuts
  *   onnx     the networks of ../shared/data/onnx on both testbeds, flow tensor
  *   shapes   towers side by side, layers at random or all different, on 4 and 16 devices, beside the best of all heuristics
  *   family   alphafold2 from the smallest to the largest: seconds per operator
@@ -308,7 +308,7 @@ static void bench_zoo(const setup *s)
 }
 
 /* Networks without cuts. */
-static void bench_spine(const setup *s)
+static void bench_t5(const setup *s)
 {
     print_zoo_head();
     bench_network(s, "t5-tiny");
@@ -478,7 +478,7 @@ static void bench_levels(const setup *s)
 static const struct {
     const char *name;
     void (*run)(const setup *s);
-} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"spine", bench_spine},   {"onnx", bench_onnx},
+} parts[] = {{"files", bench_files},   {"zoo", bench_zoo},       {"t5", bench_t5},         {"onnx", bench_onnx},
              {"shapes", bench_shapes}, {"family", bench_family}, {"effort", bench_effort}, {"levels", bench_levels}};
 
 int main(int argc, char **argv)
@@ -510,6 +510,6 @@ int main(int argc, char **argv)
             return 0;
         }
     fprintf(stderr, "usage: bench_moirai [--limit SECONDS] [--cpu SECONDS] [--threads N] [--effort E] [--gap G] "
-                    "[--cost MODEL] files|zoo|spine|onnx|shapes|family|effort|levels [NAME ...]\n");
+                    "[--cost MODEL] files|zoo|t5|onnx|shapes|family|effort|levels [NAME ...]\n");
     return 2;
 }

@@ -69,15 +69,11 @@ int main(int argc, char **argv)
            counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong,
            util_seconds() - begun);
     printf("%" PRId64 " enemy's certificates with prices on bytes, static proofs (%" PRId64 " of intervals, %" PRId64
-           " by cases; pairs: %" PRId64 " by receivers, %" PRId64 " by returns, %" PRId64
-           " by devices) or pools (%" PRId64 "), %" PRId64 " accepted\n%" PRId64
+           " of the whole), search trees or windows, %" PRId64 " accepted\n%" PRId64
            " bounds by pools within windows from intervals, %" PRId64 " certificates with search trees of %" PRId64
-           " nodes\n%" PRId64 " certificates of windows, %" PRId64 " of pools within them; %" PRId64
-           " classes raised with free ends, %" PRId64 " chains of long intervals above their parts, %" PRId64
-           " parts from the smallest up\n",
-           counts.attacks.tried, counts.statics, counts.cases, counts.sendings, counts.returns, counts.devices,
-           counts.pools, counts.attacks.accepted, counts.windows, counts.searches, counts.nodes, counts.window_proofs,
-           counts.window_pools, counts.floors, counts.links, counts.parts);
+           " nodes\n%" PRId64 " certificates of windows, %" PRId64 " of pools within them\n",
+           counts.attacks.tried, counts.statics, counts.programmes, counts.attacks.accepted, counts.windows,
+           counts.searches, counts.nodes, counts.window_proofs, counts.window_pools);
     printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
            " of periods), %" PRId64 " of their enemies, %" PRId64 " accepted\n",
            counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.attacks.tried,

@@ -13,7 +13,7 @@ typedef struct bound_certify_task {
     int32_t levels;   /* 0: all */
     size_t most_tree; /* numbers of all search trees together */
     bool statics;     /* the static programme before prices: for chains of intervals */
-    bool programmes;  /* the static programme before all else, where the pair has none: floors of classes need it */
+    bool programmes;  /* the static programme before all else, where the pair has none */
     double effort;
     int threads;
     uint64_t seed;
@@ -61,9 +61,8 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
 int bound_certificate_windows(util_writer *w, const bound_window_proof *x);
 /* The keys of a class of blocks; `whole`: kinds and trees are wanted also without pairs. */
 int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole);
-/* A static proof; one by cases. */
+/* A static proof. */
 void bound_certificate_static(util_writer *w, const pair_static_proof *s);
-void bound_certificate_cases(util_writer *w, const pair_static_tree *s, const decompose_block *b);
 /* A proof by the pool; edge: the format's numbers of edges, NULL: as they are. */
 void bound_certificate_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge);
 /* A case of a pair and, where it has them, its prices. */

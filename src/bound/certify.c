@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "bound/certificate.h"
-#include "pair/floors.h"
 #include "pair/pair_refine.h"
 #include "util/pool.h"
 #include "util/util.h"

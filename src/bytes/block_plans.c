@@ -214,7 +214,8 @@ static int from_cases(const seeker *x, pair_plan *plan)
     return rc;
 }
 
-void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan)
+/* Takes the plan if it is a new one and there is room for it, or frees it. */
+static void keep_plan(bytes_prices *m, int32_t pair, pair_plan *plan)
 {
     bytes_pair *v = &m->pair[pair];
     bytes_block_plan o = {.plan = *plan};
@@ -238,31 +239,10 @@ static int add_home_plan(seeker *x)
     task.keep_readers = true;
     int rc = pair_anneal(&plan, &pair->block, x->sim, &task);
     if (!rc)
-        bytes_block_plan_keep(x->m, x->pair, &plan);
+        keep_plan(x->m, x->pair, &plan);
     else
         pair_plan_free(&plan);
     return rc == MOIRAI_EINFEASIBLE ? 0 : rc; /* not allowed here: there are others */
-}
-
-/* The devices and orders of a like class's block plans, played through here; those that were taken before are passed
- * over. */
-static int take_from_alike(seeker *x, bytes_pair *v, const bytes_pair *alike)
-{
-    const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
-    int rc = 0;
-    for (; v->n_from_alike < alike->n_plans && !rc; v->n_from_alike++) {
-        const pair_plan *from = &alike->plans[v->n_from_alike].plan;
-        pair_plan plan = {0};
-        plan.length_ns = moirai_sim_replay(x->sim, from->device, from->order, from->n_order);
-        if (plan.length_ns < 0)
-            continue;
-        rc = pair_plan_set(&plan, b->problem.n_ops, from->device, from->order, from->n_order);
-        if (!rc)
-            bytes_block_plan_keep(x->m, x->pair, &plan);
-        else
-            pair_plan_free(&plan);
-    }
-    return rc;
 }
 
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job)
@@ -278,20 +258,13 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
     if (moirai_sim_new(&x.sim, &y->block.problem))
         return MOIRAI_EFAIL;
     pair_plan plan = {0};
-    int64_t alike = bytes_alike(m, pair);
-    int rc = alike >= 0 ? take_from_alike(&x, v, &m->pair[alike]) : 0;
-    if (alike >= 0 && m->pair[alike].n_plans) {
-        moirai_sim_free(x.sim);
-        return rc; /* as good as what a search of its own would find, for nothing */
-    }
-    if (!rc && !v->n_plans && y->sending.n_first > 1)
-        rc = add_home_plan(&x);
+    int rc = !v->n_plans && y->sending.n_first > 1 ? add_home_plan(&x) : 0;
     if (!rc && v->priced.n_cases)
         rc = from_cases(&x, &plan);
     if (!rc && !plan.device)
         rc = from_plan(&x, &plan);
     if (!rc)
-        bytes_block_plan_keep(m, pair, &plan);
+        keep_plan(m, pair, &plan);
     else
         pair_plan_free(&plan);
     moirai_sim_free(x.sim);

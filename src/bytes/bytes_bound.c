@@ -32,9 +32,9 @@ void bytes_prices_free(bytes_prices *m)
         free_pair(&m->pair[i]);
     bytes_master_free(&m->plans);
     bytes_master_free(&m->cuts);
-    void *all[] = {m->pair,        m->alike,          m->at.device,      m->last.device, m->last.picked,
-                   m->best.device, m->best.picked,    m->plan,           m->work.from,   m->jump.ns,
-                   m->jump.row,    m->work.pair_cost, m->work.plan_pick, m->at.picked,   m};
+    void *all[] = {
+        m->pair,      m->at.device, m->last.device, m->last.picked,    m->best.device,    m->best.picked, m->plan,
+        m->work.from, m->jump.ns,   m->jump.row,    m->work.pair_cost, m->work.plan_pick, m->at.picked,   m};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -63,7 +63,6 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->K = c->K;
     m->many = many_classes(c);
     m->now.stamp = 1;
-    m->depth = 1;
     m->search.step = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
@@ -78,9 +77,9 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->work.pair_cost = util_alloc(pairs, sizeof(int64_t));
     m->work.plan_pick = util_alloc(pairs, 1);
     m->at.picked = util_alloc(blocks, 1);
-    if (bytes_find_alike(m) || bytes_find_jumps(m, most / 8) || !m->pair || !m->at.device || !m->last.device ||
-        !m->last.picked || !m->best.device || !m->best.picked || !m->plan || !m->work.from || !m->work.pair_cost ||
-        !m->work.plan_pick || !m->at.picked) {
+    if (bytes_find_jumps(m, most / 8) || !m->pair || !m->at.device || !m->last.device || !m->last.picked ||
+        !m->best.device || !m->best.picked || !m->plan || !m->work.from || !m->work.pair_cost || !m->work.plan_pick ||
+        !m->at.picked) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
@@ -302,7 +301,6 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
     bytes_master *x = &m->cuts;
     int64_t most = 0;
     *lower_ns = m->search.best_ns;
-    m->apart = util_off(&job->stop, UTIL_METHOD_ALIKE);
     if (!pricing_lp_available() || !units_fit(m, job))
         return 0;
     int rc = take_plans(m);

@@ -74,13 +74,13 @@ bytes_path bytes_measure_path(const bytes_prices *m)
 typedef struct enriching {
     bytes_prices *m;
     const bytes_plan_task *job;
-    bytes_batch batch;
+    int32_t *pair, n;
 } enriching;
 
 static int enrich_one(void *data, int32_t i)
 {
-    enriching *x = data;
-    return bytes_block_plan_add(x->m, x->batch.pair[x->batch.first + i], x->job);
+    const enriching *x = data;
+    return bytes_block_plan_add(x->m, x->pair[i], x->job);
 }
 
 /* Pairs of the path at hand that were not searched at these prices. */
@@ -92,7 +92,7 @@ static void list_path(bytes_prices *m, enriching *x)
         if (v->searched == m->now.stamp || pair_chain_get(m->c, pair)->block.n_interior == 0)
             continue;
         v->searched = m->now.stamp;
-        x->batch.pair[x->batch.n++] = (int32_t)pair;
+        x->pair[x->n++] = (int32_t)pair;
     }
 }
 
@@ -101,37 +101,33 @@ static void list_path(bytes_prices *m, enriching *x)
 static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
 {
     enriching x = {.m = m, .job = job};
-    x.batch.pair = util_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.batch.pair);
-    if (!x.batch.pair)
+    x.pair = util_alloc((size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K, sizeof *x.pair);
+    if (!x.pair)
         return MOIRAI_EFAIL;
     list_path(m, &x);
     if (m->search.best_ns) {
         bytes_bound_path(m, job->threads);
         list_path(m, &x);
     }
-    int rc = bytes_batch_run(m, &x.batch, enrich_one, &x, job->threads);
-    free(x.batch.pair);
+    int rc = util_pool_run(enrich_one, &x, x.n, job->threads);
+    free(x.pair);
     return rc;
 }
 
-/* A column of the plans' master at these dual values. Every other one as if edges over blocks were free: these are the
- * paths near which the bound's prices are. */
+/* A column of the plans' master at these dual values, as if edges over blocks were free: these are the paths near which the
+ * bound's prices are. */
 static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
                        int32_t round)
 {
-    bool jumps = round % 2 == 0 && !util_off(&job->stop, UTIL_METHOD_JUMPS),
-         enrich = round % 3 == 0 && round < 3 * job->searches;
-    bool deepen = enrich && x->n && !util_off(&job->stop, UTIL_METHOD_BYTES_DEEPEN) &&
-                  round >= 3 * (job->searches - (m->search.best_ns ? BYTES_PLAN_DEEP_SEARCHES : BYTES_PLAN_FIRST_DEEP));
     size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
-    bytes_price_plans(m, jumps);
+    bytes_price_plans(m, false);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
-    int rc = deepen ? bytes_deepen(m, job) : enrich ? enrich_path(m, job) : 0;
+    int rc = round % 3 == 0 && round < 3 * job->searches ? enrich_path(m, job) : 0;
     if (rc)
         return rc;
-    bytes_price_plans(m, jumps);
+    bytes_price_plans(m, false);
     planned_path(m);
     bytes_path found = bytes_measure_path(m);
     found.device = util_alloc(cuts, 1);
@@ -221,7 +217,6 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     double dual_ns[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], overflow_ns = 0;
     bytes_master *x = &m->plans;
     int rc = 0;
-    m->apart = util_off(&job->stop, UTIL_METHOD_ALIKE);
     *length_ns = INT64_MAX;
     *cut_device = m->last.device;
     *block_plan = m->plan;

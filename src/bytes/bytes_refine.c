@@ -1,5 +1,5 @@
 /* Which pairs are refined at the present prices on bytes, and how far: those of the bound's path, and of the paths of the
- * last LP solution. Pairs that have a class of equal shape begin where that has ended. */
+ * last LP solution. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ typedef struct refining {
     bytes_prices *m;
     pair_priced_task task;
     int64_t upper_ns;
-    bytes_batch batch;
+    int32_t *pair, n;
     double *times; /* per pair: how often the path takes it, or the LP solution over paths */
 } refining;
 
@@ -47,13 +47,12 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
 static int refine_one(void *data, int32_t i)
 {
     refining *x = data;
-    int32_t pair = x->batch.pair[x->batch.first + i];
+    int32_t pair = x->pair[i];
     int8_t pick;
-    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->now.price, &pick), alike = bytes_alike(x->m, pair);
+    int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->now.price, &pick);
     pair_priced *v = &x->m->pair[pair].priced;
     pair_priced_task task = x->task;
     bool first = !v->solver[0].master;
-    int rc = alike < 0 ? 0 : pair_priced_adopt(v, &x->m->pair[alike].priced, &task);
     task.solves = solves_for(x, pair, ceiling, first);
     const pair_state *known = pair_chain_get(x->m->c, pair);
     if (task.solves <= 5) /* little to gain */
@@ -64,7 +63,7 @@ static int refine_one(void *data, int32_t i)
         task.solves = known->sending.n_first + 2;
     }
     task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
-    rc = rc ? rc : pair_priced_refine(v, &task);
+    int rc = pair_priced_refine(v, &task);
     if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
         v->solved = true;
         rc = 0;
@@ -72,33 +71,10 @@ static int refine_one(void *data, int32_t i)
     return rc;
 }
 
-int64_t bytes_alike(const bytes_prices *m, int64_t pair)
-{
-    int64_t cells = (int64_t)m->K * m->K, alike = m->alike[pair / cells];
-    return alike < 0 || m->apart || !pair_chain_get(m->c, alike * cells + pair % cells)->open
-               ? -1
-               : alike * cells + pair % cells;
-}
-
-int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data, int threads)
-{
-    int32_t leaders = 0;
-    for (int32_t i = 0; i < x->n; i++)
-        if (bytes_alike(m, x->pair[i]) < 0) {
-            int32_t leader = x->pair[i];
-            memmove(x->pair + leaders + 1, x->pair + leaders, sizeof *x->pair * (size_t)(i - leaders));
-            x->pair[leaders++] = leader;
-        }
-    x->first = 0;
-    int rc = util_pool_run(job, data, leaders, threads);
-    x->first = leaders;
-    return rc ? rc : util_pool_run(job, data, x->n - leaders, threads);
-}
-
 static void count_pair(refining *x, int64_t pair, double part)
 {
     if (x->times[pair] == 0 && !x->m->pair[pair].priced.solved)
-        x->batch.pair[x->batch.n++] = (int32_t)pair;
+        x->pair[x->n++] = (int32_t)pair;
     x->times[pair] += part;
 }
 
@@ -119,17 +95,17 @@ int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solutio
 {
     refining x = {.m = m, .task = priced_task(m, job), .upper_ns = job->upper_ns};
     size_t pairs = (size_t)m->c->s->n_classes * (size_t)m->K * (size_t)m->K;
-    x.batch.pair = util_alloc(pairs, sizeof *x.batch.pair);
+    x.pair = util_alloc(pairs, sizeof *x.pair);
     x.times = util_alloc(pairs, sizeof *x.times);
-    int rc = x.batch.pair && x.times ? 0 : MOIRAI_EFAIL;
+    int rc = x.pair && x.times ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; i < m->c->s->n_blocks && !rc; i++)
         count_pair(&x, bytes_pair_of(m, i), 1);
     if (solution && !rc)
         count_solution(&x);
-    *any = x.batch.n > 0;
+    *any = x.n > 0;
     m->search.refined += *any;
-    rc = rc ? rc : bytes_batch_run(m, &x.batch, refine_one, &x, job->threads);
-    free(x.batch.pair);
+    rc = rc ? rc : util_pool_run(refine_one, &x, x.n, job->threads);
+    free(x.pair);
     free(x.times);
     return rc;
 }

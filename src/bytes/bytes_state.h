@@ -22,8 +22,7 @@ typedef struct bytes_pair {
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
     int64_t own_bytes[MOIRAI_MAX_DEVICES];
-    int32_t n_from_alike; /* block plans of the like class's pair that were looked at */
-    int64_t searched;     /* stamp of the prices at which block plans were last searched for */
+    int64_t searched; /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
 
 /* A path: the devices of the cuts and what happens in between. */
@@ -85,17 +84,14 @@ typedef struct bytes_jumps {
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
-    int32_t *alike;   /* per class: one of the same shape and of about the same work that occurs more often, -1: none */
-    bool apart;       /* classes of equal shape do not learn from each other */
-    bool many;        /* classes: rounds are long */
-    bytes_pair *pair; /* parallel to c->pair */
+    bool many;             /* classes: rounds are long */
+    bytes_pair *pair;      /* parallel to c->pair */
     int64_t largest_bytes; /* of an operator */
     bytes_now now;
     bytes_search search;
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
-    double depth;         /* of runs that go on from block plans at hand (deepen.c): a part of what they get at most */
     bytes_choice at;      /* the present path */
     bytes_choice last;    /* the plan that was found last */
     bytes_choice best;    /* the shortest of all calls, by what blocks and jumps add up to */
@@ -134,11 +130,6 @@ int64_t bytes_bound_path(bytes_prices *m, int32_t threads);
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
 /* Length and bytes of a block plan; -1 is the pair's own plan. */
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
-/* The same pair of devices of the class's class of equal shape, -1: none. */
-int64_t bytes_alike(const bytes_prices *m, int64_t pair);
-/* Sets `class of equal shape` (alike.c). */
-int bytes_find_alike(bytes_prices *m);
-
 /* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
 int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
@@ -146,22 +137,8 @@ int bytes_find_jumps(bytes_prices *m, double most_bytes);
  * true in *any if there was one. */
 int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solution, bool *any);
 
-/* Pairs to be worked on; job i is about pair[first + i]. */
-typedef struct bytes_batch {
-    int32_t *pair, n;
-    int32_t first; /* of those at work */
-} bytes_batch;
-
-/* Runs the job for every pair, those without a class of equal shape before the others: what has a class of equal shape
- * begins where that has ended. `data` holds the batch. */
-int bytes_batch_run(const bytes_prices *m, bytes_batch *x, util_job_fn job, void *data, int threads);
-/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone, and reads its like class's.
- */
+/* Look for a plan of the pair that is cheap at the present prices; changes this pair alone. */
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job);
-/* Takes the plan if it is a new one and there is room for it, or frees it. */
-void bytes_block_plan_keep(bytes_prices *m, int32_t pair, pair_plan *plan);
-/* Goes on with the cheapest plans of the pairs on which most of the LP solution over paths hangs (deepen.c). */
-int bytes_deepen(bytes_prices *m, const bytes_plan_task *job);
 /* Plans of the blocks first .. last that the path at hand takes: the cheapest at the present prices. */
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last);
 /* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */

@@ -3,9 +3,6 @@
 #ifndef MOIRAI_BYTES_TUNING_H
 #define MOIRAI_BYTES_TUNING_H
 
-/* alike.c: switch `alike` */
-#define BYTES_ALIKE_ALIKE 0.15 /* work of classes of equal shape differs by less */
-
 /* block_plans.c: the runs of a search for block plans */
 #define BYTES_BLOCK_PLANS_TRIALS 5
 #define BYTES_BLOCK_PLANS_SMALL_SHARE 0.02
@@ -22,12 +19,9 @@
 #define BYTES_BOUND_MEASURES 8             /* of the LP solution over paths, until it is made of what is known by now */
 #define BYTES_BOUND_PATH_REFINEMENTS 20    /* how often the bound's path may move to unpriced pairs within one round */
 
-/* bytes_plan.c: which rounds deepen, and how hot polishing begins */
-/* of the searches for block plans, the last ones: they go on from the plans at hand */
-#define BYTES_PLAN_DEEP_SEARCHES 1
-#define BYTES_PLAN_FIRST_DEEP 2 /* the same, where there is no bound yet */
-#define BYTES_PLAN_HOT 0.002    /* temperatures of polishing, of the path's time */
-#define BYTES_PLAN_WARM 0.0005  /* where it goes on from the best path */
+/* bytes_plan.c: how hot polishing begins */
+#define BYTES_PLAN_HOT 0.002   /* temperatures of polishing, of the path's time */
+#define BYTES_PLAN_WARM 0.0005 /* where it goes on from the best path */
 
 /* bytes_polish.c: annealing of a path */
 #define BYTES_POLISH_STEPS 20000     /* at most; fewer where there are few blocks to change */
@@ -41,14 +35,5 @@
 #define BYTES_REFINE_FEW_BUCKETS 8    /* where there is little to gain */
 #define BYTES_REFINE_MOST_PART 4      /* of the solves for each pair: to those on which most of the gap hangs */
 #define BYTES_REFINE_MOST_PART_MANY 2 /* the same, where classes are many */
-
-/* deepen.c: switch `bytes-deepen` */
-#define BYTES_DEEPEN_RUNS 6
-#define BYTES_DEEPEN_DEPTH 3          /* times the evaluations of a search */
-#define BYTES_DEEPEN_LEAST_OPEN 0.005 /* of the cost: bounds at other prices may claim that nothing is open */
-#define BYTES_DEEPEN_MOST_OPEN 0.1    /* where hardly anything is proven */
-#define BYTES_DEEPEN_WORTH 0.001      /* of the makespan: what a deepening should gain */
-#define BYTES_DEEPEN_LEAST_DEPTH 0.0625
-#define BYTES_DEEPEN_KEPT 2 /* plans of a pair, the cheapest */
 
 #endif

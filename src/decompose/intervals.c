@@ -212,29 +212,6 @@ static double worth(const decompose_intervals *x, const interval *v, const decom
     return v->to < x->n ? value + x->least[v->to] - rule->jump * x->jump[v->to] : value;
 }
 
-int32_t decompose_intervals_between(const decompose_intervals *x, int32_t from, int32_t to)
-{
-    const uint64_t *after = from != MOIRAI_NONE ? x->after + (size_t)x->p->topo_rank[from] * x->words : NULL;
-    const uint64_t *before = to != MOIRAI_NONE ? x->before + (size_t)x->p->topo_rank[to] * x->words : NULL;
-    int32_t n = 0;
-    if (!after && !before)
-        return x->n;
-    for (size_t w = 0; w < x->words; w++)
-        n += __builtin_popcountll((after ? after[w] : ~UINT64_C(0)) & (before ? before[w] : ~UINT64_C(0)));
-    return n;
-}
-
-bool decompose_intervals_precedes(const decompose_intervals *x, int32_t from, int32_t to)
-{
-    const int32_t *rank = x->p->topo_rank;
-    return bit(x->before + (size_t)rank[to] * x->words, rank[from]);
-}
-
-bool decompose_intervals_jumped(const decompose_intervals *x, int32_t op)
-{
-    return x->jump[x->p->topo_rank[op]] > 0;
-}
-
 static void mark(const decompose_intervals *x, int32_t from, int32_t to, bool *floating)
 {
     const uint64_t *after = from >= 0 ? x->after + (size_t)from * x->words : NULL;
@@ -242,28 +219,6 @@ static void mark(const decompose_intervals *x, int32_t from, int32_t to, bool *f
     for (int32_t z = from + 1; z < UTIL_MIN(to + 1, x->n); z++)
         if (z == to || ((!after || bit(after, z)) && (!before || bit(before, z))))
             floating[x->p->topo[z]] = false;
-}
-
-void decompose_intervals_floating(const decompose_intervals *x, const bool *on_chain, bool *floating)
-{
-    int32_t from = -1;
-    for (int32_t i = 0; i < x->n; i++)
-        floating[i] = true;
-    for (int32_t z = 0; z <= x->n; z++)
-        if (z == x->n || on_chain[x->p->topo[z]]) {
-            mark(x, from, z, floating);
-            from = z;
-        }
-}
-
-void decompose_intervals_outside(const decompose_intervals *x, int32_t from, int32_t to, bool *floating)
-{
-    const int32_t *rank = x->p->topo_rank;
-    for (int32_t i = 0; i < x->n; i++)
-        floating[i] = true;
-    mark(x, from != MOIRAI_NONE ? rank[from] : -1, to != MOIRAI_NONE ? rank[to] : x->n, floating);
-    if (from != MOIRAI_NONE)
-        floating[from] = false;
 }
 
 int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_rule *rule, bool *on_chain,

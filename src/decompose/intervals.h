@@ -26,16 +26,4 @@ typedef struct decompose_interval_rule {
 int decompose_intervals_choose(const decompose_intervals *x, const decompose_interval_rule *rule, bool *on_chain,
                                bool *floating);
 
-/* How many operators lie between two; MOIRAI_NONE: the beginning, the end. O(V / 64). */
-int32_t decompose_intervals_between(const decompose_intervals *x, int32_t from, int32_t to);
-/* Whether a path leads from one operator to the other. O(1). */
-bool decompose_intervals_precedes(const decompose_intervals *x, int32_t from, int32_t to);
-/* Some edge jumps over the operator. */
-bool decompose_intervals_jumped(const decompose_intervals *x, int32_t op);
-
-/* floating (per operator): what lies in no interval of a chain that is given. */
-void decompose_intervals_floating(const decompose_intervals *x, const bool *on_chain, bool *floating);
-/* The same for two operators (MOIRAI_NONE: the beginning, the end): all but them and what lies between them. O(V). */
-void decompose_intervals_outside(const decompose_intervals *x, int32_t from, int32_t to, bool *floating);
-
 #endif

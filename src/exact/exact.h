@@ -9,13 +9,6 @@
 
 #include "util/stop.h"
 
-/* `to` starts on device l no sooner than least_ns[k * n_devices + l] after the finish of `from` on k, in every plan of the
- * problem. MOIRAI_NONE: the beginning, the end (device 0 stands for it). */
-typedef struct exact_link {
-    int32_t from, to;
-    const int64_t *least_ns;
-} exact_link;
-
 typedef struct exact_options {
     int64_t below_ns; /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
     int64_t
@@ -27,8 +20,6 @@ typedef struct exact_options {
     /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
      * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
     const int64_t *release_ns, *tail_ns;
-    const exact_link *link; /* what is known of distances (exact_link.c); NULL: nothing. Not used for a tree */
-    int32_t n_links;
     /* Refute below_ns by rules that a certificate can repeat, and write the tree down: heads and tails along edges, one
      * machine at a time; no symmetry, no groups, no memory (docs/certificate.md, "Searches"). At most so many
      * numbers; 0: search as ever. Wants below_ns and proven_ns. */

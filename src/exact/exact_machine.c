@@ -2,8 +2,8 @@
  * one-machine problem with heads r, lengths p and tails q (Carlier 1982), whose preemptive optimum (Jackson's rule:
  * of the tasks there, the one of largest tail) bounds every plan from below.
  *
- * Used four ways: the bound itself; two tasks of which one can't go first, so the other does, which raises a head
- * and a tail; the same of sets of tasks (exact_edges.c); and, while an operator's device is open, the trial of adding it to
+ * Used three ways: the bound itself; two tasks of which one can't go first, so the other does, which raises a head
+ * and a tail; and, while an operator's device is open, the trial of adding it to
  * a device: if the bound then reaches `below_ns`, that device is out. A transfer whose other end is still open counts with
  * its least length.
  * Empty tasks hold no machine (model.md) and never appear here.
@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-void exact_by_release(exact_job *job, int32_t n)
+/* Sorts by rising releases. */
+static void by_release(exact_job *job, int32_t n)
 {
     for (int32_t a = 1; a < n; a++) {
         exact_job one = job[a];
@@ -29,7 +30,7 @@ int64_t exact_preemptive(exact_job *job, int32_t n)
 {
     int64_t now = 0, best = 0;
     int32_t next = 0, first = 0; /* job[first .. next) are there, sorted by tail, largest last */
-    exact_by_release(job, n);
+    by_release(job, n);
     while (next < n || first < next) {
         if (first == next)
             now = UTIL_MAX(now, job[next].r);
@@ -166,15 +167,6 @@ static int64_t preemptive(exact_search *s, const exact_job *job, int32_t n)
     return exact_preemptive(s->work.job_spare, n);
 }
 
-/* A set of tasks and one more fit, whichever they are: r + p + q of a set is at most the machine's bound. */
-static bool roomy(const exact_search *s, const exact_job *job, int32_t n, int64_t lb)
-{
-    int64_t longest = 0;
-    for (int32_t a = 0; a < n; a++)
-        longest = UTIL_MAX(longest, job[a].p);
-    return lb + longest < s->below_ns;
-}
-
 /* *least: the machine's bound. */
 static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_t n, int64_t *least, bool *changed)
 {
@@ -182,12 +174,6 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
     if (!select_pairs(s, job, n, &moved))
         return false;
     int64_t lb = preemptive(s, job, n);
-    if (lb < s->below_ns && !moved && !s->mode.plain && !util_off(&s->o->stop, UTIL_METHOD_EDGE_FINDING) &&
-        !roomy(s, job, n, lb)) {
-        if (!exact_edges(s, job, n, &moved))
-            return false;
-        lb = moved ? preemptive(s, job, n) : lb;
-    }
     if (moved) {
         write_back(s, st, job, n);
         *changed = true;
@@ -223,7 +209,7 @@ static bool try_device(const exact_search *s, const exact_state *st, int32_t i, 
 
 static bool try_all(exact_search *s, exact_state *st, int32_t k, exact_job *job, int32_t n, int64_t lb, bool *changed)
 {
-    exact_by_release(job, n); /* once for all trials */
+    by_release(job, n); /* once for all trials */
     for (int32_t u = 0; u < s->unit.n; u++) {
         int32_t i = s->unit.op[s->unit.off[u]];
         if (EXACT_ONLY(st->dom[i]) || !(st->dom[i] >> k & 1) || try_device(s, st, i, k, job, n, lb))

@@ -27,13 +27,6 @@ typedef struct exact_state {
     int32_t n_open; /* operators with more than one device left */
 } exact_state;
 
-/* An automorphism of the graph: exchanges operators pairwise and changes nothing that a makespan depends on. */
-typedef struct exact_mirror {
-    int32_t n; /* operators moved; image[moved[j]] is where it goes */
-    int32_t *moved;
-    int32_t *image; /* per operator */
-} exact_mirror;
-
 typedef struct exact_mode {
     bool edge, peak, memory_binds;
     bool plain; /* rules that a certificate can repeat, and a tree */
@@ -50,17 +43,6 @@ typedef struct exact_guide {
     int64_t *traffic_ns; /* per operator: its tensors, in and out, at their slowest */
     int32_t *dead_ends;  /* per operator: children that failed at once; kept over restarts */
 } exact_guide;
-
-typedef struct exact_symmetry {
-    bool *same_device; /* [a * K + b]: exchanging a and b changes nothing */
-    exact_mirror *mirror;
-    int32_t n_mirrors;
-} exact_symmetry;
-
-/* Links by their ends; NULL: there are none. */
-typedef struct exact_links {
-    int32_t *in_off, *in, *out_off, *out;
-} exact_links;
 
 typedef struct exact_stack {
     exact_state **state; /* one per depth; they never move */
@@ -80,7 +62,6 @@ typedef struct exact_slots {
 /* Working memory of propagation. */
 typedef struct exact_work {
     exact_job *job, *job_spare;
-    int64_t *edge_ns;    /* five per job */
     int64_t *free_bytes; /* per device: not taken by operators fixed there */
     int32_t *machine_count;
     struct exact_life *life;
@@ -106,8 +87,7 @@ typedef struct exact_search {
     exact_mode mode;
     exact_units unit;
     exact_guide guide;
-    exact_symmetry symmetry;
-    exact_links link;
+    bool *same_device; /* [a * K + b]: exchanging a and b changes nothing */
     exact_stack stack;
     exact_slots slot;
     exact_work work;
@@ -122,15 +102,8 @@ void exact_root(exact_search *s);
 /* The state of one level deeper, a copy of the level above; NULL if out of memory. */
 exact_state *exact_push(exact_search *s, int32_t depth);
 
-/* exact_mirror.c */
-int exact_mirrors_find(exact_search *s);
-
 /* exact_machine.c: the least makespan of one machine with heads, lengths and tails, interruption allowed. */
 int64_t exact_preemptive(exact_job *job, int32_t n);
-/* Sorts by rising releases. */
-void exact_by_release(exact_job *job, int32_t n);
-/* exact_edges.c: heads and tails from sets of tasks of one machine; their order changes. False: they do not fit. */
-bool exact_edges(exact_search *s, exact_job *job, int32_t n, bool *moved);
 /* All machines of the state: bounds into st->lb_ns, orders that are forced, devices that are ruled out. False: no plan
  * below s->below_ns is left. *changed is set where something moved. */
 bool exact_machines(exact_search *s, exact_state *st, bool *changed);
@@ -145,12 +118,6 @@ void exact_tails(exact_search *s, exact_state *st, bool *changed);
 /* Which transfers are sure, between which devices: fills s->slot.active and its companions. */
 void exact_activate(exact_search *s, const exact_state *st);
 void exact_arcs(exact_search *s, exact_state *st, bool *changed);
-
-/* exact_link.c: what links say of the heads of i, of the tails of j; only where there are any. */
-int exact_links_new(exact_search *s);
-void exact_links_free(exact_search *s);
-void exact_link_heads(exact_search *s, exact_state *st, int32_t i, bool *changed);
-void exact_link_tails(exact_search *s, exact_state *st, int32_t j, bool *changed);
 
 /* exact_propagate.c: to (nearly) a fixed point. False: no plan below s->below_ns is left in this node. */
 bool exact_propagate(exact_search *s, exact_state *st);

@@ -142,8 +142,6 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
         int32_t i = p->topo[a];
         for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
             head_of(s, st, i, EXACT_FIRST(m), changed);
-        if (s->link.in)
-            exact_link_heads(s, st, i, changed);
     }
     for (int32_t a = 0; a < s->slot.n_active; a++) {
         int32_t x = s->slot.active[a], j = p->tensor_producer[s->mode.edge ? p->edge_tensor[x] : x / s->K];
@@ -282,8 +280,6 @@ void exact_tails(exact_search *s, exact_state *st, bool *changed)
         int32_t j = s->p->topo[a];
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
             tail_of(s, st, j, EXACT_FIRST(m), changed);
-        if (s->link.out)
-            exact_link_tails(s, st, j, changed);
     }
     for (int32_t a = 0; a < s->slot.n_active; a++)
         slot_tail(s, st, s->slot.active[a], changed);

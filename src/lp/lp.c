@@ -171,15 +171,6 @@ int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_du
     return take_solution(lp, row_dual, row_value, primal);
 }
 
-int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
-{
-    double infinity = Highs_getInfinity(lp->highs);
-    if (Highs_changeRowBounds(lp->highs, row, isinf(lower) ? -infinity : lower, isinf(upper) ? infinity : upper) ==
-        kStatusError)
-        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot change row %d", row);
-    return 0;
-}
-
 int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper)
 {
     if (Highs_changeColBounds(lp->highs, column, 0, isinf(upper) ? Highs_getInfinity(lp->highs) : upper) ==
@@ -240,12 +231,6 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
 int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal)
 {
     (void)lp, (void)stop, (void)row_dual, (void)primal;
-    return MOIRAI_EFAIL;
-}
-
-int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper)
-{
-    (void)lp, (void)row, (void)lower, (void)upper;
     return MOIRAI_EFAIL;
 }
 

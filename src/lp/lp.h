@@ -23,8 +23,6 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
  * the optimum; MOIRAI_ELIMIT where it was not reached. */
 int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal);
 
-/* Other limits of a row. */
-int pricing_lp_set_row(pricing_lp *lp, int32_t row, double lower, double upper);
 /* Another upper limit of a column (HUGE_VAL: none). */
 int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper);
 /* One more row; columns by number. */

@@ -16,7 +16,6 @@
 #include "anneal/anneal.h"
 #include "pair/anneal_state.h"
 #include "pair/pair_tuning.h"
-#include "pair/pool_input.h"
 #include "schedule/paths.h"
 #include "schedule/sim.h"
 
@@ -352,18 +351,5 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     free(x.old_priority);
     free(x.mark);
     free(x.tail_ns);
-    return rc;
-}
-
-int pair_anneal_worth(double *weight, const decompose_block *b, const util_stop *stop)
-{
-    int64_t worth[MOIRAI_MAX_DEVICES];
-    double sum = 1e-9;
-    int32_t resources = pricing_resource_count(&b->problem), K = b->problem.n_devices;
-    int rc = pair_pool_find_weights(worth, &b->problem, stop);
-    for (int32_t k = 0; k < K && !rc; k++)
-        sum += (double)worth[k];
-    for (int32_t r = 0; r < resources && !rc; r++)
-        weight[r] = r < K ? (double)worth[r] / sum : 0;
     return rc;
 }

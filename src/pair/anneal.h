@@ -35,8 +35,4 @@ typedef struct pair_anneal_task {
 /* Improves *plan (whose device is NULL at first). The block must be pinned to the devices of the task. */
 int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, const pair_anneal_task *job);
 
-/* Weights for a task by the load's bound: what a nanosecond of each device is worth there, 1 in all; nothing for ports.
- * One per resource (pricing_resource_count). */
-int pair_anneal_worth(double *weight, const decompose_block *b, const util_stop *stop);
-
 #endif

@@ -24,8 +24,6 @@ static void free_pair(pair_state *x)
         return;
     pair_cases_free(x->cases, x->n_cases);
     pair_static_proof_free(x->by_static.proof, x->by_static.n);
-    pair_static_free(x->by_static.programme);
-    pair_pool_proof_free(&x->pool);
     free(x->search.tree);
     for (int32_t i = 0; i < PAIR_SOLVERS; i++)
         pricing_master_free(x->master[i]);
@@ -48,7 +46,6 @@ void pair_chain_free(pair_chain *c)
     free(c->block);
     free(c->pair);
     free(c->floor_ns);
-    free(c->raised_ns);
     free(c->class_off);
     free(c->class_member);
     free(c);
@@ -166,11 +163,9 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         c->block = util_alloc(classes, sizeof(decompose_block *));
         c->pair = util_alloc((size_t)pair_chain_count(c), sizeof *c->pair);
         c->floor_ns = util_alloc(classes, sizeof(int64_t));
-        c->raised_ns = util_alloc(classes, sizeof(int64_t));
         c->class_off = util_alloc(classes + 2, sizeof(int32_t));
         c->class_member = util_alloc((size_t)c->s->n_blocks, sizeof(int32_t));
-        rc = c->block && c->pair && c->floor_ns && c->raised_ns && c->class_off && c->class_member ? find_floors(c)
-                                                                                                   : MOIRAI_EFAIL;
+        rc = c->block && c->pair && c->floor_ns && c->class_off && c->class_member ? find_floors(c) : MOIRAI_EFAIL;
     }
     if (!rc)
         list_members(c);
@@ -234,7 +229,7 @@ static int64_t pair_value(const pair_state *x, pair_chain_side side, int64_t flo
 /* What blocks of a class take between all pairs, [k * K + l]; INT64_MAX: no plan. */
 static void class_values(int64_t *value, const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t class_)
 {
-    int64_t floor_ns = pair_chain_floor(c, class_);
+    int64_t floor_ns = c->floor_ns[class_];
     for (int32_t i = 0; i < c->K * c->K; i++) {
         value[i] = pair_value(pair_chain_at(c, class_, i / c->K, i % c->K), side, floor_ns);
         if (value[i] != INT64_MAX && i / c->K != i % c->K)

@@ -16,7 +16,6 @@ typedef struct pair_chain {
     int32_t most_listed; /* receivers whose orders of arrival are listed from the start (congestion port); more are
                           * asked for as it matters */
     int64_t *floor_ns;   /* per class: no block of it takes less, whatever the devices; by longest paths */
-    int64_t *raised_ns;  /* the same by programmes (floors.h), which certificates do not know; 0: none */
     int32_t *class_off, *class_member; /* blocks of each class */
 } pair_chain;
 
@@ -82,12 +81,6 @@ static inline const pair_state *pair_chain_at(const pair_chain *c, int32_t class
 static inline int64_t pair_chain_count(const pair_chain *c)
 {
     return (int64_t)c->s->n_classes * c->K * c->K;
-}
-
-/* What is proven of every pair of a class. */
-static inline int64_t pair_chain_floor(const pair_chain *c, int32_t class_)
-{
-    return c->floor_ns[class_] > c->raised_ns[class_] ? c->floor_ns[class_] : c->raised_ns[class_];
 }
 
 /* Those of them that are not joined to another one. */

@@ -44,7 +44,6 @@ typedef struct pair_sendings {
 typedef struct pair_static_proofs {
     int32_t n; /* each on top of the one before, the first on the longest path */
     pair_static_proof proof[PAIR_STATIC_ROUNDS];
-    pair_static *programme; /* that made them, and its cases; NULL: not tried, or no use */
     bool tried;
 } pair_static_proofs;
 
@@ -68,7 +67,6 @@ typedef struct pair_state {
     int64_t solves;       /* at cases so far */
     int32_t sent_buckets; /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
     pair_static_proofs by_static;
-    pair_pool_proof pool; /* price NULL: none */
     pair_search_proof search;
 } pair_state;
 
@@ -87,11 +85,11 @@ bool pair_certifies_more(const pair_state *x);
 int64_t pair_static_ns(const pair_state *x);
 /* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */
 int pair_raise_static(pair_state *x, util_stop stop);
-/* The same by so many more cases, on top of it; it may be called again. */
-int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop stop);
-/* Raises lower_ns by the pool of all devices; what it proves can be certified. job->proven_ns and what is known of the
- * pair count together. */
-int pair_raise_pool(pair_state *x, const pair_pool_task *job);
+/* Whether a static programme of this block takes less time than its first prices. */
+#define PAIR_PROGRAMME_OPS 16 /* smaller ones are closed by the search */
+bool pair_programme_fits(const decompose_block *b);
+/* The same of a pair's block, and none was tried. */
+bool pair_wants_programme(const pair_state *x);
 /* Searches what is proven of the pair once more, in a way that leaves a proof behind: at most so many nodes and numbers.
  * Where that does not suffice, lengths in between are tried. *left is lowered by the numbers that were kept. */
 int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop stop);

@@ -13,8 +13,8 @@
 
 typedef struct pair_open_task {
     int32_t entry_device, exit_device;
-    int32_t most_listed;         /* receivers */
-    int64_t floor_ns, raised_ns; /* of the class */
+    int32_t most_listed; /* receivers */
+    int64_t floor_ns;    /* of the class */
     util_stop stop;
 } pair_open_task;
 
@@ -89,8 +89,7 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
     if (rc)
         return rc;
     int64_t path_ns = longest_path(&x->block);
-    x->path_ns = UTIL_MAX(path_ns, job->floor_ns);
-    x->lower_ns = UTIL_MAX(x->path_ns, job->raised_ns);
+    x->path_ns = x->lower_ns = UTIL_MAX(path_ns, job->floor_ns);
     pair_improve_task start = {
         .pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .seed = 1, .stop = job->stop};
     rc = pair_improve_plan(&start, 0);
@@ -120,7 +119,6 @@ static int open_one(void *data, int32_t i)
                           .exit_device = (int32_t)(x->index[i] % K),
                           .most_listed = c->most_listed,
                           .floor_ns = c->floor_ns[class_],
-                          .raised_ns = c->raised_ns[class_],
                           .stop = x->stop};
     if (c->pair[x->index[i]] || util_stopped(&x->stop))
         return 0;
@@ -172,10 +170,4 @@ static int open_range(pair_chain *c, int64_t first, int64_t end, int threads, co
 int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
 {
     return open_range(c, 0, pair_chain_count(c), threads, stop);
-}
-
-int pair_chain_open_class(pair_chain *c, int32_t class_, int threads, const util_stop *stop)
-{
-    int64_t pairs = (int64_t)c->K * c->K;
-    return open_range(c, class_ * pairs, (class_ + 1) * pairs, threads, stop);
 }

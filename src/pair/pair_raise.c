@@ -1,4 +1,4 @@
-/* What is proven of a pair, and raising it by programmes that see all of its block: the static one, its cases, the pool.
+/* What is proven of a pair, and raising it by the static programme of its block.
  *
  * Each writes down what a certificate needs. What pricing proves is raised in pair_refine.c. The exhaustive search
  * proves with means that are not written down: a second search, of what is known by then, does without them, and keeps
@@ -18,9 +18,8 @@ int64_t pair_certified_ns(const pair_state *x)
         return 0;
     if (x->block.n_interior == 0)
         return x->lower_ns;
-    int64_t by_pool = x->pool.price ? x->pool.length_ns + 1 : 0;
     int64_t by_search = x->search.n_tree ? x->search.length_ns + 1 : 0;
-    return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), pair_static_ns(x)), UTIL_MAX(by_pool, by_search));
+    return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), pair_static_ns(x)), by_search);
 }
 
 bool pair_certifies_more(const pair_state *x)
@@ -38,8 +37,18 @@ int64_t pair_leaves_ns(const pair_state *x)
 
 int64_t pair_static_ns(const pair_state *x)
 {
-    const pair_static_tree *tree = pair_static_proven(x->by_static.programme);
-    return tree ? tree->bound_ns : x->by_static.n ? x->by_static.proof[x->by_static.n - 1].bound_ns : x->path_ns;
+    return x->by_static.n ? x->by_static.proof[x->by_static.n - 1].bound_ns : x->path_ns;
+}
+
+bool pair_programme_fits(const decompose_block *b)
+{
+    return b->n_interior >= PAIR_PROGRAMME_OPS && b->n_interior <= PAIR_RAISE_PROGRAMME_OPS &&
+           pair_static_cells(&b->problem) <= PAIR_RAISE_PROGRAMME_CELLS;
+}
+
+bool pair_wants_programme(const pair_state *x)
+{
+    return !x->by_static.tried && pair_programme_fits(&x->block);
 }
 
 int pair_raise_static(pair_state *x, util_stop stop)
@@ -47,47 +56,12 @@ int pair_raise_static(pair_state *x, util_stop stop)
     int64_t lower = 0;
     if (x->by_static.tried || x->block.n_interior == 0)
         return 0;
-    pair_static_task task = {.proven_ns = x->path_ns,
-                             .upper_ns = x->plan.length_ns,
-                             .rounds = PAIR_STATIC_ROUNDS,
-                             .entry = x->block.entry,
-                             .exit = x->block.exit,
-                             .stop = stop};
+    pair_static_task task = {
+        .proven_ns = x->path_ns, .upper_ns = x->plan.length_ns, .rounds = PAIR_STATIC_ROUNDS, .stop = stop};
     x->by_static.tried = true;
-    int rc = pair_static_new(&x->by_static.programme, &x->block.problem, &task);
-    if (rc || !x->by_static.programme)
-        return rc;
-    rc = pair_static_rounds(&lower, x->by_static.programme, &stop, x->by_static.proof, &x->by_static.n);
+    int rc = pair_static_lp(&lower, &x->block.problem, &task, x->by_static.proof, &x->by_static.n);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
     return rc;
-}
-
-int pair_raise_cases(pair_state *x, int64_t need_ns, int32_t cases, util_stop stop)
-{
-    int64_t lower = 0;
-    int rc = pair_raise_static(x, stop);
-    if (rc || !x->by_static.programme || util_off(&stop, UTIL_METHOD_STATIC_CASES))
-        return rc;
-    rc = pair_static_divide(&lower, x->by_static.programme, cases, need_ns, &stop);
-    x->lower_ns = UTIL_MAX(x->lower_ns, lower);
-    return rc;
-}
-
-int pair_raise_pool(pair_state *x, const pair_pool_task *job)
-{
-    pair_pool_task task = *job;
-    pair_pool_proof proof;
-    int64_t lower = 0;
-    if (x->block.n_interior == 0)
-        return 0;
-    task.proven_ns = UTIL_MAX(job->proven_ns, x->lower_ns);
-    int rc = pair_pool(&lower, &x->block.problem, &task, &proof);
-    if (rc || !proof.price)
-        return rc;
-    x->lower_ns = UTIL_MAX(x->lower_ns, proof.length_ns + 1);
-    pair_pool_proof_free(&x->pool);
-    x->pool = proof;
-    return 0;
 }
 
 /* ---- search trees ---- */

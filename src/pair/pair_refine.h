@@ -25,9 +25,8 @@ typedef struct pair_refine_task {
 int pair_chain_open(pair_chain *c, const int64_t *index, int32_t n, int threads, const util_stop *stop);
 /* One of them. */
 int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b);
-/* Every pair that some block can have; those of one class. */
+/* Every pair that some block can have. */
 int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop);
-int pair_chain_open_class(pair_chain *c, int32_t class_, int threads, const util_stop *stop);
 /* One level up. Touches this pair alone, so that different pairs can be refined at the same time. */
 int pair_refine(pair_chain *c, const pair_refine_task *job);
 

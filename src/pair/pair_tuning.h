@@ -21,12 +21,6 @@
 #define PAIR_CHAIN_MOST_LISTED 4  /* 65 orders of arrival */
 #define PAIR_CHAIN_MOST_STEPS 4e8 /* of one walk over the cuts: about a second */
 
-/* floors.c: switch `floors`: 36 layers that differ: 6.58 in 11 s by programmes of all pairs, in 2.5 s by these first */
-#define PAIR_FLOORS_MOST_OPS 48 /* larger ones take long */
-/* of a programme: some 90 edges on four devices; on more, ends that are free say little */
-#define PAIR_FLOORS_FLOOR_CELLS 1500
-#define PAIR_FLOORS_BATCH 4 /* classes from one look at the gain to the next, whatever the number of threads */
-
 /* improve.c: switch `lp-plans`, and the runs of the annealing */
 #define PAIR_IMPROVE_RESTARTS 6
 /* of the runs that go on from the pair's plan: these do without the LP solution's columns */
@@ -40,7 +34,9 @@
 #define PAIR_OPEN_MOST_SETS 6         /* of devices whose sets are listed, where no port makes an order */
 #define PAIR_OPEN_MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
 
-/* pair_raise.c */
+/* pair_raise.c: static programmes before prices, switch `programmes` */
+#define PAIR_RAISE_PROGRAMME_OPS 48 /* of a block: larger ones take long */
+#define PAIR_RAISE_PROGRAMME_CELLS 12000
 /* of what lies between the certified and the proven bound, where the latter takes too long */
 #define PAIR_RAISE_BISECTIONS 4
 
@@ -50,7 +46,7 @@
 #define PAIR_REFINE_SEARCH_NEAR 0.9 /* of what prices prove: a search that was cut off there may end with more nodes */
 #define PAIR_REFINE_SEARCH_FAR 0.75 /* and one that was cut off here will not */
 
-/* pool.c: switch `pool`: hrnet_w18, intra-server: 9.07 by paths, 9.46 by the pool in 100 cuts */
+/* pool.c: switch `windows` */
 #define PAIR_POOL_MOST_LABELS 2000 /* of an operator */
 
 /* pool_input.c: the search for weights */

@@ -1,7 +1,6 @@
 /* What is proven of a block between all pairs of devices.
  *
- * For each pair the certificate lists proofs: static ones (prove_static.c), one by the pool of all devices
- * (prove_pool.c), one by a search tree (prove_tree.c), one by prices on loads (prove_loads.c), or leaves, cases with
+ * For each pair the certificate lists proofs: static ones (prove_static.c), one by a search tree (prove_tree.c), one by prices on loads (prove_loads.c), or leaves, cases with
  * prices that exclude a length (prove_price.c) and leave nothing out (prove_cases.c). Leaves are about components, kinds
  * and spanning trees that the certificate names and that are checked here. A pair without proofs is bounded by its longest path, which needs no
  * help; one whose image by an exchange of equal devices is proven is proven with it. */
@@ -71,8 +70,6 @@ static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const
         return prove_wrong("leaves of a class without component_kind and trees");
     yyjson_arr_foreach(prove_get(object, "static"), i, max, value)
         rc = rc ? rc : prove_static(bound, b, a, z, value);
-    if (!rc && prove_get(object, "pool"))
-        rc = prove_pool(bound, b, a, z, prove_get(object, "pool"), NULL);
     if (!rc && prove_get(object, "search"))
         rc = prove_tree(bound, &proof->searched, b, a, z, prove_get(object, "search"));
     if (!rc && prove_get(object, "loads"))

@@ -1,6 +1,6 @@
-/* The proof of a pair by one pool of all devices, judged in whole numbers.
+/* The proof by one pool of all devices within windows, judged in whole numbers.
  *
- * Suppose a plan takes at most T between the cuts, on devices a and z. Operator i on k starts in [head(i, k), T - time
+ * Suppose a plan takes at most T. Operator i on k starts in [head(i, k), T - time
  * - tail(i, k)]. Let o(i) be the least such start over the devices that have any, and g(i) the number of whole steps s
  * from o(i) to the start of i. Two things hold:
  *
@@ -15,8 +15,8 @@
  * reached as a reader) is found here; their sum is at most what all pay. If it is more than (pay) allows, there is no
  * such plan, and T + 1 is proven.
  *
- * Nothing is asked of heads and tails but that they are true. For the whole they may come from intervals
- * (prove_windows.c), which also say how far apart two operators start at least: (order) holds for these as for edges. */
+ * Nothing is asked of heads and tails but that they are true. They come from intervals (prove_windows.c), which also say how
+ * far apart two operators start at least: (order) holds for these as for edges. */
 #include "prove/prove_read.h"
 
 #include <stdlib.h>
@@ -32,28 +32,26 @@
 
 typedef struct court {
     const prove_block *b;
-    int32_t K, a, z;
+    int32_t K;
     int64_t length, step, width;
     int64_t *weight, *price, *flow; /* flow: edge, step, value */
     size_t n_prices, n_flows;
     int64_t *sum;           /* [n_prices + 1] integral of the price up to each bucket */
-    uint64_t *may;          /* devices per operator */
-    int64_t *head, *tail;   /* [local * K + device] */
     int64_t *first, *steps; /* per operator: o and how many steps */
-    const prove_view *view; /* NULL: longest paths */
-    int32_t n_arcs;         /* edges, then those of the view */
-    int32_t *from, *to;     /* of arcs */
-    int64_t *apart;         /* and the least time from start to start */
-    int64_t *late;          /* per arc: m */
-    int64_t *off;           /* per operator: its first step in extra */
-    __int128 *extra;        /* per step: multipliers that begin to count there */
+    const prove_view *view;
+    int32_t n_arcs;     /* edges, then those of the view */
+    int32_t *from, *to; /* of arcs */
+    int64_t *apart;     /* and the least time from start to start */
+    int64_t *late;      /* per arc: m */
+    int64_t *off;       /* per operator: its first step in extra */
+    __int128 *extra;    /* per step: multipliers that begin to count there */
 } court;
 
 /* The starts of i on k: [*from, *to], empty where from > to. */
 static void window(const court *x, int32_t i, int32_t k, int64_t *from, int64_t *to)
 {
-    *from = x->head[i * x->K + k];
-    *to = x->may[i] >> k & 1 ? x->length - prove_op_ns(x->b, i, k) - x->tail[i * x->K + k] : -1;
+    *from = x->view->head[i * x->K + k];
+    *to = x->b->p->may[i] >> k & 1 ? x->length - prove_op_ns(x->b, i, k) - x->view->tail[i * x->K + k] : -1;
 }
 
 /* Steps of every operator. */
@@ -81,14 +79,14 @@ static int find_steps(court *x)
     return all <= MAX_ALL ? 0 : prove_too_large("a pool has too many steps");
 }
 
-/* Edges, and what the view, which is of the whole, adds. */
+/* Edges, and what the view adds. */
 static void list_arcs(court *x)
 {
     const prove_block *b = x->b;
     for (int32_t e = 0; e < b->n_edges; e++) {
         x->from[e] = b->edge[e].from;
         x->to[e] = b->edge[e].to;
-        x->apart[e] = prove_apart(b, x->may, b->edge[e].from, b->edge[e].to, b->edge[e].ns);
+        x->apart[e] = prove_apart(b, b->p->may, b->edge[e].from, b->edge[e].to, b->edge[e].ns);
     }
     for (int32_t e = b->n_edges; e < x->n_arcs; e++) {
         x->from[e] = x->view->arc[e - b->n_edges][0];
@@ -187,16 +185,6 @@ static int spread_flows(court *x)
 
 static int judge(int64_t *ns, court *x)
 {
-    size_t cells = (size_t)x->b->n * (size_t)x->K * sizeof *x->head;
-    for (int32_t i = 0; i < x->b->n; i++)
-        x->may[i] = prove_allowed(x->b, i, x->a, x->z);
-    if (x->view) {
-        memcpy(x->head, x->view->head, cells);
-        memcpy(x->tail, x->view->tail, cells);
-    } else {
-        prove_heads(x->b, x->may, x->head);
-        prove_tails(x->b, x->may, x->tail);
-    }
     list_arcs(x);
     int rc = find_steps(x);
     rc = rc ? rc : find_lateness(x);
@@ -256,26 +244,22 @@ static int read_all(court *x, yyjson_val *object)
     return rc;
 }
 
-int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object, const prove_view *view)
+int prove_pool(int64_t *ns, const prove_block *b, yyjson_val *object, const prove_view *view)
 {
-    court x = {.b = b, .K = b->p->K, .a = a, .z = z, .view = view};
-    size_t n = (size_t)b->n, cells = n * (size_t)x.K, arcs = (size_t)b->n_edges + (view ? view->n_arcs : 0);
+    court x = {.b = b, .K = b->p->K, .view = view};
+    size_t n = (size_t)b->n, arcs = (size_t)b->n_edges + view->n_arcs;
     x.n_arcs = (int32_t)arcs;
     x.from = util_alloc(arcs, sizeof *x.from);
     x.to = util_alloc(arcs, sizeof *x.to);
     x.apart = util_alloc(arcs, sizeof *x.apart);
-    x.may = util_alloc(n, sizeof *x.may);
-    x.head = prove_alloc(cells, sizeof *x.head);
-    x.tail = prove_alloc(cells, sizeof *x.tail);
     x.first = util_alloc(n, sizeof *x.first);
     x.steps = util_alloc(n, sizeof *x.steps);
     x.off = util_alloc(n + 1, sizeof *x.off);
     x.late = util_alloc(arcs, sizeof *x.late);
-    bool made = x.may && x.head && x.tail && x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
+    bool made = x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
     int rc = made ? read_all(&x, object) : MOIRAI_EFAIL;
     rc = rc ? rc : judge(ns, &x);
-    void *all[] = {x.head, x.tail, x.first, x.steps, x.off, x.late,  x.weight, x.price,
-                   x.flow, x.sum,  x.extra, x.from,  x.to,  x.apart, x.may};
+    void *all[] = {x.first, x.steps, x.off, x.late, x.weight, x.price, x.flow, x.sum, x.extra, x.from, x.to, x.apart};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc;

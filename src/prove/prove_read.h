@@ -43,9 +43,8 @@ typedef struct prove_view {
     int64_t *arc_ns;   /* from start to start, at least */
 } prove_view;
 
-/* A proof by the pool of all devices: raises *ns to what it proves by itself; `view` (of a block that is the whole, or
- * NULL) in place of longest paths. */
-int prove_pool(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object, const prove_view *view);
+/* A proof by the pool of all devices within the view; b is the whole. Raises *ns to what it proves by itself. */
+int prove_pool(int64_t *ns, const prove_block *b, yyjson_val *object, const prove_view *view);
 
 /* A proof by a search tree: raises *ns to what it proves by itself; *nodes grows by those that were looked at. */
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);

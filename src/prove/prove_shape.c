@@ -10,7 +10,7 @@
 
 #include "util/util.h"
 
-#define MAX_DEPTH 210 /* of objects within objects: static proofs go by cases within cases */
+#define MAX_DEPTH 210 /* of objects within objects: prices on loads go by cases within cases */
 
 typedef enum object_kind {
     CERTIFICATE,
@@ -19,7 +19,6 @@ typedef enum object_kind {
     PAIR,
     LEAF,
     STATIC,
-    CASE,
     POOL,
     SEARCH,
     MEMORY,
@@ -72,15 +71,11 @@ static const key class_[] = {{"component_kind", NUMBERS, NEEDED, 0, INT, 0, 0},
                              {"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR},
                              {0}};
 static const key plain_class[] = {{"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR}, {0}};
-static const key pair[] = {{"entry", NUMBER, NEEDED, 0, INT, 0, 0},
-                           {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
-                           {"lower_ns", NUMBER, NEEDED, 0, NS, 0, 0},
-                           {"static", OBJECTS, OPTIONAL, 0, 0, 0, STATIC},
-                           {"pool", OBJECT, OPTIONAL, 0, 0, 0, POOL},
-                           {"search", OBJECT, OPTIONAL, 0, 0, 0, SEARCH},
-                           {"leaves", OBJECTS, OPTIONAL, 0, 0, 0, LEAF},
-                           {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS},
-                           {0}};
+static const key pair[] = {
+    {"entry", NUMBER, NEEDED, 0, INT, 0, 0},       {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
+    {"lower_ns", NUMBER, NEEDED, 0, NS, 0, 0},     {"static", OBJECTS, OPTIONAL, 0, 0, 0, STATIC},
+    {"search", OBJECT, OPTIONAL, 0, 0, 0, SEARCH}, {"leaves", OBJECTS, OPTIONAL, 0, 0, 0, LEAF},
+    {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS},   {0}};
 static const key plain_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0},
                                  {"open", FLAG, OPTIONAL, 0, 0, 0, 0},
                                  {"counts", NUMBERS, OPTIONAL, PROVE_LENGTH, NS, 5, 0},
@@ -94,32 +89,10 @@ static const key priced_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0}
                                   {"prices", NUMBERS, NEEDED, 0, PROVE_MAX_TIME, 3, 0},
                                   {"count_prices", NUMBERS, OPTIONAL, -PROVE_MAX_TIME, PROVE_MAX_TIME, 0, 0},
                                   {0}};
-static const key plain_static[] = {{"upper_ns", NUMBER, NEEDED, 0, SPAN, 0, 0},
-                                   {"loads", NUMBERS, NEEDED, 0, SPAN, 4, 0},
-                                   {"duals", NUMBERS, NEEDED, -DUAL, DUAL, 2, 0},
-                                   {0}};
-static const key static_by_cases[] = {
-    {"upper_ns", NUMBER, NEEDED, 0, SPAN, 0, 0}, {"groups", LISTS, NEEDED, 0, INT, 0, 0},
-    {"sent", NUMBER, OPTIONAL, 0, INT, 0, 0},    {"return_ns", NUMBER, OPTIONAL, 1, SPAN, 0, 0},
-    {"cases", OBJECT, NEEDED, 0, 0, 0, CASE},    {0}};
-static const key by_receivers[] = {{"receivers", NUMBERS, NEEDED, 0, INT, 0, 0},
-                                   {"next", OBJECTS, NEEDED, 0, 0, 0, CASE},
-                                   {"nobody", OBJECT, NEEDED, 0, 0, 0, CASE},
-                                   {0}};
-static const key by_returns[] = {{"returns", NUMBERS, NEEDED, 0, INT, 0, 0},
-                                 {"next", OBJECTS, NEEDED, 0, 0, 0, CASE},
-                                 {"nobody", OBJECT, NEEDED, 0, 0, 0, CASE},
-                                 {0}};
-static const key by_device[] = {{"op", NUMBER, NEEDED, 0, INT, 0, 0},
-                                {"device", NUMBER, NEEDED, 0, INT, 0, 0},
-                                {"there", OBJECT, NEEDED, 0, 0, 0, CASE},
-                                {"elsewhere", OBJECT, NEEDED, 0, 0, 0, CASE},
-                                {0}};
-static const key by_number[] = {{"group", NUMBER, NEEDED, 0, INT, 0, 0}, {"device", NUMBER, NEEDED, 0, INT, 0, 0},
-                                {"most", NUMBER, NEEDED, 0, INT, 0, 0},  {"low", OBJECT, NEEDED, 0, 0, 0, CASE},
-                                {"high", OBJECT, NEEDED, 0, 0, 0, CASE}, {0}};
-static const key by_duals[] = {
-    {"loads", NUMBERS, NEEDED, 0, SPAN, 4, 0}, {"duals", NUMBERS, NEEDED, -DUAL, DUAL, 2, 0}, {0}};
+static const key by_duals[] = {{"upper_ns", NUMBER, NEEDED, 0, SPAN, 0, 0},
+                               {"loads", NUMBERS, NEEDED, 0, SPAN, 4, 0},
+                               {"duals", NUMBERS, NEEDED, -DUAL, DUAL, 2, 0},
+                               {0}};
 static const key pool[] = {{"length_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
                            {"step_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
                            {"bucket_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
@@ -168,16 +141,7 @@ static const struct {
              {PAIR, NULL, pair},
              {LEAF, "prices", priced_leaf},
              {LEAF, NULL, plain_leaf},
-             {STATIC, "groups", static_by_cases},
-             {STATIC, "cases", static_by_cases},
-             {STATIC, NULL, plain_static},
-             {CASE, "receivers", by_receivers},
-             {CASE, "returns", by_returns},
-             {CASE, "there", by_device},
-             {CASE, "low", by_number},
-             {CASE, "loads", by_duals},
-             {CASE, "duals", by_duals},
-             {CASE, NULL, nothing},
+             {STATIC, NULL, by_duals},
              {POOL, NULL, pool},
              {SEARCH, NULL, search},
              {MEMORY, NULL, memory},
@@ -187,6 +151,20 @@ static const struct {
              {LOADS, "cases", loads_by_device},
              {LOADS, "prices", priced_loads},
              {LOADS, NULL, nothing}};
+
+/* Kinds of proof that earlier versions have written, and nobody writes or verifies any more. */
+static const struct {
+    object_kind kind;
+    const char *key, *what;
+} gone[] = {{STATIC, "cases", "static proofs by cases"}, {PAIR, "pool", "pools outside of windows"}};
+
+static int refuse_gone(object_kind kind, yyjson_val *object)
+{
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        if (gone[i].kind == kind && prove_get(object, gone[i].key))
+            return moirai_error(MOIRAI_EVERIFY, "%s: %s are no longer verified", gone[i].key, gone[i].what);
+    return 0;
+}
 
 static const key *keys_of(object_kind kind, yyjson_val *object)
 {
@@ -261,6 +239,7 @@ static int check_object(object_kind kind, yyjson_val *object, int depth)
     if (!yyjson_is_obj(object))
         return prove_wrong("no object");
     int rc = util_json_object(&at, object);
+    rc = rc ? rc : refuse_gone(kind, object);
     for (const key *k = keys_of(kind, object); k->name && !rc; k++) {
         yyjson_val *value = prove_get(object, k->name);
         if (value)

@@ -1,4 +1,4 @@
-/* What the multipliers of a static proof add up to in the case at hand: the least of every term, in 128 bits
+/* What the multipliers of a static proof add up to: the least of every term, in 128 bits
  * (prove_static.c has the argument). */
 #include "prove/prove_static.h"
 
@@ -7,15 +7,6 @@
 #define UNIT ((__int128)1 << 22)
 #define NEVER INT64_MAX
 #define MAX_SUM ((__int128)1 << 120) /* of all that is added up */
-
-/* How often operator i reads the tensor whose receivers are told apart. */
-static int32_t times_read(const prove_judge *x, int32_t i)
-{
-    int32_t n = 0;
-    for (int32_t e = 0; e < x->b->n_edges && x->sent != PROVE_NONE; e++)
-        n += x->b->edge[e].to == i && prove_static_sent(x, e);
-    return n;
-}
 
 static bool shares(const prove_judge *x, int32_t e)
 {
@@ -81,10 +72,6 @@ static __int128 term_of_op(const prove_judge *x, int32_t i, const int64_t *out, 
             cost += b->edge[e].from == i ? out[e * x->K + k] : 0;
             cost += b->edge[e].to == i ? in[e * x->K + k] : 0;
         }
-        if (x->n_groups && x->group_of[i] != PROVE_NONE)
-            cost -= load[x->n_loads + x->group_of[i] * x->K + k];
-        if (x->sent != PROVE_NONE)
-            cost -= (__int128)times_read(x, i) * load[x->n_loads + x->n_groups * x->K + k];
         less(&least, &any, cost);
         first = UTIL_MIN(first, x->head[i * x->K + k]);
         after = UTIL_MIN(after, prove_op_ns(x->b, i, k) + x->tail[i * x->K + k]);
@@ -143,7 +130,6 @@ bool prove_static_fits(const prove_judge *x)
     int64_t E = b->n_edges, K = x->K, flat = 2 * E * K + E * K * K, timed = E + b->n + x->n_loads;
     __int128 span = (__int128)x->upper_ns + x->proven_ns + 1, alone = 2 * sum_of(x->dual, flat),
              multiplied = sum_of(x->dual + flat, timed) + UNIT;
-    alone += 2 * ((__int128)b->n + E) * sum_of(x->dual + flat + timed, x->n_counted * K);
     for (int32_t i = 0; i < b->n; i++) {
         int64_t most = 0;
         for (int32_t k = 0; k < K; k++)
@@ -169,10 +155,6 @@ int64_t prove_static_sum(const prove_judge *x)
     for (int64_t r = 0; r < x->n_loads; r++) {
         sum += (__int128)load[r] * (x->load[4 * r + 2] + x->load[4 * r + 3]);
         slope -= load[r];
-    }
-    for (int32_t c = 0; c < x->n_counted * K; c++) {
-        int64_t u = load[x->n_loads + c];
-        sum += (__int128)u * (u > 0 ? x->low[c] : x->high[c]);
     }
     for (int32_t i = 0; i < b->n; i++) {
         slope -= end[i];

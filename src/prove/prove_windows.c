@@ -266,7 +266,7 @@ int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
         *bound_ns = longest(&x);
     }
     if (!rc && prove_get(object, "pool"))
-        rc = prove_pool(bound_ns, &x.whole, 0, 0, prove_get(object, "pool"), &x.view);
+        rc = prove_pool(bound_ns, &x.whole, prove_get(object, "pool"), &x.view);
     prove_block_free(&x.whole);
     for (size_t i = 0; i < x.n; i++)
         free(x.list[i].ns);

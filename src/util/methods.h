@@ -15,36 +15,21 @@
     X(STARTS, "starts", "plans of the other heuristics to begin with") \
     X(EXACT, "exact", "exhaustive search of a small problem as a whole") \
     X(BLOCKS, "blocks", "plans and bounds block by block, between cuts") \
-    X(SPINE, "spine", "work that floats beside a spine with cuts") \
     X(PROGRAMMES, "programmes", "static programmes of the whole, and of blocks that are no copies") \
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \
     X(WHOLE, "whole", "annealing of the whole problem") \
-    X(CROSS, "cross", "stretches of one annealed state put into another") \
     X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \
-    X(POOL, "pool", "bound by the pool of all devices") \
     X(WINDOWS, "windows", "the pool within heads and tails from intervals") \
     X(AGAIN, "again", "all once more with twice the effort while time is left") \
-    X(PARTS, "parts", "intervals: all parts of a long one, from the smallest up") \
-    X(LINKS, "links", "intervals: what is known of parts, within searches") \
-    X(MERGE, "merge", "intervals: chains of longer ones") \
-    X(RECOMBINE, "recombine", "intervals: the best chain of all known ones") \
-    X(INTERVAL_STATIC, "interval-static", "intervals: static programmes and their cases") \
-    X(INTERVAL_PRICES, "interval-prices", "intervals: prices in time") \
+    X(INTERVAL_STATIC, "interval-static", "intervals: static programmes") \
     X(PAIR_EXACT, "pair-exact", "pairs: exhaustive search of small blocks") \
     X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \
-    X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
-    X(FLOORS, "floors", "pairs: one static programme for all of a class") \
-    X(STATIC_CASES, "static-cases", "static programmes: cases") \
-    X(ALIKE, "alike", "prices on bytes: classes of equal shape learn from each other") \
-    X(JUMPS, "jumps", "prices on bytes: what edges over blocks cost a change of device") \
-    X(BYTES_DEEPEN, "bytes-deepen", "prices on bytes: long annealing of block plans") \
-    X(EDGE_FINDING, "edge-finding", "exhaustive search: edge finding") \
-    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")
+    X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,
@@ -57,7 +42,7 @@ typedef uint64_t util_method_set; /* bits of util_method */
 
 const char *util_method_name(util_method m);
 const char *util_method_what(util_method m);
-/* "pool,copies" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
+/* "windows,copies" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
 int util_methods_parse(util_method_set *out, const char *names);
 
 #endif

@@ -2,7 +2,7 @@
 #include <moirai/moirai.h>
 
 #include "bound/certificate.h"
-#include "bound/intervals/interval_parts.h"
+#include "bound/intervals/interval_chain.h"
 #include "exact/exact.h"
 #include "pair/static/static_lp.h"
 #include "lp/lp.h"
@@ -160,10 +160,10 @@ static void test_static_programme_keeps_between_floor_and_ceiling(void **state)
     moirai_problem *p = experts();
     int64_t lower;
     pair_static_task job = {.proven_ns = 1000, .upper_ns = 3000, .rounds = 2};
-    assert_ok(pair_static_lp(&lower, p, &job, 0));
+    assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
     assert_int_equal(lower, pricing_lp_available() ? 3000 : 1000);
     job = (pair_static_task){.proven_ns = 2000, .upper_ns = 2000};
-    assert_ok(pair_static_lp(&lower, p, &job, 0));
+    assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
     assert_int_equal(lower, 2000);
     moirai_problem_free(p);
 }
@@ -299,121 +299,6 @@ static void test_the_pool_within_windows_knows_when_work_has_to_wait(void **stat
     moirai_problem_free(p);
 }
 
-/* What is known of a and b (0 and 3) as above: told of it, the search of the whole finds nothing below 70, from either end;
- * without it there is a plan of 60. */
-static void test_the_search_believes_links_from_both_ends(void **state)
-{
-    (void)state;
-    moirai_problem *p = beside_a_chain();
-    const int64_t twenty[4] = {20, 20, 20, 20}, forty[4] = {40, 40, 40, 40};
-    const exact_link behind = {0, 3, twenty}, ahead = {3, 8, forty}, first = {MOIRAI_NONE, 3, forty},
-                     last = {3, MOIRAI_NONE, forty};
-    const struct {
-        const exact_link *link;
-        int64_t optimum;
-    } given[] = {{NULL, 60}, {&behind, 70}, {&ahead, 70}, {&first, 80}, {&last, 60}};
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
-        exact_options o;
-        exact_result found;
-        exact_options_init(&o);
-        o.below_ns = 1000; /* no start: plans of quick placers do not keep to what is made up here */
-        o.link = given[i].link;
-        o.n_links = given[i].link != NULL;
-        assert_ok(exact_solve(p, &o, &found));
-        assert_true(found.complete);
-        assert_int_equal(found.makespan_ns, given[i].optimum);
-        exact_result_clear(&found);
-    }
-    moirai_problem_free(p);
-}
-
-/* The whole as one long interval: its parts add up to 60, the search with them proves 70. */
-static void test_long_intervals_begin_where_their_parts_have_ended(void **state)
-{
-    (void)state;
-    moirai_problem *p = beside_a_chain();
-    bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 2, .effort = 1, .threads = 1, .seed = 1};
-    bound_interval_list known = {0};
-    bound_interval *v;
-    bound_interval_chain *x;
-    int64_t lower;
-    bool mark[27] = {false};
-    assert_int_equal(p->n_ops, 9);
-    assert_ok(bound_interval_add(&v, &known, 0, 3, p->n_devices));
-    for (int32_t i = 0; i < 4; i++) {
-        v->lower_ns[i] = 20;
-        v->tries[i] = 1;
-    }
-    assert_ok(bound_interval_chain_over(&x, p, mark));
-    x->known = &known;
-    x->merged = true;
-    assert_ok(bound_interval_chain_open(x, &job));
-    assert_int_equal(pair_chain_path(x->c, PAIR_CHAIN_LOWER, NULL), 40);
-    assert_ok(bound_interval_chain_add_up(x, 1));
-    assert_int_equal(pair_chain_path(x->c, PAIR_CHAIN_LOWER, NULL), 60);
-    assert_ok(bound_interval_chain_raise(&lower, x, &job));
-    assert_int_equal(lower, 70);
-    bound_interval_chain_free(x);
-    bound_interval_list_clear(&known);
-    moirai_problem_free(p);
-}
-
-static bool forks(const moirai_problem *p, int32_t i)
-{
-    int32_t readers = 0;
-    for (int32_t a = p->op_out_off[i]; a < p->op_out_off[i + 1]; a++)
-        readers += p->tensor_edge_off[p->op_out[a] + 1] - p->tensor_edge_off[p->op_out[a]];
-    return readers > 1;
-}
-
-static bool joins(const moirai_problem *p, int32_t i)
-{
-    return p->op_in_off[i + 1] - p->op_in_off[i] > 1;
-}
-
-/* All parts of the whole with at most `most` operators. */
-static bound_interval_list parts_of(const moirai_problem *p, const decompose_intervals *all, int32_t most, int threads)
-{
-    bound_interval_list known = {0};
-    bound_interval_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = threads};
-    bound_part_task whole = {MOIRAI_NONE, MOIRAI_NONE, most};
-    assert_ok(bound_interval_parts(&known, p, all, &whole, &job));
-    return known;
-}
-
-/* Every part is there, on any number of threads with the same bounds, and asking again changes nothing. */
-static void test_parts_lead_from_every_fork_to_every_join(void **state)
-{
-    (void)state;
-    int64_t seen = 0;
-    for (uint64_t seed = 1; seed <= 12; seed++) {
-        moirai_problem *p = random_layers(seed, 24);
-        decompose_intervals *all;
-        assert_non_null(p);
-        assert_ok(decompose_intervals_new(&all, p, 8));
-        bound_interval_list one = parts_of(p, all, 9, 1), two = parts_of(p, all, 9, 2);
-        size_t pairs = (size_t)p->n_devices * (size_t)p->n_devices, n = one.n;
-        assert_int_equal(one.n, two.n);
-        for (size_t i = 0; i < one.n; i++)
-            assert_memory_equal(one.list[i].lower_ns, two.list[i].lower_ns, pairs * sizeof(int64_t));
-        for (int32_t a = 0; a < p->n_ops; a++)
-            for (int32_t b = 0; b < p->n_ops; b++) {
-                int32_t between = decompose_intervals_between(all, a, b);
-                bool part = precedes(p, a, b) && forks(p, a) && joins(p, b) && between >= 2 && between <= 9;
-                assert_int_equal(part, bound_interval_find(&one, a, b) != NULL);
-                seen += part;
-            }
-        bound_interval_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1};
-        assert_ok(bound_interval_parts(&one, p, all, &(bound_part_task){MOIRAI_NONE, MOIRAI_NONE, 9}, &job));
-        assert_int_equal(one.n, n);
-        bound_interval_list_clear(&one);
-        bound_interval_list_clear(&two);
-        decompose_intervals_free(all);
-        moirai_problem_free(p);
-    }
-    assert_true(seen > 20);
-}
-
 static void test_no_bound_of_random_problems_is_above_the_optimum(void **state)
 {
     (void)state;
@@ -440,9 +325,6 @@ int main(void)
         cmocka_unit_test(test_windows_know_what_paths_and_the_chain_know),
         cmocka_unit_test(test_rounds_of_a_portfolio_rise_up_to_the_optimum),
         cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),
-        cmocka_unit_test(test_the_search_believes_links_from_both_ends),
-        cmocka_unit_test(test_long_intervals_begin_where_their_parts_have_ended),
-        cmocka_unit_test(test_parts_lead_from_every_fork_to_every_join),
         cmocka_unit_test(test_no_bound_of_random_problems_is_above_the_optimum),
     };
     return cmocka_run_group_tests_name("intervals", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <moirai/moirai.h>
 
 #include "bound/certificate.h"
+#include "bound/intervals/window_proof.h"
 #include "pair/pair_refine.h"
 #include "pair/pool_cut.h"
 #include "support/check.h"
@@ -34,29 +35,19 @@ static void test_work_between_two_operators_is_counted_where_paths_and_loads_mis
     moirai_problem_free(p);
 }
 
-static void test_the_registry_has_the_pool(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem(DIAMOND);
-    moirai_budget budget;
-    int64_t lower = 0;
-    moirai_budget_init(&budget);
-    assert_non_null(moirai_bound_find("pool"));
-    assert_ok(moirai_bound_find("pool")->find(&lower, p, &budget));
-    assert_in_range(lower, 31, 40);
-    moirai_problem_free(p);
-}
-
 /* ---- certificates ---- */
 
+/* The pool within windows from no intervals: within longest paths. */
 static char *certificate_of(pair_chain *c, size_t *length)
 {
-    pair_pool_task job = {.upper_ns = 60, .rounds = 6, .cuts = 60, .nodes = 400, .threads = 1};
-    assert_ok(pair_raise_pool(c->pair[0], &job));
-    assert_int_equal(c->pair[0]->lower_ns, 40);
-    assert_int_equal(pair_certified_ns(c->pair[0]), 40);
-    char *json = bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = 40}, length);
+    pair_pool_task pool = {.upper_ns = 60, .rounds = 6, .cuts = 60, .nodes = 400, .threads = 1};
+    bound_window_task job = {.pool = &pool, .threads = 1};
+    bound_window_proof proof;
+    assert_ok(bound_window_prove(&proof, c->p, &(bound_interval_list){0}, &job));
+    assert_int_equal(proof.lower_ns, 40);
+    char *json = bound_certificate_text(&(bound_certificate){.c = c, .windows = &proof, .lower_bound_ns = 40}, length);
     assert_non_null(json);
+    bound_window_proof_clear(&proof);
     return json;
 }
 
@@ -197,7 +188,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_work_between_two_operators_is_counted_where_paths_and_loads_miss_it),
-        cmocka_unit_test(test_the_registry_has_the_pool),
         cmocka_unit_test(test_the_proof_is_accepted_and_proves_the_bound),
         cmocka_unit_test(test_tampered_pools_are_rejected),
         cmocka_unit_test(test_flows_that_do_not_exist_or_hide_the_proof_are_rejected),

@@ -104,43 +104,6 @@ static void test_bytes_paths_at_prices(void **state)
     }
 }
 
-/* Pairs whose class follows another's wait for it. */
-typedef struct record {
-    bytes_batch batch;
-    int32_t seen[16], n;
-} record;
-
-static int note(void *data, int32_t i)
-{
-    record *x = data;
-    x->seen[x->n++] = x->batch.pair[x->batch.first + i];
-    return MOIRAI_OK;
-}
-
-static void test_bytes_batches_run_leaders_first(void **state)
-{
-    (void)state;
-    fixture f;
-    record x = {0};
-    int32_t pairs[4];
-    open_prices(&f, "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 21,31 s > t:0\nop c 21,31 s > u:0\nop d 1,1 t u > "
-                    "v:0\nop e 20,30 v > w:0\nop f 20,30 v > x:0\n"
-                    "op g 1,1 w x > y:0\nop h 20,30 y > z:0\nop i 20,30 y > k:0\nop j 1,1 z k\n");
-    int32_t follows = f.c->s->block_class[1],
-            leads = f.c->s->block_class[2]; /* the second class occurs twice: it leads */
-    assert_int_equal(f.m->alike[follows], leads);
-    pairs[0] = follows * 4;
-    pairs[1] = leads * 4;
-    pairs[2] = follows * 4 + 3;
-    pairs[3] = leads * 4 + 3;
-    x.batch = (bytes_batch){.pair = pairs, .n = 4};
-    assert_ok(bytes_batch_run(f.m, &x.batch, note, &x, 1));
-    assert_int_equal(x.n, 4);
-    assert_true(x.seen[0] / 4 == leads && x.seen[1] / 4 == leads && x.seen[2] / 4 == follows &&
-                x.seen[3] / 4 == follows);
-    close_prices(&f);
-}
-
 /* Prices stay within what the pricing can add up, whatever the duals. */
 static void test_bytes_duals_are_bounded(void **state)
 {
@@ -220,34 +183,6 @@ static void test_bytes_edges_over_cuts_by_class(void **state)
         assert_true(bytes_late_ns(f.m, block, 0, 1) == 3 && bytes_late_ns(f.m, block, 1, 0) == 3);
         assert_true(bytes_late_ns(f.m, block, 0, 0) == 0 && bytes_late_ns(f.m, block, 1, 1) == 0);
     }
-    close_prices(&f);
-}
-
-/* The block of TINY_TWO at 3 ns per byte of A: its own plan costs 46, and going on from it finds 26. Where nothing is left
- * to gain, later runs are shorter. */
-static void test_bytes_plans_at_hand_are_gone_on_with(void **state)
-{
-    (void)state;
-    fixture f;
-    int8_t pick;
-    double dual_ns[2] = {300, 0};
-    int64_t length;
-    const int32_t *cut_device;
-    const pair_plan *const *block_plan;
-    bytes_plan_task job = {.evaluations = 600, .upper_ns = 30, .rounds = 2, .seed = 1, .threads = 2};
-    if (!pricing_lp_available())
-        return;
-    open_prices(&f, TINY_TWO);
-    int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0);
-    assert_ok(bytes_plan_find(&length, &cut_device, &block_plan, f.m, &job)); /* an LP solution over paths */
-    bytes_set_duals(f.m, dual_ns);
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 46));
-    assert_ok(bytes_deepen(f.m, &job));
-    assert_int_equal(bytes_block_plan_cost(f.m, pair, f.m->now.price, &pick), pricing_units(DECOMPOSE_MOST_UNITS, 26));
-    assert_true(pick >= 0 && f.m->depth == 1);
-    int32_t before = f.m->pair[pair].n_plans;
-    assert_ok(bytes_deepen(f.m, &job));
-    assert_true(f.m->pair[pair].n_plans == before && f.m->depth == 0.25);
     close_prices(&f);
 }
 
@@ -360,12 +295,10 @@ int main(void)
         cmocka_unit_test(test_bytes_block_plans_cost_length_and_bytes),
         cmocka_unit_test(test_bytes_block_plans_are_searched_at_prices),
         cmocka_unit_test(test_bytes_paths_at_prices),
-        cmocka_unit_test(test_bytes_batches_run_leaders_first),
         cmocka_unit_test(test_bytes_duals_are_bounded),
         cmocka_unit_test(test_bytes_edges_over_cuts_are_late_where_devices_change),
         cmocka_unit_test(test_bytes_edges_over_cuts_are_those_of_the_block),
         cmocka_unit_test(test_bytes_edges_over_cuts_by_class),
-        cmocka_unit_test(test_bytes_plans_at_hand_are_gone_on_with),
         cmocka_unit_test(test_bytes_plans_are_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_bytes_plans_fill_the_memory),
     };

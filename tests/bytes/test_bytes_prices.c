@@ -193,38 +193,6 @@ static void test_bytes_plan_fills_the_fast_device(void **state)
     }
 }
 
-/* ---- classes of equal shape ---- */
-
-static void test_bytes_alike_differ_in_numbers_alone(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *second;
-        bool alike;
-    } list[] = {
-        {"op e 21,31 v > w:1 mem=3\nop f 21,31 v > x:1 mem=3\n", true}, /* other times and sizes */
-        {"op e 80,90 v > w:0\nop f 80,90 v > x:0\n", false},            /* far more work */
-        {"op e 49,- v > w:0\nop f 49,- v > x:0\n", false},              /* another set of devices */
-        {"op e 21,31 v > w:0\nop f 20,30 v > x:0\n", false},            /* two kinds of components */
-    };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        fixture f;
-        char text[512];
-        snprintf(text, sizeof text,
-                 "device A 9\ndevice B 99\nop a 1,1 > s:0\nop b 20,30 s > t:0\nop c 20,30 s > u:0\nop d 1,1 t u > "
-                 "v:0\n%sop g 1,1 w x\n",
-                 list[i].second);
-        open_prices(&f, text);
-        int32_t first = f.c->s->block_class[1], second = f.c->s->block_class[2];
-        assert_true(first != second);
-        assert_int_equal(f.m->alike[first], -1);
-        assert_int_equal(f.m->alike[second], list[i].alike ? first : -1);
-        int64_t pair = (int64_t)second * 4 + 3;
-        assert_int_equal(bytes_alike(f.m, pair), list[i].alike ? (int64_t)first * 4 + 3 : -1);
-        close_prices(&f);
-    }
-}
-
 /* What a pair is worth at other prices can be asked without going there, and paths of the bound's master are measured
  * again by it: each promises what its pairs are worth at its own prices. */
 static void test_bytes_values_at_other_prices(void **state)
@@ -267,7 +235,6 @@ int main(void)
         cmocka_unit_test(test_bytes_master_by_hand),
         cmocka_unit_test(test_bytes_plan_puts_one_on_each),
         cmocka_unit_test(test_bytes_plan_fills_the_fast_device),
-        cmocka_unit_test(test_bytes_alike_differ_in_numbers_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

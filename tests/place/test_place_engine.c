@@ -152,8 +152,8 @@ static void test_place_engine_bounds_the_whole_by_one_programme(void **state)
         assert_true(!sure || x->in.lower_ns <= least);
         if (x->in.lower_ns > known) {
             raised++;
-            assert_non_null(x->pool);
-            assert_true(pair_certified_ns(x->pool->pair[0]) == x->in.lower_ns);
+            assert_non_null(x->one_block);
+            assert_true(pair_certified_ns(x->one_block->pair[0]) == x->in.lower_ns);
         }
         engine_free(x);
         moirai_problem_free(p);

@@ -104,7 +104,7 @@ static void test_prove_false_costs_bend_within_a_step(void **state)
                *pool = "\"pool\": {\"length_ns\": 30, \"step_ns\": 20, \"bucket_ns\": 10, \"weights\": [1, 0, 0],"
                        " \"prices\": [1, 0, 3], \"flows\": []}";
     false_certificate_rejected(p, false_certificate_whole(kinds, leaf), "prices do not exclude a length of 30 ns");
-    false_certificate_rejected(p, false_certificate_whole(kinds, pool), "a pool's prices exclude nothing");
+    false_certificate_rejected(p, false_certificate_pool(pool), "a pool's prices exclude nothing");
     moirai_problem_free(p);
 }
 

@@ -5,9 +5,7 @@
 #include "support/small_problem.h"
 #include "support/tiny.h"
 
-#define LONE "\"component_kind\": [0], \"trees\": [[]]"
-
-/* ---- pools of a pair ---- */
+/* ---- pools ---- */
 
 /* Every device has its time to sell. */
 static void test_prove_false_pool_every_device_has_time(void **state)
@@ -22,7 +20,7 @@ static void test_prove_false_pool_every_device_has_time(void **state)
                  " \"prices\": [1], \"flows\": []}",
                  k == 0, k == 1, k == 2, k == 3);
         moirai_problem *p = tiny_problem(text);
-        false_certificate_rejected(p, false_certificate_whole(LONE, proof), "a pool's prices exclude nothing");
+        false_certificate_rejected(p, false_certificate_pool(proof), "a pool's prices exclude nothing");
         moirai_problem_free(p);
     }
 }
@@ -32,11 +30,10 @@ static void test_prove_false_pool_steps_are_whole(void **state)
 {
     (void)state;
     moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop w 9,- > a:0\nop x 1,-\nop after -,1 a\n");
-    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], []]";
     false_certificate_rejected(p,
-                               false_certificate_whole(kinds, "\"pool\": {\"length_ns\": 10, \"step_ns\": 10,"
-                                                              " \"bucket_ns\": 9, \"weights\": [1, 0], \"prices\": "
-                                                              "[1, 0], \"flows\": []}"),
+                               false_certificate_pool("\"pool\": {\"length_ns\": 10, \"step_ns\": 10,"
+                                                      " \"bucket_ns\": 9, \"weights\": [1, 0], \"prices\": "
+                                                      "[1, 0], \"flows\": []}"),
                                "a pool's prices exclude nothing");
     moirai_problem_free(p);
 }
@@ -47,11 +44,10 @@ static void test_prove_false_pool_producers_keep_their_last_step(void **state)
     (void)state;
     moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop w 1,-,- > a:0\nop u 5,-,- > b:0\n"
                                      "op after -,-,10 a\nop v -,5,- b\n");
-    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], [0, 0, 1]]";
     false_certificate_rejected(
         p,
-        false_certificate_whole(kinds, "\"pool\": {\"length_ns\": 11, \"step_ns\": 1, \"bucket_ns\": 1, \"weights\": "
-                                       "[1, 0, 0], \"prices\": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], \"flows\": []}"),
+        false_certificate_pool("\"pool\": {\"length_ns\": 11, \"step_ns\": 1, \"bucket_ns\": 1, \"weights\": "
+                               "[1, 0, 0], \"prices\": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], \"flows\": []}"),
         "a pool's prices exclude nothing");
     moirai_problem_free(p);
 }
@@ -67,10 +63,8 @@ static void test_prove_false_pool_rounds_distances_down(void **state)
                      "op w0 -,-,-,15 > a:0\nop w -,10,-,- a > b:0\nop w1 -,-,-,15 b\n");
     false_certificate_rejected(
         p,
-        false_certificate_whole("\"component_kind\": [0, 1], \"trees\": [[0, 0, 1, 1, 0, 2, 1, 1, 3], [0, 0, 1, 1, 0, "
-                                "2]]",
-                                "\"pool\": {\"length_ns\": 40, \"step_ns\": 10, \"bucket_ns\": 5, \"weights\": [0, 1, "
-                                "0, 0], \"prices\": [0, 0, 0, 1, 1, 0, 0, 0], \"flows\": []}"),
+        false_certificate_pool("\"pool\": {\"length_ns\": 40, \"step_ns\": 10, \"bucket_ns\": 5, \"weights\": [0, 1, "
+                               "0, 0], \"prices\": [0, 0, 0, 1, 1, 0, 0, 0], \"flows\": []}"),
         "a pool's prices exclude nothing");
     moirai_problem_free(p);
 }
@@ -161,15 +155,14 @@ static void test_prove_false_pool_transfers_have_a_direction(void **state)
                                      {NULL, NULL, NULL, NULL, 0, NULL}};
     static const char proof[] = "\"pool\": {\"length_ns\": 60, \"step_ns\": 1, \"bucket_ns\": 5, \"weights\": [%s],"
                                 " \"prices\": [%s], \"flows\": []}";
-    const char *kinds = "\"component_kind\": [0, 1], \"trees\": [[0, 0, 1], [0, 0, 1]]";
     char text[256];
     moirai_problem *p = small_problem(&(small_spec){.n_devices = 3, .op = late});
     snprintf(text, sizeof text, proof, "1, 0, 0", "1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0");
-    false_certificate_rejected(p, false_certificate_whole(kinds, text), "a pool's prices exclude nothing");
+    false_certificate_rejected(p, false_certificate_pool(text), "a pool's prices exclude nothing");
     moirai_problem_free(p);
     p = small_problem(&(small_spec){.n_devices = 3, .op = early});
     snprintf(text, sizeof text, proof, "0, 1, 0", "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1");
-    false_certificate_rejected(p, false_certificate_whole(kinds, text), "a pool's prices exclude nothing");
+    false_certificate_rejected(p, false_certificate_pool(text), "a pool's prices exclude nothing");
     moirai_problem_free(p);
 }
 
@@ -182,9 +175,8 @@ static void test_prove_false_pool_costs_bend_at_the_start(void **state)
                                      "op x 15,-,-\nop before -,25,- > b:0\nop after -,-,20 a\nop y 5,-,- b\n");
     false_certificate_rejected(
         p,
-        false_certificate_whole("\"component_kind\": [0, 1, 2], \"trees\": [[0, 0, 1], [], [0, 0, 1]]",
-                                "\"pool\": {\"length_ns\": 30, \"step_ns\": 20, \"bucket_ns\": 10, \"weights\": "
-                                "[1, 0, 0], \"prices\": [3, 0, 1], \"flows\": []}"),
+        false_certificate_pool("\"pool\": {\"length_ns\": 30, \"step_ns\": 20, \"bucket_ns\": 10, \"weights\": "
+                               "[1, 0, 0], \"prices\": [3, 0, 1], \"flows\": []}"),
         "a pool's prices exclude nothing");
     moirai_problem_free(p);
 }
@@ -195,9 +187,9 @@ static void test_prove_false_pool_prices_do_not_wrap(void **state)
     (void)state;
     moirai_problem *p = tiny_problem("device A 9\nop x 1\n");
     false_certificate_rejected(p,
-                               false_certificate_whole(LONE, "\"pool\": {\"length_ns\": 10, \"step_ns\": 1,"
-                                                             " \"bucket_ns\": 10, \"weights\": [1], \"prices\": "
-                                                             "[4611686018427387904], \"flows\": []}"),
+                               false_certificate_pool("\"pool\": {\"length_ns\": 10, \"step_ns\": 1,"
+                                                      " \"bucket_ns\": 10, \"weights\": [1], \"prices\": "
+                                                      "[4611686018427387904], \"flows\": []}"),
                                "a pool's prices are too large");
     moirai_problem_free(p);
 }

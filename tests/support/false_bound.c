@@ -466,7 +466,6 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
     good = good && (lower <= optimum || false_bound_fail(why, "pool within windows %lld, optimum %lld",
                                                          (long long)lower, (long long)optimum));
     counts->windows += lower > w.lower_ns;
-    good = good && false_bound_links(p, &known, optimum, seed, counts, why);
     good = good && check_window_proof(p, &known, &job, optimum, seed, counts, why);
     bound_windows_clear(&w);
     bound_interval_list_clear(&known);
@@ -474,41 +473,34 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
     return good;
 }
 
-/* The static programme by cases and the pool of all devices, over the whole as one block: no bound above the optimum,
- * and a certificate of it. */
-static bool check_pool(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts, char *why)
+/* The static programme over the whole as one block: no bound above the optimum, and a certificate of it. */
+static bool check_programme(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
+                            char *why)
 {
-    static const int32_t nodes[] = {1, 12, 60, 400, 3000};
     bool none[64] = {false}, good = true;
     pair_chain *c = NULL;
     size_t length;
     if (optimum < 0 || p->n_ops > 64)
         return true;
     if (pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0))
-        return false_bound_fail(why, "pool: %s", moirai_error_message());
+        return false_bound_fail(why, "programme: %s", moirai_error_message());
     pair_state *x = c->pair[0];
-    pair_pool_task job = {
-        .upper_ns = 2 * optimum + 2, .rounds = 3, .cuts = 25, .nodes = nodes[seed / 7 % 5], .threads = 1};
-    int64_t before = x->lower_ns, by_cases = before;
-    if ((seed % 5 ? 0 : pair_raise_static(x, job.stop)) ||
-        pair_raise_cases(x, 2 * optimum + 2, 1 + (int32_t)(seed % 23), job.stop))
-        good = false_bound_fail(why, "cases: %s", moirai_error_message());
-    else if ((by_cases = x->lower_ns) > optimum)
-        good = false_bound_fail(why, "cases' bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
-    counts->cases += by_cases > before && pair_static_proven(x->by_static.programme);
-    if (good && pair_raise_pool(x, &job))
-        good = false_bound_fail(why, "pool: %s", moirai_error_message());
-    else if (good && x->lower_ns > optimum)
-        good = false_bound_fail(why, "pool's bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
-    counts->pools += x->lower_ns > by_cases;
+    int64_t before = x->lower_ns;
+    if (pair_raise_static(x, (util_stop){0}))
+        good = false_bound_fail(why, "programme: %s", moirai_error_message());
+    else if (x->lower_ns > optimum)
+        good =
+            false_bound_fail(why, "programme's bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
+    counts->programmes += x->lower_ns > before;
     char *json = good && x->lower_ns > before
                      ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
                      : NULL;
     moirai_proof proof = {0};
     if (json && proving_text(&proof, p, json, length, "certificate"))
-        good = false_bound_fail(why, "pool: not accepted: %s", moirai_error_message());
+        good = false_bound_fail(why, "programme: not accepted: %s", moirai_error_message());
     else if (json && proof.proven_ns != x->lower_ns)
-        good = false_bound_fail(why, "pool: proves %lld of %lld", (long long)proof.proven_ns, (long long)x->lower_ns);
+        good =
+            false_bound_fail(why, "programme: proves %lld of %lld", (long long)proof.proven_ns, (long long)x->lower_ns);
     good = good && (!json || (check_mutations(p, json, optimum, seed, counts, why) &&
                               attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS / 2,
                                                  &counts->attacks, NULL, why)));
@@ -575,7 +567,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     good = good && check_intervals(p, optimum, seed, counts, why);
     good = good && check_windows(p, optimum, seed, counts, why);
-    good = good && check_pool(p, optimum, seed, counts, why);
+    good = good && check_programme(p, optimum, seed, counts, why);
     good = good && check_search(p, optimum, seed, counts, why);
     good = good && (optimum < 0 || false_bound_loads(p, optimum, seed, &counts->loads, why));
     pair_chain_free(c);

@@ -15,19 +15,12 @@ typedef struct false_bound_counts {
     int64_t spines;        /* chains without some operators, certified for the whole */
     int64_t memory;        /* problems where prices on bytes raised the bound */
     int64_t statics;       /* certificates with static proofs */
-    int64_t cases;         /* static proofs by more than one case */
-    int64_t sendings;      /* and by who receives the entry's tensor, */
-    int64_t returns;       /* by who sends results to the exit's device, */
-    int64_t devices;       /* by the device of an operator */
-    int64_t floors;        /* classes of blocks raised with free ends */
+    int64_t programmes;    /* wholes as one block that they raise */
     int64_t window_proofs; /* certificates of windows, */
     int64_t window_pools;  /* and of pools within them */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */
     int64_t nodes;         /* and how many nodes the verifier walked there */
-    int64_t pools;         /* proofs by the pool of all devices */
     int64_t windows;       /* bounds by the pool within windows from intervals */
-    int64_t links;         /* chains of long intervals that were raised above the sum of their parts */
-    int64_t parts;         /* of whole problems, from a fork to a join, searched between all devices */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
     false_bound_loads_counts loads;
     int64_t tight; /* certificates whose bound is the optimum */
@@ -48,7 +41,6 @@ int64_t false_bound_optimum(const moirai_problem *p);
  *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
  * and tails that follow from them, and the pool within these proves no more; nor do certificates of these, changed or
  * not, and they prove just what they claim;
- *  - a search that is told of intervals finds the same optimum, and long intervals made of short ones prove no more;
  *  - a certificate that leaves operators out proves no more than the optimum with them;
  *  - nor does one by prices on loads, changed or not, of one request or of the time between many. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "exact/exact.h"
-#include "pair/floors.h"
 #include "pair/pair_refine.h"
 #include "support/proving.h"
 #include "util/util.h"
@@ -215,46 +214,18 @@ static void move_free_sends(const moirai_problem *q, exact_result *found, util_r
 
 /* ---- pairs at all levels ---- */
 
-static bool is_divided(const pair_static_tree *tree, pair_static_division how)
+/* The static programme between two devices. */
+static bool check_programme(pair_state *x, const exact_result *found, char *why)
 {
-    for (int32_t i = 0; tree && i < tree->n_cases; i++)
-        if (tree->cases[i].division == how)
-            return true;
-    return false;
-}
-
-/* The static programme between two devices by some cases, in one go or two. */
-static bool check_pair_cases(pair_state *x, const exact_result *found, uint64_t seed, false_bound_counts *counts,
-                             char *why)
-{
-    int32_t cases = 1 + (int32_t)(seed * 31 % 29);
-    for (int32_t i = 0; i < 1 + (int32_t)(seed % 2); i++)
-        if (pair_raise_cases(x, INT64_MAX, cases, (util_stop){0}))
-            return false_bound_fail(why, "cases: %s", moirai_error_message());
-    const pair_static_tree *tree = pair_static_proven(x->by_static.programme);
-    counts->sendings += is_divided(tree, PAIR_BY_SENDING);
-    counts->returns += is_divided(tree, PAIR_BY_RETURN);
-    counts->devices += is_divided(tree, PAIR_BY_DEVICE);
+    if (pair_raise_static(x, (util_stop){0}))
+        return false_bound_fail(why, "programme: %s", moirai_error_message());
     return !found || x->lower_ns <= found->makespan_ns ||
-           false_bound_fail(why, "cases of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
+           false_bound_fail(why, "programme of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
                             (long long)found->makespan_ns);
 }
 
-/* What holds for a class wherever its ends are; all its pairs are open. */
-static bool find_floor(int64_t *floor_ns, pair_chain *c, int32_t class_, false_bound_counts *counts, char *why)
-{
-    static const util_stop never;
-    *floor_ns = 0;
-    if (!c->block[class_] || !c->block[class_]->n_interior)
-        return true;
-    if (pair_floors_class(floor_ns, c, class_, &never))
-        return false_bound_fail(why, "floor of a class: %s", moirai_error_message());
-    counts->floors += *floor_ns > c->floor_ns[class_];
-    return true;
-}
-
-static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, int64_t floor_ns, const prove_block *v,
-                       uint64_t seed, false_bound_counts *counts, char *why)
+static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, const prove_block *v, uint64_t seed,
+                       false_bound_counts *counts, char *why)
 {
     int64_t index = pair_chain_index(c, class_, a, z);
     exact_options o;
@@ -264,12 +235,9 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, int6
     pair_state *x = c->pair[index];
     exact_options_init(&o);
     o.node_limit = FALSE_BOUND_NODES;
-    bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good = true;
+    bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good;
     int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
-    if (solved && floor_ns > found.makespan_ns)
-        good = false_bound_fail(why, "pair %d %d: floor of its class %lld, optimum %lld", a, z, (long long)floor_ns,
-                                (long long)found.makespan_ns);
-    good = good && check_pair_cases(x, solved ? &found : NULL, seed, counts, why);
+    good = check_programme(x, solved ? &found : NULL, why);
     for (int32_t level = 1; level <= levels && good; level++) {
         pair_refine_task job = {.class_ = class_,
                                 .entry_device = a,
@@ -306,7 +274,6 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, int6
 bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts, char *why)
 {
     static const util_stop never;
-    int64_t floor_ns;
     prove_problem p;
     bool good = !pair_chain_open_all(c, 1, &never) || false_bound_fail(why, "pairs can't be opened");
     if (!proving_problem(&p, c->p))
@@ -315,7 +282,6 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
         prove_block v = {0};
         if (!verifier_block(&v, &p, c, class_))
             good = false_bound_fail(why, "the verifier sees another block");
-        good = good && find_floor(&floor_ns, c, class_, counts, why);
         for (int32_t i = 0; i < c->K * c->K && good; i++) {
             int32_t a = i / c->K, z = i % c->K;
             /* Equal devices share pairs: the images are proven as well. */
@@ -325,7 +291,7 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
             if (counts->pair_every && (seed + (uint64_t)(class_ * c->K * c->K + i)) % (uint64_t)counts->pair_every)
                 good = !pair_open(c, class_, a, z) || false_bound_fail(why, "a pair can't be opened");
             else
-                good = check_pair(c, class_, a, z, floor_ns, &v, seed + (uint64_t)i, counts, why);
+                good = check_pair(c, class_, a, z, &v, seed + (uint64_t)i, counts, why);
         }
         prove_block_free(&v);
     }

@@ -18,9 +18,4 @@ bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts,
 /* No rule of the verifier's search closes a node that has this plan in it: any of its devices and orders. */
 bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan, uint64_t seed, char *why);
 
-/* No search with these intervals as links loses the best plan, and no long interval that is made of them proves more than
- * the optimum. */
-bool false_bound_links(const moirai_problem *p, const bound_interval_list *known, int64_t optimum, uint64_t seed,
-                       false_bound_counts *counts, char *why);
-
 #endif

@@ -3,8 +3,8 @@
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
  * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
- * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, the
- * static programme (static_lp.c), prices in time (pair_refine.c). Fixing the devices at both ends of an interval is what
+ * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, and
+ * the static programme (static_lp.c). Fixing the devices at both ends of an interval is what
  * makes this strong: prices over a whole graph are satisfied by mixing "everything here" with "everything there". Which
  * chains are raised how far is decided in interval_portfolio.c. */
 #include "bound/intervals/interval_chain.h"
@@ -20,24 +20,18 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 250      /* larger intervals are not searched */
-#define LARGE_OPS 64        /* from this size on searches get fewer nodes */
-#define SMALL_OPS 46        /* up to this size the search comes first */
-#define PRICES_EFFORT 0.3   /* of the effort goes into prices */
-#define MOST_OPEN 20000     /* pairs that are opened at once */
-#define CASES_AT_ONCE 16    /* of the static programme */
-#define COPIES_AT_ONCE 32   /* where layers are copies: the bound rises by fits and starts */
-#define STATIC_CELLS 16e3   /* larger programmes are not solved, at effort 1; smaller ones at less */
-#define CASES_WORTH 0.002   /* of the bound: cases that have raised it so far are gone on with */
-#define COPIES_WORTH 0.0001 /* where layers are copies of each other */
-#define SIDE_BY_SIDE 4      /* pairs that are raised at once, if there are so many worth it */
-#define LIKELY_RISE 0.03    /* of a pair's bound */
-#define REPEATS 3           /* blocks of a class, on average */
-#define PLAN_OPS 34         /* smaller intervals are mostly closed at once */
-#define PLAN_NEAR 0.02      /* above a pair's bound: its plan is near enough */
+#define SEARCH_OPS 250    /* larger intervals are not searched */
+#define LARGE_OPS 64      /* from this size on searches get fewer nodes */
+#define SMALL_OPS 46      /* up to this size the search comes first */
+#define MOST_OPEN 20000   /* pairs that are opened at once */
+#define STATIC_CELLS 16e3 /* larger programmes are not solved, at effort 1; smaller ones at less */
+#define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
+#define LIKELY_RISE 0.03  /* of a pair's bound */
+#define REPEATS 3         /* blocks of a class, on average */
+#define PLAN_OPS 34       /* smaller intervals are mostly closed at once */
+#define PLAN_NEAR 0.02    /* above a pair's bound: its plan is near enough */
 #define PLAN_EVALUATIONS 4000
-#define STUCK 0.0005 /* of a pair's bound: a longer search that raised it by less is not gone on with at once */
-#define PATIENCE 2   /* times as many nodes where there is time for them */
+#define PATIENCE 2 /* times as many nodes where there is time for them */
 
 static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
@@ -67,8 +61,7 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
         int32_t entry = bound_interval_end(x, decompose_entry(s, b)),
                 exit = bound_interval_end(x, decompose_exit(s, b));
         bound_interval *k = bound_interval_find(known, entry, exit);
-        if (!k && !(rc = bound_interval_add(&k, known, entry, exit, x->c->K)))
-            k->merged = x->merged;
+        rc = k ? 0 : bound_interval_add(&k, known, entry, exit, x->c->K);
         for (int32_t i = 0; i < pairs && !rc; i++) {
             int64_t at = pair_chain_index(x->c, s->block_class[b], i / x->c->K, i % x->c->K);
             pair_state *y = x->c->pair[at];
@@ -108,7 +101,7 @@ static int build(bound_interval_chain *x, const moirai_problem *p, bool *mark)
     return x->tries && x->device && x->pick ? 0 : MOIRAI_EFAIL;
 }
 
-int bound_interval_chain_over(bound_interval_chain **out, const moirai_problem *p, bool *mark)
+static int chain_over(bound_interval_chain **out, const moirai_problem *p, bool *mark)
 {
     bound_interval_chain *x = util_alloc(1, sizeof *x);
     int rc = x ? build(x, p, mark) : MOIRAI_EFAIL;
@@ -132,7 +125,7 @@ int bound_interval_chain_of_cuts(bound_interval_chain **out, const moirai_proble
         mark[s->cut[i]] = true;
     rc = mark ? 0 : MOIRAI_EFAIL;
     if (!rc && small)
-        rc = bound_interval_chain_over(out, p, mark);
+        rc = chain_over(out, p, mark);
     free(mark);
     decompose_cuts_free(s);
     return rc;
@@ -144,7 +137,7 @@ int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p
     *out = NULL;
     bool *mark = util_alloc(3 * (size_t)p->n_ops, sizeof *mark);
     int rc = mark ? decompose_intervals_choose(all, rule, mark, mark + p->n_ops) : MOIRAI_EFAIL;
-    rc = rc ? rc : bound_interval_chain_over(out, p, mark);
+    rc = rc ? rc : chain_over(out, p, mark);
     free(mark);
     return rc;
 }
@@ -159,24 +152,21 @@ typedef struct raising {
     int64_t *times;   /* per pair: how often the path uses it */
 } raising;
 
-/* What is tried at a pair, one after the other: search with more and more nodes, the static programme, prices. */
-typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, CASES, PRICES, NOTHING } attempt;
+/* What is tried at a pair, one after the other: search with more and more nodes, the static programme. WAIT: others come first, since
+ * what follows takes many nodes; it has its turn in later rounds, which allow more tries. */
+typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, WAIT } attempt;
 
 /* Layers that repeat are worth a programme for each pair before any search. */
-static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, int32_t tries, bool prices_only)
+static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, int32_t tries)
 {
-    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, PRICES, SEARCH_3, PRICES},
-                         large[] = {SEARCH_1, STATIC, CASES, PRICES, SEARCH_2, SEARCH_3, PRICES},
-                         copy[] = {STATIC, CASES, SEARCH_1, PRICES, SEARCH_2, SEARCH_3, PRICES};
-    if (prices_only)
-        return y->level < PAIR_LEVELS ? PRICES : NOTHING;
+    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, WAIT, SEARCH_3, WAIT},
+                         large[] = {SEARCH_1, STATIC, WAIT, WAIT, SEARCH_2, SEARCH_3, WAIT},
+                         copy[] = {STATIC, WAIT, SEARCH_1, WAIT, SEARCH_2, SEARCH_3, WAIT};
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return SEARCH_3; /* with more nodes each time, by the effort */
     if (few)
         return small[tries];
-    if (x->merged)
-        return (attempt)UTIL_MIN(tries, (int32_t)SEARCH_3);
     return bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
 }
 
@@ -193,55 +183,18 @@ static bool affordable(const pair_state *y, const bound_interval_task *job)
     return (double)pair_static_cells(&y->block.problem) <= STATIC_CELLS * fmin(job->effort, 1);
 }
 
-static int raise_by_prices(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
-{
-    int32_t K = x->c->K, level = x->c->pair[pair]->level + 1;
-    if (level > PAIR_LEVELS)
-        return 0;
-    pair_refine_task task = {.class_ = pair / (K * K),
-                             .entry_device = pair / K % K,
-                             .exit_device = pair % K,
-                             .level = level,
-                             .need_ns = need_ns,
-                             .prices_only = true,
-                             .effort = PRICES_EFFORT * job->effort,
-                             .seed = job->seed,
-                             .threads = 1,
-                             .stop = job->stop};
-    return pair_refine(x->c, &task);
-}
-
-/* Some more cases; the next attempt is the same one as long as they help. */
-static int raise_by_cases(bound_interval_chain *x, int32_t pair, int64_t need_ns, const bound_interval_task *job)
-{
-    pair_state *y = x->c->pair[pair];
-    bool copies = bound_interval_chain_repeats(x);
-    double before = (double)y->lower_ns, worth = copies ? COPIES_WORTH : CASES_WORTH;
-    int32_t known = y->by_static.programme ? pair_static_cases(y->by_static.programme) : 0;
-    int32_t more = UTIL_MAX(copies ? COPIES_AT_ONCE : CASES_AT_ONCE, known / 8);
-    int rc = pair_raise_cases(y, need_ns, more, job->stop);
-    if ((double)y->lower_ns > (1 + worth) * before && y->lower_ns < need_ns)
-        x->tries[pair]--;
-    return rc;
-}
-
 /* The search. Where it has been tried before and the pair's plan may be far from the best, a few steps of annealing come
  * first: targets that a plan meets are not refuted, and to find that out takes the search long. */
 static int search_one(bound_interval_chain *x, int32_t pair, int64_t need_ns, int64_t most, const util_stop *stop)
 {
-    bound_links links = {0};
     int32_t K = x->c->K;
     pair_state *y = x->c->pair[pair];
     pair_improve_task plan = {
         .pair = y, .entry_device = pair / K % K, .exit_device = pair % K, .seed = 1, .stop = *stop};
-    bool again = x->tries[pair] > (x->merged ? 1 : 2) && y->block.n_interior > PLAN_OPS,
+    bool again = x->tries[pair] > 2 && y->block.n_interior > PLAN_OPS,
          far = (double)y->plan.length_ns > (1 + PLAN_NEAR) * (double)y->lower_ns;
     int rc = again && far ? pair_improve_plan(&plan, PLAN_EVALUATIONS) : 0;
-    rc = rc || !x->known || util_off(stop, UTIL_METHOD_LINKS) ? rc
-                                                              : bound_links_find(&links, x, pair / (K * K), x->known);
-    rc = rc ? rc : bound_interval_search(y, need_ns, most, &links, stop);
-    bound_links_clear(&links);
-    return rc;
+    return rc ? rc : bound_interval_search(y, need_ns, most, stop);
 }
 
 static int raise_one(void *data, int32_t i)
@@ -250,9 +203,8 @@ static int raise_one(void *data, int32_t i)
     bound_interval_chain *x = r->x;
     int32_t pair = x->pick[i], tries = x->tries[pair]++;
     pair_state *y = x->c->pair[pair];
-    attempt what = attempt_of(x, y, tries, r->job->prices_only);
+    attempt what = attempt_of(x, y, tries);
     bool fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
-    double was = (double)y->lower_ns;
     int rc = 0;
     if (util_stopped(&r->job->stop))
         return 0;
@@ -260,34 +212,9 @@ static int raise_one(void *data, int32_t i)
         rc = search_one(x, pair, r->need_ns[i], nodes_of(what, y, r->job), &r->job->stop);
     else if (what == STATIC && affordable(y, r->job) && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_STATIC))
         rc = pair_raise_static(y, r->job->stop);
-    else if (what == CASES && affordable(y, r->job) && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_STATIC))
-        rc = raise_by_cases(x, pair, r->need_ns[i], r->job);
-    else if (what == PRICES && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_PRICES))
-        rc = raise_by_prices(x, pair, r->need_ns[i], r->job);
-    bool stuck = tries > 0 && (double)y->lower_ns <= was * (1 + STUCK) && !util_stopped(&r->job->stop);
-    if (x->merged && stuck) /* more nodes, but not in this round */
-        x->tries[pair] = (int8_t)UTIL_MAX(r->job->tries, x->tries[pair]);
-    if (what == NOTHING || y->lower_ns >= y->plan.length_ns)
+    if (y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
     return rc;
-}
-
-static int add_up(void *data, int32_t class_)
-{
-    bound_interval_chain *x = data;
-    bound_links links;
-    int64_t pairs = (int64_t)x->c->K * x->c->K;
-    int rc = bound_links_find(&links, x, class_, x->known);
-    for (int64_t at = class_ * pairs; at < (class_ + 1) * pairs && !rc && links.n > 0; at++)
-        if (x->c->pair[at] && x->c->pair[at]->open)
-            rc = bound_links_add_up(x->c->pair[at], &links);
-    bound_links_clear(&links);
-    return rc;
-}
-
-int bound_interval_chain_add_up(bound_interval_chain *x, int threads)
-{
-    return x->known ? util_pool_run(add_up, x, x->c->s->n_classes, threads) : 0;
 }
 
 /* Pairs of the path, those on which most of the gap may hang first; up to `most` in all. */

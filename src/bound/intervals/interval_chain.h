@@ -16,15 +16,10 @@ typedef struct bound_interval_chain {
     int8_t *tries;          /* per pair */
     int32_t *device, *pick, n_picks;
     int64_t searches;
-    const bound_interval_list *known; /* of parts of intervals; NULL: nothing */
-    bool merged;                      /* intervals are made of others that have been searched */
 } bound_interval_chain;
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,
                              const decompose_interval_rule *rule);
-/* The chain of the marked operators: `mark` has room for 3 per operator, the first third is the chain, the second what
- * floats. */
-int bound_interval_chain_over(bound_interval_chain **out, const moirai_problem *p, bool *mark);
 /* The chain of all cuts; *out is NULL where blocks between them are too large for intervals. */
 int bound_interval_chain_of_cuts(bound_interval_chain **out, const moirai_problem *p);
 void bound_interval_chain_free(bound_interval_chain *x);
@@ -32,12 +27,11 @@ void bound_interval_chain_free(bound_interval_chain *x);
 bool bound_interval_chain_repeats(const bound_interval_chain *x);
 
 typedef struct bound_interval_task {
-    int64_t goal_ns;  /* no use in proving more; INT64_MAX: no goal */
-    int32_t chains;   /* that are tried, the likeliest first; 0: all */
-    int32_t tries;    /* at each pair, each with more nodes */
-    double effort;    /* scales the nodes */
-    bool patient;     /* several times as many nodes */
-    bool prices_only; /* no exhaustive search: what is proven can go into a certificate */
+    int64_t goal_ns; /* no use in proving more; INT64_MAX: no goal */
+    int32_t chains;  /* that are tried, the likeliest first; 0: all */
+    int32_t tries;   /* at each pair, each with more nodes */
+    double effort;   /* scales the nodes */
+    bool patient;    /* several times as many nodes */
     int threads;
     uint64_t seed;
     util_stop stop;
@@ -61,9 +55,6 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
 /* Opens the pairs: all of them, or those of the path where they are many. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job);
 
-/* Every pair that is open is at least as long as its parts are, one after the other. */
-int bound_interval_chain_add_up(bound_interval_chain *x, int threads);
-
 /* ---- interval_portfolio.c ---- */
 /* An operator of the chain in numbers of the whole problem; MOIRAI_NONE stays that. */
 int32_t bound_interval_end(const bound_interval_chain *x, int32_t op);
@@ -77,9 +68,8 @@ void bound_portfolio_free(bound_portfolio *c);
 /* A round: *lower_ns is the best bound so far. Every call goes on where the last one has ended; tries and effort should
  * grow from one to the next. */
 int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job);
-/* The chain that proves most of those whose intervals are not made of others, which can be certified; NULL where there is
- * none. It stays the portfolio's. */
-bound_interval_chain *bound_portfolio_best_of_short(const bound_portfolio *c);
+/* The chain that proves most; NULL where there is none. It stays the portfolio's. */
+bound_interval_chain *bound_portfolio_best(const bound_portfolio *c);
 /* All of them, in the order in which they were let in. */
 int32_t bound_portfolio_count(const bound_portfolio *c);
 const bound_interval_chain *bound_portfolio_chain(const bound_portfolio *c, int32_t i);

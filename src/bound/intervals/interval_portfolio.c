@@ -3,12 +3,7 @@
  * Which operators make a good chain shows when its intervals are raised (interval_chain.c). So: one attempt at each pair
  * of the path for all chains, all attempts for the best of the first half, then for those that promise or prove most; a
  * chain on whose path nothing is open is no finalist. What is found of an interval between two devices is shared by all
- * chains that have it. The best chain that these intervals make is raised like the others (interval_recombine.c).
- *
- * Whenever a chain has been raised, operators of the best chain of parts are taken away: longer intervals hold what floats
- * beside their parts and what jumps over their ends. Their searches begin where those of the parts have ended
- * (interval_links.c), and all that is inside is asked before (interval_parts.c). The first of them get one attempt at each
- * pair: what the longest intervals gain at once is more than what a second attempt at shorter ones does.
+ * chains that have it.
  *
  * A portfolio can be gone on with: each further round lets some new chains in, with noise of another seed, and raises
  * those that promise most by one more attempt at each pair. Nothing is searched twice. */
@@ -17,8 +12,6 @@
 #include <stdlib.h>
 
 #include "bound/bounds.h"
-#include "bound/intervals/interval_parts.h"
-#include "bound/intervals/interval_recombine.h"
 #include "util/util.h"
 
 static const decompose_interval_rule rules[] = {
@@ -28,21 +21,14 @@ static const decompose_interval_rule rules[] = {
     {24, 0.3, 0.7, 0.3, 9},
 };
 #define N_RULES ((int32_t)(sizeof rules / sizeof *rules))
-#define FIRST_NOISY 6             /* from here on rules have noise */
-#define STAGES 2                  /* parts of the first round; the likeliest chain by then is raised all the way, */
-#define FINALISTS 3               /* and of all that are not yet, until there are so many */
-#define LATER_FINALISTS 4         /* of a further round, */
-#define LATER_CHAINS 4            /* which lets in so many new chains */
-#define MOST_CHAINS 60            /* then no more are let in */
-#define PROMISE 0.25              /* of what is open on a chain's path counts when finalists are chosen */
-#define CROSSINGS 3               /* chains made of parts of others, in a round */
-#define MERGINGS 4                /* chains of longer intervals, whenever one has been raised */
-#define QUICK_MERGINGS 2          /* of them get one attempt at each pair: the longest intervals come soon */
-#define MERGED_TRIES 2            /* attempts at their pairs, */
-#define MERGED_LESS 3             /* in later rounds so many fewer than at others */
-#define PARTS_FROM 40             /* operators of an interval whose parts are asked for, */
-#define PART_SIZES 16, 30, 44, 60 /* up to so many operators, before each attempt */
-#define REPEATED_RULES 2          /* chains beside that of the cuts, where layers repeat */
+#define FIRST_NOISY 6     /* from here on rules have noise */
+#define STAGES 2          /* parts of the first round; the likeliest chain by then is raised all the way, */
+#define FINALISTS 3       /* and of all that are not yet, until there are so many */
+#define LATER_FINALISTS 4 /* of a further round, */
+#define LATER_CHAINS 4    /* which lets in so many new chains */
+#define MOST_CHAINS 60    /* then no more are let in */
+#define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
+#define REPEATED_RULES 2  /* chains beside that of the cuts, where layers repeat */
 
 typedef struct portfolio_chain {
     bound_interval_chain *x;
@@ -62,8 +48,8 @@ struct bound_portfolio {
 
 typedef bound_portfolio portfolio;
 
-/* The earlier chain with the same operators; -1: none. */
-static int32_t twin_of(const portfolio *c, const bound_interval_chain *x)
+/* Whether there is a chain with the same operators. */
+static bool has_twin(const portfolio *c, const bound_interval_chain *x)
 {
     for (int32_t i = 0; i < c->n; i++) {
         const decompose_cuts *s = c->chain[i].x->c->s, *t = x->c->s;
@@ -71,63 +57,18 @@ static int32_t twin_of(const portfolio *c, const bound_interval_chain *x)
         for (int32_t j = 0; same && j < s->n_cuts; j++)
             same = bound_interval_end(c->chain[i].x, s->cut[j]) == bound_interval_end(x, t->cut[j]);
         if (same)
-            return i;
+            return true;
     }
-    return -1;
+    return false;
 }
 
-/* Of attempts at each pair those at long intervals are the slowest. */
-static int32_t tries_of(const portfolio *c, int32_t i, int32_t tries)
-{
-    return c->chain[i].x->merged ? UTIL_MAX(tries - MERGED_LESS, UTIL_MIN(tries, MERGED_TRIES)) : tries;
-}
-
-/* The parts of what is long and open on the chain's path. */
-static int ask_parts(portfolio *c, bound_interval_chain *x, int32_t most_ops, const bound_interval_task *job)
-{
-    const decompose_cuts *s = x->c->s;
-    int rc = 0;
-    pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
-    if (util_off(&job->stop, UTIL_METHOD_PARTS))
-        return 0;
-    for (int32_t b = 0; b < s->n_blocks && !rc && !util_stopped(&job->stop); b++) {
-        int64_t at = pair_chain_on_path(x->c, b, x->device);
-        bound_part_task part = {bound_interval_end(x, decompose_entry(s, b)),
-                                bound_interval_end(x, decompose_exit(s, b)), most_ops};
-        bound_interval *k = bound_interval_find(&c->known, part.entry, part.exit);
-        if (x->tries[at] == INT8_MAX || s->block_size[b] <= PARTS_FROM || !k || k->parts_to >= most_ops)
-            continue;
-        k->parts_to = most_ops;
-        rc = bound_interval_parts(&c->known, c->p, c->all, &part, job);
-    }
-    return rc ? rc : bound_interval_chain_add_up(x, job->threads);
-}
-
-/* A chain of long intervals: first what is known of their parts, and more of that before each further attempt. */
-static int raise_merged(int64_t *lower_ns, portfolio *c, bound_interval_chain *x, const bound_interval_task *job)
-{
-    static const int32_t size[] = {PART_SIZES};
-    bound_interval_task own = *job;
-    int rc = 0;
-    for (int32_t i = 0; i < job->tries && !rc && (i == 0 || !util_stopped(&job->stop)); i++) {
-        own.tries = i + 1;
-        rc = ask_parts(c, x, size[UTIL_MIN(i, (int32_t)(sizeof size / sizeof *size) - 1)], job);
-        rc = rc ? rc : bound_interval_chain_raise(lower_ns, x, &own);
-    }
-    return rc;
-}
-
-static int raise_chain(portfolio *c, int32_t i, const bound_interval_task *task)
+static int raise_chain(portfolio *c, int32_t i, const bound_interval_task *job)
 {
     bound_interval_chain *x = c->chain[i].x;
-    bound_interval_task own = *task;
-    const bound_interval_task *job = &own;
     int64_t lower = 0;
-    own.tries = tries_of(c, i, task->tries);
     int rc = bound_interval_chain_open(x, job);
     rc = rc ? rc : bound_interval_chain_share(x, &c->known);
-    x->known = &c->known;
-    rc = rc ? rc : x->merged ? raise_merged(&lower, c, x, job) : bound_interval_chain_raise(&lower, x, job);
+    rc = rc ? rc : bound_interval_chain_raise(&lower, x, job);
     c->chain[i].lower_ns = UTIL_MAX(c->chain[i].lower_ns, lower);
     return rc ? rc : bound_interval_chain_share(x, &c->known);
 }
@@ -141,12 +82,11 @@ static bool repeats(const portfolio *c)
 /* Takes ownership of x. */
 static int enter_chain(portfolio *c, bound_interval_chain *x, const bound_interval_task *job)
 {
-    int32_t twin = twin_of(c, x);
-    int rc = twin >= 0 ? 0 : util_grow(&c->chain, &c->capacity, (size_t)c->n + 1, sizeof *c->chain);
-    if (twin >= 0 || rc) {
-        bool again = twin >= 0 && x->merged; /* its parts may be longer by now */
+    bool known = has_twin(c, x);
+    int rc = known ? 0 : util_grow(&c->chain, &c->capacity, (size_t)c->n + 1, sizeof *c->chain);
+    if (known || rc) {
         bound_interval_chain_free(x);
-        return rc ? MOIRAI_EFAIL : again ? raise_chain(c, twin, job) : 0;
+        return rc ? MOIRAI_EFAIL : 0;
     }
     c->chain[c->n] = (portfolio_chain){.x = x};
     return raise_chain(c, c->n++, job);
@@ -215,7 +155,7 @@ static int32_t likeliest(const portfolio *c, int32_t tries, bool promises)
     int32_t best = -1;
     double most = 0;
     for (int32_t i = 0; i < c->n; i++) {
-        double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries_of(c, i, tries)) : 0;
+        double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries) : 0;
         double worth = (double)c->chain[i].lower_ns + (promises ? PROMISE * open_ns : 0);
         if (open_ns > 0 && (best < 0 || worth > most)) {
             best = i;
@@ -223,49 +163,6 @@ static int32_t likeliest(const portfolio *c, int32_t tries, bool promises)
         }
     }
     return best;
-}
-
-/* ---- chains made of others ---- */
-
-static int cross_chains(portfolio *c, const bound_interval_task *job)
-{
-    size_t n = (size_t)c->p->n_ops;
-    bound_interval_chain *chain = NULL;
-    if (util_off(&job->stop, UTIL_METHOD_RECOMBINE))
-        return 0;
-    bool *mark = util_alloc(3 * n, sizeof *mark);
-    int64_t worth = 0;
-    int rc = mark ? bound_interval_best_parts(&worth, mark, c->p, &c->known) : MOIRAI_EFAIL;
-    if (!rc && worth > c->chain[best_of(c)].lower_ns) {
-        decompose_intervals_floating(c->all, mark, mark + n);
-        rc = bound_interval_chain_over(&chain, c->p, mark);
-    }
-    if (chain)
-        rc = enter_chain(c, chain, job);
-    free(mark);
-    return rc;
-}
-
-/* A chain of longer intervals, made of those of the best chain of parts. Their searches begin where those of the parts
- * have ended. */
-static int merge_chains(portfolio *c, int32_t first, const bound_interval_task *job)
-{
-    size_t n = (size_t)c->p->n_ops;
-    bound_interval_chain *chain = NULL;
-    if (repeats(c) || util_off(&job->stop, UTIL_METHOD_MERGE))
-        return 0; /* cases of one layer say more */
-    bool *mark = util_alloc(3 * n, sizeof *mark);
-    int64_t worth = 0;
-    int rc = mark ? bound_interval_best_parts(&worth, mark, c->p, &c->known) : MOIRAI_EFAIL;
-    if (!rc && worth >= 0 && bound_interval_merge(mark, c->p, c->all, first)) {
-        decompose_intervals_floating(c->all, mark, mark + n);
-        rc = bound_interval_chain_over(&chain, c->p, mark);
-    }
-    free(mark);
-    if (!chain)
-        return rc;
-    chain->merged = true;
-    return enter_chain(c, chain, job);
 }
 
 /* ---- rounds ---- */
@@ -281,29 +178,21 @@ static int raise_finalist(portfolio *c, bool promises, const bound_interval_task
 
 int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job)
 {
-    bound_interval_task patient = *job, quick;
+    bound_interval_task patient = *job;
     int32_t rules_now = job->chains > 0 ? UTIL_MIN(N_RULES, job->chains) : N_RULES;
     bool first = c->entered<rules_now, full = c->n> 0 && !first;
     int32_t finalists = first ? FINALISTS : LATER_FINALISTS;
     int rc = 0;
     patient.patient = true;
     patient.tries = job->tries + 1;
-    quick = patient;
-    quick.tries = 1;
     c->rounds++;
     for (int32_t stage = 0; c->all && stage < finalists && !rc; stage++) {
         if (first && stage < STAGES)
             rc = enter_chains(c, (stage + 1) * rules_now / STAGES, job);
         else if (full && stage == 0)
             rc = enter_chains(c, c->entered + LATER_CHAINS, job);
-        for (int32_t i = 0; i < MERGINGS && !rc && !util_stopped(&job->stop); i++) {
-            if (i == (first ? 0 : QUICK_MERGINGS))
-                rc = raise_finalist(c, stage % 2 == 1, &patient);
-            rc = rc ? rc : merge_chains(c, i % 2, i < QUICK_MERGINGS ? &quick : &patient);
-        }
+        rc = rc ? rc : raise_finalist(c, stage % 2 == 1, &patient);
     }
-    for (int32_t i = 0; i < CROSSINGS && !rc && c->n > 0 && !util_stopped(&job->stop); i++)
-        rc = cross_chains(c, &patient);
     int32_t best = best_of(c);
     *lower_ns = rc || best < 0 ? 0 : c->chain[best].lower_ns;
     return rc;
@@ -336,12 +225,9 @@ void bound_portfolio_free(bound_portfolio *c)
     free(c);
 }
 
-bound_interval_chain *bound_portfolio_best_of_short(const bound_portfolio *c)
+bound_interval_chain *bound_portfolio_best(const bound_portfolio *c)
 {
-    int32_t best = -1;
-    for (int32_t i = 0; i < c->n; i++)
-        if (!c->chain[i].x->merged && (best < 0 || c->chain[i].lower_ns > c->chain[best].lower_ns))
-            best = i;
+    int32_t best = best_of(c);
     return best < 0 ? NULL : c->chain[best].x;
 }
 

@@ -11,11 +11,10 @@
 #include "exact/exact.h"
 #include "util/util.h"
 
-#define PARTS 2          /* of the nodes that are left go into one target */
-#define LEAST 200        /* nodes */
-#define FIRST 12         /* the first step is this part of what is proven, */
-#define FIRST_LINKED 100 /* where its parts are known, */
-#define FINEST 400       /* the last ones this */
+#define PARTS 2    /* of the nodes that are left go into one target */
+#define LEAST 200  /* nodes */
+#define FIRST 12   /* the first step is this part of what is proven, */
+#define FINEST 400 /* the last ones this */
 #define SHRINK 3
 #define PLAIN_OPS 34 /* up to this size one search may well close the interval */
 
@@ -28,7 +27,7 @@ static int keep_plan(pair_state *y, const exact_result *found)
 
 /* One target, put to the test at once or by the search's own climbing: what it proves, and the nodes that it took. */
 static int put_to_test(pair_state *y, int64_t target_ns, bool at_once, int64_t *nodes, bool *refuted,
-                       const bound_links *links, const util_stop *stop)
+                       const util_stop *stop)
 {
     exact_options o;
     exact_result found;
@@ -36,8 +35,6 @@ static int put_to_test(pair_state *y, int64_t target_ns, bool at_once, int64_t *
     o.below_ns = target_ns;
     o.proven_ns = at_once ? UTIL_MAX(y->lower_ns, 1) : 0;
     o.node_limit = *nodes;
-    o.link = links->list;
-    o.n_links = links->n;
     o.stop = *stop;
     int rc = exact_solve(&y->block.problem, &o, &found);
     *nodes = rc ? 0 : found.nodes;
@@ -60,18 +57,17 @@ static int64_t end_of(const pair_state *y, int64_t need_ns)
     return UTIL_MIN(need_ns, y->plan.device ? y->plan.length_ns : INT64_MAX);
 }
 
-int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const bound_links *links,
-                          const util_stop *stop)
+int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
 {
-    int64_t step = UTIL_MAX(y->lower_ns / (links->n > 0 ? FIRST_LINKED : FIRST), 1), top, plain = nodes;
+    int64_t step = UTIL_MAX(y->lower_ns / FIRST, 1), top, plain = nodes;
     bool refuted;
     int rc = 0;
     if (y->block.n_interior <= PLAIN_OPS && y->lower_ns < end_of(y, need_ns))
-        rc = put_to_test(y, end_of(y, need_ns), false, &plain, &refuted, links, stop);
+        rc = put_to_test(y, end_of(y, need_ns), false, &plain, &refuted, stop);
     while (!rc && nodes > 0 && y->lower_ns < (top = end_of(y, need_ns)) && !util_stopped(stop)) {
         int64_t target = step < top - y->lower_ns ? y->lower_ns + step : top, used = UTIL_MAX(nodes / PARTS, LEAST);
         used = UTIL_MIN(used, nodes);
-        rc = put_to_test(y, target, true, &used, &refuted, links, stop);
+        rc = put_to_test(y, target, true, &used, &refuted, stop);
         nodes -= UTIL_MAX(used, 1);
         if (!refuted && step <= UTIL_MAX(y->lower_ns / FINEST, 1))
             break;

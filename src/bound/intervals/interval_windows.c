@@ -159,7 +159,7 @@ int bound_windows_find(bound_windows *out, const moirai_problem *p, const bound_
     out->lower_ns = longest(out, p, known);
     for (size_t i = 0; i < known->n; i++) {
         const bound_interval *v = &known->list[i];
-        if (v->entry != MOIRAI_NONE && v->exit != MOIRAI_NONE && !v->part)
+        if (v->entry != MOIRAI_NONE && v->exit != MOIRAI_NONE)
             out->arc[out->n_arcs++] = (pair_pool_arc){v->entry, v->exit, distance(p, v)};
     }
     return 0;

@@ -11,9 +11,6 @@ typedef struct bound_interval {
     int32_t entry, exit; /* operators; MOIRAI_NONE: the beginning, the end (device 0 stands for it) */
     int64_t *lower_ns;   /* [entry device * K + exit device] */
     int8_t *tries;
-    bool merged;      /* proven with what is known of its parts: no search tree says it alone */
-    bool part;        /* of no chain: asked for the sake of a longer one */
-    int32_t parts_to; /* its own parts of up to so many operators have been asked */
 } bound_interval;
 
 typedef struct bound_interval_list {

@@ -104,7 +104,7 @@ static int prove_interval(void *data, int32_t i)
     const bound_interval *v = &x->known->list[i];
     bound_proven_interval *out = &x->interval[i];
     int32_t K = x->p->n_devices;
-    if (v->merged || util_stopped(&x->job->stop))
+    if (util_stopped(&x->job->stop))
         return 0;
     int rc = build(out, x->p, v);
     for (int32_t a = 0; a < K && !rc; a++)

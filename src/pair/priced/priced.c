@@ -239,36 +239,6 @@ static int begin(pair_priced *v, const pair_priced_task *job)
     return rc;
 }
 
-int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job)
-{
-    int rc = begin(v, job);
-    if (rc || !from->n_cases)
-        return rc;
-    const pair_priced_case *weakest = &from->cases[pair_priced_weakest(from)]; /* there, and most likely here */
-    if (pair_priced_of_case(v, weakest, v->byte_price, v->pair->lower_ns) <= v->value)
-        return 0;
-    pair_priced other = *v;
-    other.n_cases = 0;
-    other.stamp = 0;
-    other.case_capacity = (size_t)from->n_cases;
-    other.cases = util_alloc(other.case_capacity, sizeof *other.cases);
-    if (!other.cases)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < from->n_cases && !rc; i++) {
-        rc = pair_priced_case_copy(v, &other.cases[i], &from->cases[i]);
-        other.cases[i].found.known = other.cases[i].kept.known = 0; /* there, not here */
-        other.cases[i].found.centre = other.cases[i].kept.centre = false;
-        other.n_cases++;
-    }
-    if (!rc)
-        pair_priced_update(&other, job);
-    bool better = !rc && other.value > v->value;
-    free_cases(better ? v : &other);
-    if (better)
-        *v = other;
-    return rc;
-}
-
 typedef struct searching {
     pair_priced *v;
     const pair_priced_task *job;

@@ -78,9 +78,6 @@ void pair_priced_update_cases(pair_priced *v, const pair_priced_task *job);
 int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *use);
 /* Divide and solve cases, until they are worth the ceiling or the solves are used up: the weakest first. */
 int pair_priced_refine(pair_priced *v, const pair_priced_task *job);
-/* Cases and prices of a like class's pair (alike.c) in place of the own ones, if they prove more at these prices on
- * bytes. */
-int pair_priced_adopt(pair_priced *v, const pair_priced *from, const pair_priced_task *job);
 /* Every interior operator's bytes where they are cheapest, in units; `use` (may be NULL) gets the bytes. */
 int64_t pair_priced_cheapest_bytes(const decompose_block *b, const int64_t *byte_price, double *use);
 /* The value of one case by exact pricing, were `proven_ns` the least length of the pair. */

@@ -1,4 +1,4 @@
-/* The columns and rows of a static programme (static_lp.c), and the columns that the case at hand fixes to 0. */
+/* The columns and rows of a static programme (static_lp.c). */
 #include "pair/static/static_state.h"
 
 #include <math.h>
@@ -48,8 +48,7 @@ static void number_rows(pair_programme *x)
     for (int32_t c = 0; c < E * K * K; c++)
         x->row.share_of[c] = may_share(x, c / (K * K), c / K % K, c % K) ? x->row.path++ : -1;
     x->row.end = x->row.path + E;
-    x->row.number = x->row.end + x->n;
-    x->row.load = x->row.n = x->row.number + x->number.n;
+    x->row.load = x->row.n = x->row.end + x->n;
 }
 
 static int add_column(pair_programme *x, int32_t *which, double cost)
@@ -67,9 +66,8 @@ static int begin_rows(pair_programme *x)
     double *low = util_alloc((size_t)x->row.n, sizeof *low), *high = util_alloc((size_t)x->row.n, sizeof *high);
     int rc = low && high ? 0 : MOIRAI_EFAIL;
     for (int32_t r = 0; !rc && r < x->row.n; r++) {
-        bool equal = r < x->row.share, number = r >= x->row.number;
-        low[r] = r < x->row.out ? 1 : number ? -HUGE_VAL : 0;
-        high[r] = equal ? low[r] : HUGE_VAL;
+        low[r] = r < x->row.out ? 1 : 0;
+        high[r] = r < x->row.share ? low[r] : HUGE_VAL;
     }
     rc = rc ? rc : pricing_lp_new(&x->lp, x->row.n, low, high);
     free(low);
@@ -144,10 +142,6 @@ static int add_devices(pair_programme *x, int32_t i)
         for (int32_t o = q->op_out_off[i]; o < q->op_out_off[i + 1]; o++)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
                 enter_edge_behind(x, e, k, time);
-        if (x->number.group_of[i] != MOIRAI_NONE)
-            pair_programme_enter(x, x->row.number + x->number.group_of[i] * K + k, 1);
-        if (x->number.sent != MOIRAI_NONE && pair_programme_times_read(x, i))
-            pair_programme_enter(x, x->row.number + x->number.n_groups * K + k, pair_programme_times_read(x, i));
         rc = add_column(x, &x->column.op[i * K + k], 0);
     }
     return rc;
@@ -189,6 +183,21 @@ static int add_sends(pair_programme *x, int32_t t)
     return rc;
 }
 
+/* What the windows leave no plan is 0. */
+static int fix_columns(pair_programme *x)
+{
+    int32_t cells = x->K * x->K;
+    int rc = 0;
+    for (int32_t i = 0; i < x->n; i++)
+        for (int32_t k = 0; k < x->K && !rc; k++)
+            if (may_be(x->q, i, k) && !pair_programme_allows(x, i, k))
+                rc = pricing_lp_set_column(x->lp, x->column.op[i * x->K + k], 0);
+    for (int32_t c = 0; c < x->E * cells && !rc; c++)
+        if (x->edges.way[c / cells] == PAIR_WAY_OWN && x->column.edge[c] >= 0 && !x->at.cell[c])
+            rc = pricing_lp_set_column(x->lp, x->column.edge[c], 0);
+    return rc;
+}
+
 int pair_programme_build(pair_programme *x)
 {
     choose_ways(x);
@@ -201,27 +210,5 @@ int pair_programme_build(pair_programme *x)
         rc = add_edge(x, e);
     for (int32_t t = 0; t < x->q->n_tensors && !rc; t++)
         rc = add_sends(x, t);
-    return rc;
-}
-
-static int fix(pair_programme *x, int32_t column, bool fixed)
-{
-    if (column < 0 || x->at.fixed[column] == fixed)
-        return 0;
-    x->at.fixed[column] = fixed;
-    return pricing_lp_set_column(x->lp, column, fixed ? 0 : HUGE_VAL);
-}
-
-int pair_programme_fix(pair_programme *x)
-{
-    int32_t cells = x->K * x->K;
-    int rc = 0;
-    for (int32_t i = 0; i < x->n; i++)
-        for (int32_t k = 0; k < x->K && !rc; k++)
-            if (may_be(x->q, i, k))
-                rc = fix(x, x->column.op[i * x->K + k], !pair_programme_allows(x, i, k));
-    for (int32_t c = 0; c < x->E * cells && !rc; c++)
-        if (x->edges.way[c / cells] == PAIR_WAY_OWN)
-            rc = fix(x, x->column.edge[c], !x->at.cell[c]);
-    return rc;
+    return rc ? rc : fix_columns(x);
 }

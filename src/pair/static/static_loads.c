@@ -6,7 +6,7 @@
  * the bound of a layer of experts. So the programme begins with none, and each solution is searched for the rows that
  * it violates most: tasks in order of their tails, once for each head, O(tasks^2) for a resource.
  *
- * The set stays when another case moves heads and tails; its two ends follow. In the verdict a row counts *all* tasks
+ * In the verdict a row counts *all* tasks
  * beyond its two ends: no fewer than S, which proves no less. */
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ typedef struct violated_row {
 
 bool pair_load_counts_op(const pair_programme *x, const pair_load *r, int32_t i, int32_t k)
 {
-    return r->kind == PAIR_LOAD_DEVICE && r->which == k && r->head_ns >= 0 &&
-           x->at.head[(int64_t)i * x->K + k] >= r->head_ns && x->at.tail[(int64_t)i * x->K + k] >= r->tail_ns;
+    return r->kind == PAIR_LOAD_DEVICE && r->which == k && x->at.head[(int64_t)i * x->K + k] >= r->head_ns &&
+           x->at.tail[(int64_t)i * x->K + k] >= r->tail_ns;
 }
 
 static bool uses(const pair_programme *x, const pair_load *r, int32_t a, int32_t b)
@@ -42,7 +42,7 @@ static bool uses(const pair_programme *x, const pair_load *r, int32_t a, int32_t
 
 bool pair_load_counts_transfer(const pair_programme *x, const pair_load *r, int32_t t, int32_t a, int32_t b)
 {
-    return r->head_ns >= 0 && uses(x, r, a, b) && x->at.send[(int64_t)t * x->K + a] >= r->head_ns &&
+    return uses(x, r, a, b) && x->at.send[(int64_t)t * x->K + a] >= r->head_ns &&
            x->at.arrive[(int64_t)t * x->K + b] >= r->tail_ns;
 }
 
@@ -110,17 +110,6 @@ static void enter_task(pair_programme *x, pair_load_kind kind, int32_t k, int32_
             pair_programme_enter(x, x->column.edge[e * cells + ab], -time);
 }
 
-static int grow(pair_programme *x, size_t tasks)
-{
-    size_t loads = (size_t)x->loads.n, used = loads ? (size_t)x->loads.off[loads] : 0;
-    if (util_grow(&x->loads.load, &x->loads.load_capacity, loads + 1, sizeof *x->loads.load) ||
-        util_grow(&x->loads.off, &x->loads.off_capacity, loads + 2, sizeof *x->loads.off) ||
-        util_grow(&x->loads.task, &x->loads.task_capacity, used + tasks, sizeof *x->loads.task))
-        return MOIRAI_EFAIL;
-    x->loads.off[loads] = (int64_t)used;
-    return 0;
-}
-
 /* An operator that reads two tensors of a pinned one has its column twice. */
 static void merge_entries(pair_programme *x)
 {
@@ -141,53 +130,18 @@ static void merge_entries(pair_programme *x)
 
 static int add_row(pair_programme *x, const pair_load *row, const load_task *task, int32_t n)
 {
-    int rc = grow(x, (size_t)n);
-    if (rc)
-        return rc;
-    int64_t at = x->loads.off[x->loads.n];
+    if (util_grow(&x->loads.load, &x->loads.capacity, (size_t)x->loads.n + 1, sizeof *x->loads.load))
+        return MOIRAI_EFAIL;
     pair_programme_enter(x, x->column.time, 1);
     for (int32_t i = 0; i < n; i++)
-        if (task[i].head_ns >= row->head_ns && task[i].tail_ns >= row->tail_ns) {
-            x->loads.task[at++] = task[i].id;
+        if (task[i].head_ns >= row->head_ns && task[i].tail_ns >= row->tail_ns)
             enter_task(x, row->kind, row->which, task[i].id);
-        }
     merge_entries(x);
     x->loads.load[x->loads.n++] = *row;
-    x->loads.off[x->loads.n] = at;
     x->row.n++;
-    rc = pricing_lp_add_row(x->lp, (double)(row->head_ns + row->tail_ns) / x->unit_ns, HUGE_VAL, x->line.n,
-                            x->line.place, x->line.value);
+    int rc = pricing_lp_add_row(x->lp, (double)(row->head_ns + row->tail_ns) / x->unit_ns, HUGE_VAL, x->line.n,
+                                x->line.place, x->line.value);
     x->line.n = 0;
-    return rc;
-}
-
-/* The ends of row r for the case at hand; false: it has no tasks there, or the guard forbids it. */
-static bool ends_of(const pair_programme *x, int32_t r, int64_t *head_ns, int64_t *tail_ns)
-{
-    const pair_load *row = &x->loads.load[r];
-    int32_t K = x->K, k = row->which;
-    *head_ns = *tail_ns = INT64_MAX;
-    for (int64_t i = x->loads.off[r]; i < x->loads.off[r + 1]; i++) {
-        int32_t id = x->loads.task[i], t = id / (K * K), a = id / K % K, b = id % K;
-        bool op = row->kind == PAIR_LOAD_DEVICE;
-        if (op ? !pair_programme_allows(x, id, k) : !possible(x, t, a, b))
-            continue;
-        *head_ns = UTIL_MIN(*head_ns, op ? x->at.head[(int64_t)id * K + k] : x->at.send[(int64_t)t * K + a]);
-        *tail_ns = UTIL_MIN(*tail_ns, op ? x->at.tail[(int64_t)id * K + k] : x->at.arrive[(int64_t)t * K + b]);
-    }
-    return *head_ns != INT64_MAX && *head_ns <= x->proven_ns - *tail_ns;
-}
-
-int pair_loads_refresh(pair_programme *x)
-{
-    int rc = 0;
-    for (int32_t r = 0; r < x->loads.n && !rc; r++) {
-        int64_t head, tail;
-        bool row = ends_of(x, r, &head, &tail);
-        x->loads.load[r].head_ns = row ? head : -1;
-        x->loads.load[r].tail_ns = row ? tail : 0;
-        rc = pricing_lp_set_row(x->lp, x->row.load + r, row ? (double)(head + tail) / x->unit_ns : -HUGE_VAL, HUGE_VAL);
-    }
     return rc;
 }
 
@@ -217,7 +171,7 @@ static void keep(violated_row *best, int32_t *n, const violated_row *row)
 /* Of tasks by falling tails: for each head, the tail at which the row is violated most. */
 static int32_t most_violated(const pair_programme *x, const load_task *task, int32_t n, violated_row *best)
 {
-    double length = x->found.column_value[x->column.time] * x->unit_ns, least = x->found.violated * length;
+    double length = x->found.column_value[x->column.time] * x->unit_ns, least = STATIC_LOADS_VIOLATED * length;
     int32_t m = 0;
     for (int32_t h = 0; h < n; h++) {
         int64_t head = task[h].head_ns;

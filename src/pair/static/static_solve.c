@@ -61,11 +61,10 @@ static void settle_pinned(pair_programme *x, int32_t e)
 static void round_duals(pair_programme *x)
 {
     for (int32_t r = 0; r < x->row.n; r++) {
-        bool number = r >= x->row.number && r < x->row.load, any_sign = r < x->row.share || number;
         /* Rows of times have duals without a unit, the others duals of time. */
-        double u = x->found.real_dual[r] * (double)UNIT * (r < x->row.path || number ? x->unit_ns : 1);
+        double u = x->found.real_dual[r] * (double)UNIT * (r < x->row.path ? x->unit_ns : 1);
         x->found.dual[r] = u > MOST_DUAL ? MOST_DUAL : u < -MOST_DUAL ? -MOST_DUAL : (int64_t)floor(u + 0.5);
-        if (!any_sign && x->found.dual[r] < 0)
+        if (r >= x->row.share && x->found.dual[r] < 0)
             x->found.dual[r] = 0;
     }
     for (int32_t e = 0; e < x->E; e++)
@@ -73,7 +72,7 @@ static void round_duals(pair_programme *x)
             settle_pinned(x, e);
 }
 
-/* Multipliers that show that the case has no plans: large ones, so that they show that plans up to `upper` are none. */
+/* Multipliers that show that there are no plans up to `upper`: large ones. */
 static void round_refutation(pair_programme *x)
 {
     double most = 1e-9;
@@ -84,7 +83,7 @@ static void round_refutation(pair_programme *x)
     round_duals(x);
 }
 
-int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *stop)
+int pair_programme_solve(pair_programme *x, const util_stop *stop)
 {
     int rc = 0;
     for (int32_t cut = 0, added = 1; cut < STATIC_SOLVE_MOST_CUTS && added && !rc; cut++) {
@@ -100,7 +99,7 @@ int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *
         if (!rc) {
             x->found.any = true;
             round_duals(x);
-            bool enough = x->found.column_value[x->column.time] * x->unit_ns > (double)enough_ns;
+            bool enough = x->found.column_value[x->column.time] * x->unit_ns > (double)x->upper_ns;
             added = 0;
             rc = cut + 1 < STATIC_SOLVE_MOST_CUTS && !enough ? pair_loads_separate(x, &added) : 0;
         }
@@ -109,15 +108,6 @@ int pair_programme_solve(pair_programme *x, int64_t enough_ns, const util_stop *
 }
 
 /* ---- the verdict, in whole numbers ---- */
-
-/* How many edges lead from the tensor that is sent to operator i. */
-int32_t pair_programme_times_read(const pair_programme *x, int32_t i)
-{
-    int32_t n = 0;
-    for (int32_t j = x->q->op_in_off[i]; j < x->q->op_in_off[i + 1]; j++)
-        n += pair_programme_reads(x, x->q->op_in_edge[j]);
-    return n;
-}
 
 /* The least part of an operator: over its devices, and over its start. */
 static wide part_of_op(const pair_programme *x, int32_t i)
@@ -145,10 +135,6 @@ static wide part_of_op(const pair_programme *x, int32_t i)
             for (int32_t t = q->op_out[o], e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
                 cost += u[x->row.out + e * K + k];
         cost += price * moirai_op_ns(q, i, k);
-        if (x->number.group_of[i] != MOIRAI_NONE)
-            cost -= u[x->row.number + x->number.group_of[i] * K + k];
-        if (x->number.sent != MOIRAI_NONE)
-            cost -= (wide)pair_programme_times_read(x, i) * u[x->row.number + x->number.n_groups * K + k];
         if (!any || cost < least)
             least = cost;
         any = true;
@@ -202,14 +188,9 @@ static wide part_of_sends(const pair_programme *x, int32_t t)
 int64_t pair_programme_evaluate(const pair_programme *x)
 {
     wide sum = 0, slope = UNIT;
-    for (int32_t r = 0; r < x->loads.n; r++)
-        if (x->loads.load[r].head_ns >= 0) {
-            sum += (wide)x->found.dual[x->row.load + r] * (x->loads.load[r].head_ns + x->loads.load[r].tail_ns);
-            slope -= x->found.dual[x->row.load + r];
-        }
-    for (int32_t c = 0; c < x->number.n; c++) {
-        int64_t u = x->found.dual[x->row.number + c];
-        sum += (wide)u * (u > 0 ? x->at.least[c] : x->at.most[c]);
+    for (int32_t r = 0; r < x->loads.n; r++) {
+        sum += (wide)x->found.dual[x->row.load + r] * (x->loads.load[r].head_ns + x->loads.load[r].tail_ns);
+        slope -= x->found.dual[x->row.load + r];
     }
     for (int32_t i = 0; i < x->n; i++) {
         slope -= x->found.dual[x->row.end + i];

@@ -1,7 +1,8 @@
 /* What of the bound can be certified, and its certificate.
  *
- * Prices on loads, blocks, intervals, the pool and the exhaustive search prove in ways of their own; the strongest that leaves a
- * proof behind is written. What comes with its proof (loads, the pool) and is all of the bound goes first: it takes no time. Where the search kept none, it is repeated by rules that a verifier can follow. */
+ * Prices on loads, blocks, intervals, windows and the exhaustive search prove in ways of their own; the strongest that leaves a
+ * proof behind is written. What comes with its proof (loads, the programme of the whole) and is all of the bound goes first: it
+ * takes no time. Where the search kept none, it is repeated by rules that a verifier can follow. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,10 +49,10 @@ static int certify_by_loads(engine *x)
     return rc;
 }
 
-/* The pool's proof is complete as it is. */
-static int certify_by_pool(engine *x)
+/* The proof of the whole as one block is complete as it is. */
+static int certify_by_block(engine *x)
 {
-    bound_certificate from = {.c = x->pool, .lower_bound_ns = x->in.lower_ns};
+    bound_certificate from = {.c = x->one_block, .lower_bound_ns = x->in.lower_ns};
     int rc = bound_certificate_write(&from, x->in.o->certificate_path);
     x->certified_ns = from.certified_ns;
     return rc;
@@ -61,11 +62,12 @@ static int certify_by_pool(engine *x)
 static int certify_by_search(engine *x, const util_stop *stop)
 {
     size_t left = MOST_TREE;
-    int rc = x->pool ? 0 : engine_whole_block(&x->pool, x->in.p);
+    int rc = x->one_block ? 0 : engine_whole_block(&x->one_block, x->in.p);
     if (rc)
         return rc;
-    x->pool->pair[0]->lower_ns = x->in.lower_ns;
-    return pair_prove_by_search(x->pool->pair[0], (int64_t)(TREE_NODES * x->in.o->budget.effort) + 1, &left, *stop);
+    x->one_block->pair[0]->lower_ns = x->in.lower_ns;
+    return pair_prove_by_search(x->one_block->pair[0], (int64_t)(TREE_NODES * x->in.o->budget.effort) + 1, &left,
+                                *stop);
 }
 
 static util_stop part_of(const util_stop *stop, double part)
@@ -80,7 +82,7 @@ static util_stop part_of(const util_stop *stop, double part)
 /* Windows from intervals and the pool within them; *done: they prove more than the rest, and are written. */
 static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
 {
-    pair_pool_task pool = step_pool_task(&x->in, 1);
+    pair_pool_task pool = step_windows_task(&x->in, 1);
     bound_window_task job = {.nodes = (int64_t)(INTERVAL_NODES * x->in.o->budget.effort) + 1,
                              .most_tree = MOST_TREE,
                              .pool = incumbent_gap(&x->in) <= ENGINE_NEAR ? &pool : NULL,
@@ -93,8 +95,8 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
     if (rc)
         return rc;
     incumbent_take_bound(&x->in, windows.lower_ns);
-    if (windows.lower_ns > else_ns && !(rc = x->pool ? 0 : engine_whole_block(&x->pool, x->in.p))) {
-        bound_certificate from = {.c = x->pool, .windows = &windows, .lower_bound_ns = x->in.lower_ns};
+    if (windows.lower_ns > else_ns && !(rc = x->one_block ? 0 : engine_whole_block(&x->one_block, x->in.p))) {
+        bound_certificate from = {.c = x->one_block, .windows = &windows, .lower_bound_ns = x->in.lower_ns};
         rc = bound_certificate_write(&from, x->in.o->certificate_path);
         x->certified_ns = from.certified_ns;
         *done = true;
@@ -108,7 +110,7 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
 {
     bound_certify_task job = {.goal_ns = x->in.lower_ns,
                               .most_tree = MOST_TREE,
-                              .programmes = (x->inner ? x->inner : x)->blocks->programmes.used,
+                              .programmes = x->blocks->programmes.used,
                               .effort = x->in.o->budget.effort,
                               .threads = x->in.o->budget.threads,
                               .seed = x->in.o->budget.seed,
@@ -127,7 +129,7 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
  * proves more. */
 static int certify_chain(engine *x, bound_certificate *from, const util_stop *stop)
 {
-    const blocks *y = (x->inner ? x->inner : x)->blocks;
+    const blocks *y = x->blocks;
     double begun = util_seconds();
     int64_t lower = known(y->c, PAIR_CHAIN_LOWER, stop);
     double path_s = util_seconds() - begun;
@@ -163,19 +165,19 @@ static int settle_bytes(const engine *x, bytes_prices *memory, const util_stop *
     return bytes_settle(memory, &settle);
 }
 
-/* The chain of blocks or of intervals, of the spine where there is one; of a small problem a search of the whole; windows. */
+/* The chain of blocks or of intervals; of a small problem a search of the whole; windows. */
 static int certify_by_blocks(engine *x, const util_stop *stop)
 {
-    const blocks *y = (x->inner ? x->inner : x)->blocks;
-    bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->in.lower_ns};
+    const blocks *y = x->blocks;
+    bound_certificate from = {.c = y->c, .memory = y->memory, .lower_bound_ns = x->in.lower_ns};
     incumbent_tell(&x->in, ' ', "proving the bound again for the certificate");
     int rc = certify_chain(x, &from, stop);
     if (!rc && y->memory)
         rc = settle_bytes(x, y->memory, stop);
     if (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && !y->memory && from.chain_ns < x->in.lower_ns)
         rc = certify_by_search(x, stop);
-    int64_t pool = rc || !x->pool || y->memory ? 0 : certified(x->pool, stop);
-    int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(from.chain_ns, pool));
+    int64_t block = rc || !x->one_block || y->memory ? 0 : certified(x->one_block, stop);
+    int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(from.chain_ns, block));
     bool done = false;
     if (best < x->in.lower_ns && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && !util_stopped(stop))
         rc = certify_by_windows(x, best, stop, &done);
@@ -183,8 +185,8 @@ static int certify_by_blocks(engine *x, const util_stop *stop)
         return rc;
     if (x->loads.lower_ns == best)
         return certify_by_loads(x);
-    if (pool > from.chain_ns)
-        return certify_by_pool(x);
+    if (block > from.chain_ns)
+        return certify_by_block(x);
     rc = bound_certificate_write(&from, x->in.o->certificate_path);
     x->certified_ns = from.certified_ns;
     return rc;
@@ -227,10 +229,9 @@ int engine_certify(engine *x, const util_stop *stop)
         return rc;
     if (x->loads.lower_ns >= x->in.lower_ns)
         return certify_by_loads(x);
-    if (x->pool && certified(x->pool, stop) >= x->in.lower_ns)
-        return certify_by_pool(x);
-    engine *of = x->inner ? x->inner : x;
-    rc = of->blocks || !util_stopped(stop) ? engine_blocks(of) : MOIRAI_ELIMIT;
+    if (x->one_block && certified(x->one_block, stop) >= x->in.lower_ns)
+        return certify_by_block(x);
+    rc = x->blocks || !util_stopped(stop) ? engine_blocks(x) : MOIRAI_ELIMIT;
     rc = rc ? rc : certify_by_blocks(x, stop);
     if (rc == MOIRAI_ELIMIT || (!rc && x->loads.lower_ns > x->certified_ns))
         rc = certify_by_loads(x);

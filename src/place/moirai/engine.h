@@ -18,23 +18,21 @@ struct step_whole; /* private data of steps, made when they first run */
 
 typedef struct engine {
     incumbent in;
-    char why[512];          /* what a heuristic said that found no plan that fits, or "" */
-    int64_t certified_ns;   /* of the bound, by the certificate that was written */
-    double plain_s;         /* what the plain bounds took: a measure of the problem's size */
-    bool differ;            /* blocks are no copies of each other, and of a size for static programmes */
-    bool copies;            /* layers repeat, and are annealed as copies */
-    int32_t again;          /* how often all was tried once more, each time with twice the effort and another seed */
-    blocks *blocks;         /* NULL: none yet */
-    decompose_spine *spine; /* NULL: not needed */
-    struct engine *inner;   /* the search on the spine */
-    int64_t loads_ns;       /* proven by prices on loads so far */
+    char why[512];        /* what a heuristic said that found no plan that fits, or "" */
+    int64_t certified_ns; /* of the bound, by the certificate that was written */
+    double plain_s;       /* what the plain bounds took: a measure of the problem's size */
+    bool differ;          /* blocks are no copies of each other, and of a size for static programmes */
+    bool copies;          /* layers repeat, and are annealed as copies */
+    int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
+    blocks *blocks;       /* NULL: none yet */
+    int64_t loads_ns;     /* proven by prices on loads so far */
     relax_answer
         loads; /* the best of these proofs, of the whole or of blocks in a row; where a certificate is wanted */
     struct step_whole *whole;
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     bound_windows windows;           /* heads and tails from all intervals; head NULL: none */
-    pair_chain *pool; /* the whole as one block, raised by the pool or by its programme; NULL: not raised */
+    pair_chain *one_block;           /* the whole as one, raised by its programme or by a search; NULL: not raised */
 } engine;
 
 /* A row of the schedule. */
@@ -54,7 +52,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
-    step_interval_plans, step_loads_first, step_loads, step_programme, step_pool, step_windows;
+    step_interval_plans, step_loads_first, step_loads, step_programme, step_windows;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);
@@ -74,9 +72,7 @@ int engine_certify(engine *x, const util_stop *stop);
 int engine_explain(const engine *x, const char *how);
 
 void step_whole_free(struct step_whole *x);
-/* States that annealing has ended with, for crossing; NULL: out of memory. */
-struct place_states *step_whole_states(engine *x);
 /* What the pool is asked for: more than the bound, up to the plan, in this part of the time that is left. */
-pair_pool_task step_pool_task(const incumbent *in, double part);
+pair_pool_task step_windows_task(const incumbent *in, double part);
 
 #endif

@@ -6,7 +6,7 @@
  * over the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
  * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
  * path to others. Where blocks are wide, relaxations of the whole say more: prices on loads and ports, chains of intervals
- * between any comparable operators, the pool of all devices; plans come from annealing of the whole.
+ * between any comparable operators, the pool of all devices within what these leave; plans come from annealing of the whole.
  *
  * Each of these is a step (step_*.c) that improves the incumbent (incumbent.h); schedule.c says which comes when
  * (docs/engine.md; the proofs are in docs/theory.md). Here the steps are run, and the proof is certified where it is
@@ -70,13 +70,13 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 }
 
 static const moirai_param params[] = {
-    {.name = "off", .kind = MOIRAI_PARAM_TEXT, .help = "steps and methods to leave out, such as pool,copies"},
+    {.name = "off", .kind = MOIRAI_PARAM_TEXT, .help = "steps and methods to leave out, such as windows,copies"},
 };
 
 const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
+    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, "
                                 "I intervals, W the whole annealed, L loads balanced",
     .params = params,
     .n_params = sizeof params / sizeof *params,

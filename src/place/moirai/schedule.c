@@ -70,7 +70,7 @@ static bool intervals_and_copies(const engine *x)
 
 static bool nothing_raised(const engine *x)
 {
-    return !x->intervals && !x->pool;
+    return !x->intervals && !x->one_block;
 }
 
 /* ---- lists ---- */
@@ -89,7 +89,6 @@ static const engine_turn wide[] = {
     {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
     /* Recommenders: a static programme of the one block may be all it takes. */
     {.step = &step_blocks, .share = 0.12, .size = 1, .when = none_repeats_far},
-    {.step = &step_pool, .share = 0.12, .when = gap_is_near},
     /* Layers that are copies get the best by cases of their few pairs, one round long. */
     {.step = &step_intervals, .share = 0.25, .rounds = 2, .when = none_repeats},
     {.step = &step_intervals, .share = 0.8, .rounds = 4, .when = layers_repeat},
@@ -110,7 +109,6 @@ static const engine_turn deep[] = {
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
     {.step = &step_interval_plans, .share = 0.2},
-    {.step = &step_pool, .share = 0.2},
     {.step = &step_windows, .share = 0.2, .when = gap_is_near},
     {.step = &step_whole_anneal, .share = 1, .rounds = 5},
 };
@@ -203,7 +201,7 @@ int engine_search(engine *x)
         return rc;
     rc = find_width(&width, x->in.p);
     if (!rc && !incumbent_off(&x->in, PROGRAMMES))
-        rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
+        rc = blocks_differ(&x->differ, x->in.p);
     if (rc)
         return rc;
     rc = width > WIDE && has_intervals(x) && !x->differ ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);

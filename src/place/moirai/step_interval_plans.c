@@ -58,14 +58,12 @@ static int plan_of_chain(moirai_plan **out, const incumbent *x, const bound_inte
     return rc;
 }
 
-static int polish(engine *x, moirai_plan **plan, int32_t number, const util_stop *stop)
+static int polish(incumbent *in, moirai_plan **plan, int32_t number, const util_stop *stop)
 {
-    incumbent *in = &x->in;
     const moirai_budget *b = &in->o->budget;
     double n = UTIL_MAX(EVALUATIONS, EVALUATIONS_OP * in->p->n_ops) * UTIL_MIN(b->effort, 1e6);
     place_whole_task job = {.evaluations = (int64_t)n + 1,
                             .heat = HEAT,
-                            .states = step_whole_states(x),
                             .seed = b->seed * 1000 + 500 + (uint64_t)number,
                             .threads = b->threads,
                             .stop = *stop};
@@ -86,7 +84,7 @@ static int run(engine *x, const engine_turn *turn)
         rc = plan_of_chain(&plan, in, chain, &stop);
         if (rc || !plan)
             continue;
-        rc = polish(x, &plan, i, &stop);
+        rc = polish(in, &plan, i, &stop);
         if (rc)
             moirai_plan_free(plan);
         else

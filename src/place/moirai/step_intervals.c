@@ -26,7 +26,7 @@ static int run(engine *x, const engine_turn *turn)
     int rc = x->portfolio ? 0 : bound_portfolio_new(&x->portfolio, in->p);
     rc = rc ? rc : bound_portfolio_raise(&lower, x->portfolio, &job);
     if (!rc && lower > in->lower_ns) /* what is certified */
-        x->intervals = bound_portfolio_best_of_short(x->portfolio);
+        x->intervals = bound_portfolio_best(x->portfolio);
     rc = rc ? rc : bound_portfolio_windows(&x->windows, x->portfolio);
     if (!rc)
         incumbent_take_bound(in, UTIL_MAX(lower, x->windows.lower_ns));

@@ -2,7 +2,7 @@
  *
  * Prices on loads see no order, and mix "all here" with "all there"; a programme of the whole has its paths and the loads
  * of what lies between heads and tails as well. It is for wide problems of moderate size: chains of intervals cut through
- * what they do side by side. Its cases come after it, as far as there is time. */
+ * what they do side by side. */
 #include <math.h>
 
 #include "place/moirai/engine.h"
@@ -10,24 +10,20 @@
 
 #define CELLS 1e5      /* of a programme (pair_static_cells), at effort 1, */
 #define MOST_CELLS 5e3 /* and however much there is: beyond, it takes longer than it is worth */
-#define CASES 64.0     /* at effort 1 */
-#define MOST_EFFORT 4
 
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
-    double effort = in->o->budget.effort;
     pair_chain *whole = NULL;
-    if ((double)pair_static_cells(in->p) > fmin(CELLS * effort, MOST_CELLS) || incumbent_stopped(in))
+    if ((double)pair_static_cells(in->p) > fmin(CELLS * in->o->budget.effort, MOST_CELLS) || incumbent_stopped(in))
         return 0;
-    int32_t cases = (int32_t)(CASES * fmin(effort, MOST_EFFORT));
     int rc = engine_whole_block(&whole, in->p);
-    rc = rc ? rc : pair_raise_cases(whole->pair[0], in->best->makespan_ns, cases, incumbent_part(in, turn->share));
+    rc = rc ? rc : pair_raise_static(whole->pair[0], incumbent_part(in, turn->share));
     int64_t lower = rc ? 0 : whole->pair[0]->lower_ns;
     if (lower > in->lower_ns) { /* kept for the certificate */
         incumbent_take_bound(in, lower);
-        pair_chain_free(x->pool);
-        x->pool = whole;
+        pair_chain_free(x->one_block);
+        x->one_block = whole;
     } else {
         pair_chain_free(whole);
     }

@@ -2,15 +2,14 @@
  *
  * It serves where blocks are large or missing, and polishes elsewhere. Two short rounds show bounds what there is to
  * prove. The third is long and begins hot: slow cooling finds what many quick rounds do not (pnasnet5large on
- * inter-server, 4.4 million states: 18.30 ms in five rounds that double, 18.08 in one), and the states that its chains have
- * ended with are crossed (whole_cross.c). Rounds by windows follow (whole_windows.c) as long as they gain something, then
+ * inter-server, 4.4 million states: 18.30 ms in five rounds that double, 18.08 in one). Rounds by windows follow (whole_windows.c) as long as they gain something, then
  * a hot one again, and so on. A hot round that is cut off while it is hot is lost, so that where time is limited it is
  * made to fit, by the pace of the rounds before. Three rounds in a row that gain nothing end it. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "place/moirai/engine.h"
-#include "place/moirai/whole/whole_cross.h"
+#include "place/moirai/whole/whole_anneal.h"
 #include "util/util.h"
 
 #define MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
@@ -23,24 +22,19 @@
 #define WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
 #define LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
 #define IN_TIME 0.6         /* of the time that is left is planned for a hot round */
-#define CROSS_OPS 4000      /* beyond, crossing takes longer than annealing */
 #define WORTH_A_ROUND 0.0002
 #define MOST_IDLE 3      /* rounds in a row that gain nothing */
 #define MOST_PATIENCE 16 /* with windows */
 
 typedef struct step_whole {
-    int32_t rounds;      /* so far */
-    int32_t patience;    /* of annealing by windows: doubled where it gains nothing; 0: 1 */
-    bool hot_due;        /* the next of them is to be a hot one */
-    place_states states; /* that these have ended with */
-    double pace;         /* of the last one: evaluations of each chain in a second; 0: not known */
+    int32_t rounds;   /* so far */
+    int32_t patience; /* of annealing by windows: doubled where it gains nothing; 0: 1 */
+    bool hot_due;     /* the next of them is to be a hot one */
+    double pace;      /* of the last one: evaluations of each chain in a second; 0: not known */
 } step_whole;
 
 void step_whole_free(struct step_whole *x)
 {
-    if (!x)
-        return;
-    place_states_clear(&x->states);
     free(x);
 }
 
@@ -49,12 +43,6 @@ static step_whole *data_of(engine *x)
     if (!x->whole)
         x->whole = util_alloc(1, sizeof *x->whole);
     return x->whole;
-}
-
-struct place_states *step_whole_states(engine *x)
-{
-    step_whole *w = data_of(x);
-    return w ? &w->states : NULL;
 }
 
 /* Evaluations of each chain in the next round, were there time for all. */
@@ -93,7 +81,6 @@ static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
     place_whole_task job = {.evaluations = (int64_t)(windows ? full_round(x, w) : timely_round(x, w, &stop)) + 1,
                             .heat = hot || w->rounds == 0 ? 1 : 0.4,
                             .patience = w->patience,
-                            .states = x->p->n_ops <= CROSS_OPS && !incumbent_off(x, CROSS) ? &w->states : NULL,
                             .second_ns = hot ? &second_ns : NULL,
                             .seed = b->seed * 1000 + (uint64_t)w->rounds,
                             .threads = b->threads,
@@ -108,8 +95,6 @@ static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
         w->patience = UTIL_MIN(2 * UTIL_MAX(w->patience, 1), MOST_PATIENCE);
     if (!util_stopped(&stop) && !windows)
         w->pace = (double)job.evaluations / fmax(util_seconds() - begun, 1e-6);
-    if (!rc && hot && job.states) /* windows leave one state, and short rounds none that is near to the best */
-        rc = place_states_cross(&plan, &w->states, x->p, &job);
     if (rc) {
         moirai_plan_free(plan);
         return rc;

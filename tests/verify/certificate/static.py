@@ -1,10 +1,10 @@
-"""Static proofs: multipliers of a linear programme, by cases."""
+"""Static proofs: multipliers of a linear programme."""
 
 from .files import INF, UNIT, demand, rows
 
 
 class Static:
-    """Multipliers of a linear programme, by cases."""
+    """Multipliers of a linear programme."""
 
     def __init__(self, b, a, z, proven, obj):
         self.b, self.a, self.z, self.proven, self.upper, self.obj = b, a, z, proven, obj["upper_ns"], obj
@@ -13,79 +13,10 @@ class Static:
         self.orders = {"receivers": [[], False], "returns": [[], False]}  # devices, whether nobody else follows
 
     def bound(self):
-        obj, b, port = self.obj, self.b, self.b.p.congestion == "port"
-        if obj.get("cases") is None:
-            return self.leaf(obj)
-        counted = [i for group in self.groups for i in group]
-        demand(all(i < b.n for i in counted) and len(set(counted)) == len(counted), "groups are none")
-        self.reads = [0] * b.n
-        if obj.get("sent") is not None:
-            demand(b.entry is not None and not b.p.by_edge and port, "a tensor that is sent where there is none")
-            self.sent = obj["sent"]
-            for e in b.edges:
-                self.reads[e[2]] += self.is_sent(e)
-        if obj.get("return_ns") is not None:
-            demand(b.exit is not None and port, "results where there are none")
-            self.results = {x for x, e in enumerate(b.edges) if all(e[3][k][self.z] >= obj["return_ns"]
-                            for k in range(self.K) if k != self.z)}  # fmt: skip
-        sizes = [len(group) for group in self.groups] + ([sum(self.reads)] if self.sent is not None else [])
-        self.size, self.least, self.most = sizes, [[0] * self.K for _ in sizes], [[s] * self.K for s in sizes]
-        return self.case(obj["cases"])
+        return self.leaf(self.obj)
 
     def is_sent(self, e):
         return self.sent is not None and e[0] == self.b.entry and e[1] == self.sent
-
-    # -- cases --
-
-    def case(self, c):
-        for key in ("receivers", "returns"):
-            if c.get(key) is not None:
-                return self.by_order(c, key)
-        if c.get("there") is not None:
-            i, k = c["op"], c["device"]
-            demand(i < self.b.n and k < self.K, "op or device of a case is out of range")
-            return min(self.told_case(i, self.told[i] & {k}, c["there"]), self.told_case(i, self.told[i] - {k}, c["elsewhere"]))
-        if c.get("low") is not None:
-            g, k, most = c["group"], c["device"], c["most"]
-            demand(g < len(self.groups) and k < self.K, "group or device of a case is out of range")
-            return min(self.ranged(self.most, g, k, min(self.most[g][k], most), c["low"]),
-                       self.ranged(self.least, g, k, max(self.least[g][k], most + 1), c["high"]))  # fmt: skip
-        return self.leaf(c)
-
-    def told_case(self, i, devices, c):
-        old, self.told[i] = self.told[i], devices
-        bound, self.told[i] = self.case(c), old
-        return bound
-
-    def ranged(self, where, g, k, value, c):
-        old, where[g][k] = where[g][k], value
-        bound, where[g][k] = self.case(c), old
-        return bound
-
-    def by_order(self, c, key):
-        b, to, order = self.b, key == "receivers", self.orders[key]
-        named, own, devices = order[0], self.a if to else self.z, c[key]
-        demand(self.sent is not None if to else self.obj.get("return_ns") is not None, "an order of nothing")
-        demand(not order[1] and len(c["next"]) == len(devices) and all(k < self.K for k in devices), "an order of nothing")
-        for x, (i, o, j, t) in enumerate(b.edges):
-            if self.is_sent((i, o)) if to else x in self.results:
-                may = set(b.allowed(j if to else i, self.a, self.z)) - {own} - set(named)
-                demand(may <= set(devices), "devices of a case leave some out")
-        demand(not (set(devices) & ({own} | set(named))), "a device is named twice")
-        bound = self.upper
-        for k, part in zip(devices, c["next"]):
-            named.append(k)
-            bound = min(bound, self.ranged(self.least, -1, k, max(self.least[-1][k], 1), part) if to else self.case(part))
-            named.pop()
-        order[1] = True
-        old = self.most[-1] if to else None
-        if to:
-            self.most[-1] = [m if k == own or k in named else 0 for k, m in enumerate(old)]
-        bound = min(bound, self.case(c["nobody"]))
-        order[1] = False
-        if to:
-            self.most[-1] = old
-        return bound
 
     # -- where and when --
 

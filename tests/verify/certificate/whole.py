@@ -26,8 +26,6 @@ def prove_class(b, obj):
         before = ns = bound[a, z]
         for proof in pair.get("static") or []:
             ns = max(ns, Static(b, a, z, ns, proof).bound())
-        if pair.get("pool") is not None:
-            ns = max(ns, prove_pool(b, a, z, pair["pool"], None))
         if pair.get("search") is not None:
             ns = max(ns, Search(b, a, z, pair["search"]).bound())
         if pair.get("loads") is not None:

@@ -21,11 +21,6 @@ static int refine_one(void *data, int32_t i)
     int32_t level = job.level;
     int64_t at = pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device);
     pair_state *pair = x->c->pair[at];
-    if (x->batch.times[at] && blocks_wants_cases(x, pair)) {
-        int rc = blocks_raise_cases(x, pair);
-        if (rc || !x->batch.plan_times[at])
-            return rc;
-    }
     job.level = UTIL_MIN(level, PAIR_LEVELS);
     int rc = pair_refine(x->c, &job);
     if (job.improve)

@@ -26,7 +26,6 @@ typedef struct blocks_batch {
 typedef struct blocks_programmes {
     bool wanted; /* blocks are no copies of each other, and of a size for programmes */
     bool used;   /* blocks are raised by programmes before prices */
-    bool kept;   /* for their cases */
     bool begun;
 } blocks_programmes;
 
@@ -85,19 +84,14 @@ int blocks_open_bound_path(blocks *x, bool *any);
 int blocks_compose(blocks *x);
 
 /* ---- programmes.c ---- */
-/* Whether most operators, of the spine where there is one, are in blocks of a size for programmes that are no copies of
- * each other. O(V + E) besides the spine. */
-int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop);
-/* One static programme for each class of blocks. programmes.used: they are of use, and pairs get theirs before prices. */
+/* Whether most operators are in blocks of a size for programmes that are no copies of each other. O(V + E). */
+int blocks_differ(bool *yes, const moirai_problem *p);
+/* Static programmes of a few pairs. programmes.used: they are of use, and pairs get theirs before prices. */
 int blocks_begin_with_programmes(blocks *x);
-/* Whether the pair should have one; and it. */
+/* Whether the pair should have one. */
 bool blocks_wants_programme(const blocks *x, const pair_state *y);
-int blocks_raise_static(const blocks *x, pair_state *y);
-/* Plans for the pairs of the plan's path, cases for those of the bound's, plans again. */
+/* Plans for the pairs of the plan's path, programmes for those of the bound's, plans again. */
 int blocks_refine_by_programmes(blocks *x);
-/* Whether cases of its programme may raise the pair; twice as many as it has. */
-bool blocks_wants_cases(const blocks *x, const pair_state *y);
-int blocks_raise_cases(const blocks *x, pair_state *y);
 
 /* ---- within_memory.c ---- */
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or

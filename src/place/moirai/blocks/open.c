@@ -37,7 +37,7 @@ static int first_level(void *data, int32_t i)
     if (!pair->open || pair->level > 0 || incumbent_stopped(x->in))
         return 0;
     if (blocks_wants_programme(x, pair))
-        return blocks_raise_static(x, x->c->pair[x->opened[i]]);
+        return pair_raise_static(x->c->pair[x->opened[i]], x->in->stop);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > SMALL_SHARE && (!x->in->memory_binds || x->n_large <= 1);

@@ -4,19 +4,13 @@
  * own, there are K^2 pairs for each of them, and what they take for a start decides: one price per resource takes 0.1 s
  * for a pair of 24 operators in 8 branches, and proves less than a static programme (static_lp.h) of 0.02 s. So
  *
- *   1. one programme for each class, wherever its ends are (pair/floors.c): what it proves holds for all its pairs;
- *   2. one for each pair that the bound's path still meets (in blocks.c, as it goes);
+ *   1. a few pairs of the bound's path show what programmes are worth;
+ *   2. one for each pair that the bound's path meets (in blocks.c, as it goes);
  *   3. plans for the pairs of the plan's path, by prices: LP solutions of masters are what annealing needs to begin with;
- *   4. the programmes' cases, a few, on the bound's path;
+ *   4. programmes again, where the path has moved;
  *   5. plans once more, from other seeds, with more evaluations.
  *
- * What is left of the time goes to pairs by what hangs on them, as everywhere, but with cases for the bound where there
- * are programmes. A transformer of 36 layers that all differ (1,008 operators, four devices): its bound is 4.72 ms by
- * longest paths, 6.16 after step 1 (1.2 s of processor time), 6.58 after step 2 (2.5 s more); the first prices of all
- * these pairs would take a minute, and prove 6.1. */
-#include <math.h>
-
-#include "pair/floors.h"
+ * What is left of the time goes to pairs by what hangs on them, as everywhere. */
 #include "place/moirai/blocks/blocks.h"
 #include "lp/lp.h"
 #include "util/pool.h"
@@ -24,37 +18,23 @@
 
 #define DIFFERENT_CLASSES 3
 #define BRANCHES 5
-#define MOST_OPS 20000   /* beyond, there is no time for a programme per class */
-#define TRIALS 4         /* pairs that show whether programmes are worth it */
-#define FLOORS_SHARE 0.5 /* of the time that is left */
-#define MOST_KEPT 64     /* classes whose programmes are kept for cases */
-#define MOST_OPEN 8192   /* pairs */
-#define FIRST_CASES 16
-#define MOST_CASES 512
-#define PLAN_PATHS 3  /* that are followed as plans get shorter */
-#define CASE_PATHS 60 /* and as bounds rise */
-#define AGAIN 2.0     /* times the effort of the first plans */
+#define MOST_OPS 20000 /* beyond, there is no time for a programme per class */
+#define TRIALS 4       /* pairs that show whether programmes are worth it, */
+#define WORTH 0.1      /* by this part of what lies between bound and plan */
+#define MOST_OPEN 8192 /* pairs */
+#define PLAN_PATHS 3   /* that are followed as plans get shorter */
+#define BOUND_PATHS 60 /* and as bounds rise */
+#define AGAIN 2.0      /* times the effort of the first plans */
 
 bool blocks_wants_programme(const blocks *x, const pair_state *y)
 {
     return x->programmes.used && pair_wants_programme(y);
 }
 
-/* A programme that gets no cases is not kept, only what it has proven. */
-int blocks_raise_static(const blocks *x, pair_state *y)
-{
-    int rc = pair_raise_static(y, x->in->stop);
-    if (!x->programmes.kept || !pair_floors_fit(&y->block)) {
-        pair_static_free(y->by_static.programme);
-        y->by_static.programme = NULL;
-    }
-    return rc;
-}
-
 static int raise_static(void *data, int32_t i)
 {
     blocks *x = data;
-    return blocks_raise_static(x, x->c->pair[x->opened[i]]);
+    return pair_raise_static(x->c->pair[x->opened[i]], x->in->stop);
 }
 
 /* The first pairs of the bound's path whose blocks a programme can take; opened. */
@@ -79,7 +59,7 @@ static int open_trials(blocks *x, int32_t *n)
     return rc;
 }
 
-/* Where programmes with free ends are too large, a few pairs of the bound's path show what programmes are worth. */
+/* A few pairs of the bound's path show what programmes are worth. */
 static int try_programmes(blocks *x)
 {
     int64_t before = 0, open = 0, after = 0;
@@ -94,27 +74,13 @@ static int try_programmes(blocks *x)
     rc = rc ? rc : util_pool_run(raise_static, x, n, x->in->o->budget.threads);
     for (int32_t i = 0; i < n && !rc; i++)
         after += x->c->pair[x->index[i]]->lower_ns;
-    x->programmes.used = n > 0 && (double)(after - before) >= PAIR_PROGRAMME_WORTH * (double)open;
+    x->programmes.used = n > 0 && (double)(after - before) >= WORTH * (double)open;
     return rc;
-}
-
-/* A programme takes about a megabyte, and a class has several on its paths. */
-static bool few_to_keep(const pair_chain *c)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < c->s->n_classes; i++)
-        n += c->block[i] && pair_floors_fit(c->block[i]);
-    return n <= MOST_KEPT;
 }
 
 int blocks_begin_with_programmes(blocks *x)
 {
-    x->programmes.kept = few_to_keep(x->c);
-    util_stop part = incumbent_part(x->in, FLOORS_SHARE);
-    int rc = pair_floors_raise(&x->programmes.used, x->c, x->in->o->budget.threads, &part);
-    incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
-    if (!rc && !x->programmes.used && !incumbent_stopped(x->in))
-        rc = try_programmes(x);
+    int rc = try_programmes(x);
     if (!rc && x->programmes.used && pair_chain_distinct(x->c) <= MOST_OPEN) /* longest paths save programmes */
         rc = pair_chain_open_all(x->c, x->in->o->budget.threads, &x->in->stop);
     incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
@@ -145,67 +111,33 @@ static bool differs(pair_chain *c)
     return 2 * ops >= c->p->n_ops && classes >= DIFFERENT_CLASSES && 2 * n_blocks <= 3 * classes;
 }
 
-int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop)
+int blocks_differ(bool *yes, const moirai_problem *p)
 {
-    decompose_spine *spine = NULL;
     pair_chain *c = NULL;
     *yes = false;
     if (p->n_ops > MOST_OPS || !pricing_lp_available())
         return 0;
-    int rc = decompose_spine_new(&spine, p, stop);
-    rc = rc ? rc : pair_chain_new(&c, spine ? spine->problem : p);
+    int rc = pair_chain_new(&c, p);
     *yes = !rc && differs(c);
     pair_chain_free(c);
-    decompose_spine_free(spine);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
-/* ---- cases ---- */
+/* ---- the bound's path ---- */
 
-/* At once, at the effort. */
-static int32_t first_cases(const blocks *x)
-{
-    return (int32_t)(FIRST_CASES * fmin(x->in->o->budget.effort, 1));
-}
-
-bool blocks_wants_cases(const blocks *x, const pair_state *y)
-{
-    return x->programmes.used && first_cases(x) > 0 && y->by_static.programme &&
-           !pair_static_exhausted(y->by_static.programme) && y->lower_ns < y->plan.length_ns &&
-           pair_static_cases(y->by_static.programme) < MOST_CASES && pair_floors_fit(&y->block);
-}
-
-int blocks_raise_cases(const blocks *x, pair_state *y)
-{
-    int32_t known = pair_static_cases(y->by_static.programme);
-    return pair_raise_cases(y, y->plan.length_ns, UTIL_MAX(first_cases(x), known), x->in->stop);
-}
-
-static int raise_one(void *data, int32_t i)
-{
-    blocks *x = data;
-    pair_state *y = x->c->pair[x->opened[i]];
-    return blocks_wants_programme(x, y) ? blocks_raise_static(x, y) : blocks_raise_cases(x, y);
-}
-
-static bool wants_first_cases(const blocks *x, const pair_state *y)
-{
-    return blocks_wants_programme(x, y) || (blocks_wants_cases(x, y) && pair_static_cases(y->by_static.programme) == 0);
-}
-
-/* The first cases of all pairs on the bound's path that have none; a programme where it is new to the path. */
-static int cases_on_path(blocks *x, int32_t *n)
+/* A programme for all pairs that are new to the bound's path. */
+static int raise_path(blocks *x, int32_t *n)
 {
     const decompose_cuts *s = x->c->s;
     *n = 0;
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
         const pair_state *y = x->c->pair[at];
-        if (y && wants_first_cases(x, y))
+        if (y && blocks_wants_programme(x, y))
             *n = pair_list_once(x->index, *n, at);
     }
     x->opened = x->index;
-    int rc = util_pool_run(raise_one, x, *n, x->in->o->budget.threads);
+    int rc = util_pool_run(raise_static, x, *n, x->in->o->budget.threads);
     x->in->work += *n;
     incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
     return rc;
@@ -263,8 +195,8 @@ int blocks_refine_by_programmes(blocks *x)
     for (int32_t i = 0; i < PLAN_PATHS && n > 0 && !rc && !incumbent_stopped(x->in); i++)
         rc = plan_path(x, &first, false, &n);
     n = 1;
-    for (int32_t i = 0; i < CASE_PATHS && n > 0 && !rc && !incumbent_stopped(x->in); i++)
-        rc = cases_on_path(x, &n);
+    for (int32_t i = 0; i < BOUND_PATHS && n > 0 && !rc && !incumbent_stopped(x->in); i++)
+        rc = raise_path(x, &n);
     planning again = {.x = x, .effort = AGAIN * x->in->o->budget.effort, .seed = x->in->o->budget.seed + 1};
     if (!rc && !incumbent_stopped(x->in) && incumbent_gap(x->in) > x->in->o->gap)
         rc = plan_path(x, &again, true, &n);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "pair/pool_input.h"
-#include "place/moirai/whole/whole_cross.h"
 #include "place/moirai/whole/whole_moves.h"
 #include "schedule/sim.h"
 #include "util/pool.h"
@@ -190,8 +189,6 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
         *job->second_ns = second_end(&r);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
         rc = rc ? rc : place_whole_take(plan, sim, r.chain[i].m.w);
-        if (!rc && job->states)
-            rc = place_states_add(job->states, r.chain[i].m.w);
         chain_clear(&r.chain[i]);
     }
     moirai_sim_free(sim);

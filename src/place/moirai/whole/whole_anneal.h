@@ -13,14 +13,13 @@
 #define PLACE_WHOLE_COLD 0.00003 /* last one */
 
 typedef struct place_whole_task {
-    int64_t evaluations;         /* of each chain */
-    double heat;                 /* scales the first temperature; 0: 1 */
-    bool exchanges;              /* of devices between two operators are among the moves; windows have none */
-    double cold;                 /* scales the last temperature; 0: 1 */
-    double lean;                 /* how much the devices' loads count beside the makespan; windows do not read it */
-    int32_t patience;            /* of windows: larger ones, with more evaluations for each operator; 0: 1 */
-    struct place_states *states; /* the chains' best are added to these (whole_cross.h); NULL: to none */
-    int64_t *second_ns; /* out: where the second best chain has ended, whatever it met before; NULL: not asked */
+    int64_t evaluations; /* of each chain */
+    double heat;         /* scales the first temperature; 0: 1 */
+    bool exchanges;      /* of devices between two operators are among the moves; windows have none */
+    double cold;         /* scales the last temperature; 0: 1 */
+    double lean;         /* how much the devices' loads count beside the makespan; windows do not read it */
+    int32_t patience;    /* of windows: larger ones, with more evaluations for each operator; 0: 1 */
+    int64_t *second_ns;  /* out: where the second best chain has ended, whatever it met before; NULL: not asked */
     uint64_t seed;
     int threads;
     util_stop stop;

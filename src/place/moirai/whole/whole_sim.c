@@ -356,12 +356,6 @@ void place_whole_push(place_whole *w, int32_t op, int32_t to)
     set_order(w, first, n, w->cut_spare);
 }
 
-void place_whole_lay(place_whole *w, int32_t first, int32_t n, const int32_t *op)
-{
-    keep_cut(w, first, first + n - 1);
-    set_order(w, first, n, op);
-}
-
 /* Readers of what the moved operators read and write: their transfers may be others now. */
 static void note_moved(place_whole *w)
 {

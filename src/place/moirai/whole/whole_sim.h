@@ -84,8 +84,6 @@ bool place_whole_move(place_whole *w, int32_t op, int32_t device);
  * the way goes with it. */
 void place_whole_pull(place_whole *w, int32_t op, int32_t to);
 void place_whole_push(place_whole *w, int32_t op, int32_t to);
-/* The operators at positions `first` to before first + n come in this order, which is one of precedence. */
-void place_whole_lay(place_whole *w, int32_t first, int32_t n, const int32_t *op);
 /* The makespan, or INT64_MAX where it is above `limit_ns`. That may be a guess: what the change delays is compared with
  * how late it may be. */
 int64_t place_whole_try(place_whole *w, int64_t limit_ns);
