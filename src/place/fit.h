@@ -28,7 +28,7 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
 #define PLACE_FIT_LARGE 100000
 
 /* The fastest schedule found for just these devices that fits the memory; *out is NULL, and *excess_bytes what the best
- * try lacked, where none does, or none did by the time `stop` (NULL: none) came. */
+ * try lacked, where none does, or none did by the time `stop` (NULL: none) came; -1 where that was before the end of the first. */
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
                        int32_t *op_device, const util_stop *stop);
 
@@ -39,7 +39,7 @@ int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k);
 /* A plan for these devices that fits, with the problem's memory mode. Simulates `order` (n_order tasks) where given,
  * else dispatches by `priority` (NULL: upward ranks). Where that does not fit: other orders, waiting, other devices.
  * op_device changes where operators had to move. MOIRAI_EINFEASIBLE says which device is short of how many bytes, also where `stop` (NULL: none) came
- * before all was tried. */
+ * before all was tried; MOIRAI_ELIMIT where the simulator obeys it (schedule_sim_obey) and ended nothing before. */
 int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
                    int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order,
                    const util_stop *stop);

@@ -262,6 +262,11 @@ static void release(fitting *f)
     free(f->priority);
 }
 
+static int late(void)
+{
+    return moirai_error(MOIRAI_ELIMIT, "the time was up before a plan was simulated");
+}
+
 /* From kind tries to desperate ones. 1: found. */
 static int search(fitting *f)
 {
@@ -269,6 +274,8 @@ static int search(fitting *f)
     rc = rc ? rc : try_shedding(f);
     rc = rc ? rc : try_single_devices(f);
     rc = rc ? rc : try_random(f);
+    if (!rc && f->sim->stopped && f->least_excess < 0)
+        return late();
     rc = rc ? rc
             : moirai_error(MOIRAI_EINFEASIBLE, "device '%s' is %s short of the peak in the best try%s",
                            f->p->device_name[f->short_device], util_human_bytes(f->least_excess).s,
@@ -280,8 +287,11 @@ int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim
                        int32_t *op_device, const util_stop *stop)
 {
     fitting f = {.p = p, .sim = sim, .stop = stop};
+    util_stop before = sim->stop;
     *out = NULL;
+    schedule_sim_obey(sim, stop);
     int rc = prepare(&f, op_device) ? try_assignment(&f) : MOIRAI_EFAIL;
+    schedule_sim_obey(sim, &before);
     release(&f);
     if (rc < 0) {
         moirai_plan_free(f.best);
@@ -316,11 +326,13 @@ int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
         order ? moirai_sim_replay(sim, op_device, order, n_order) : moirai_sim_dispatch(sim, op_device, priority);
     if (makespan >= 0 && moirai_sim_memory_excess(sim, NULL) == 0)
         return moirai_sim_plan(out, sim);
+    if (sim->stopped)
+        return late();
     if (p->memory == MOIRAI_MEMORY_PEAK)
         return fit_peak(out, sim, p, u, op_device, stop);
     int rc = place_fit_assignment(p, u, p->device_memory_bytes, op_device);
     if (rc)
         return rc;
     moirai_sim_dispatch(sim, op_device, priority);
-    return moirai_sim_plan(out, sim);
+    return sim->stopped ? late() : moirai_sim_plan(out, sim);
 }

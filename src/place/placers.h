@@ -4,6 +4,8 @@
 
 #include <moirai/placer.h>
 
+#include "util/stop.h"
+
 extern const moirai_placer place_single;
 extern const moirai_placer place_heft;
 extern const moirai_placer place_sequential;
@@ -18,6 +20,9 @@ extern const moirai_placer place_hrl;
 extern const moirai_placer place_exact;
 extern const moirai_placer place_milp;
 extern const moirai_placer place_moirai;
+
+/* The plan of m-topo; where it may fail, MOIRAI_ELIMIT if the time is up before its first simulation has ended. */
+int place_m_topo_within(moirai_plan **out, const moirai_problem *p, const util_stop *stop, bool may_fail);
 
 /* MOIRAI_EUSAGE where the placer declares no such setting, or none of that value. */
 int place_check_setting(const moirai_placer *placer, const moirai_setting *setting);

@@ -30,6 +30,24 @@ static const struct heuristic {
 
 static const struct heuristic topo = {&place_m_topo, 'T', false, true};
 
+/* Where one device holds all there is at once, its plan is the quickest to have. Else, with memory mode peak, many orders are tried there one
+ * after the other: with a million operators nobody is to wait for that who has no plan yet. */
+static bool is_doubtful_alone(const moirai_problem *p)
+{
+    int64_t all = 0, largest = 0;
+    if (p->memory != MOIRAI_MEMORY_PEAK || p->n_ops < PLACE_FIT_LARGE)
+        return false;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        all += p->op_memory_bytes[i];
+    for (int32_t w = 0; w < p->n_weights; w++)
+        all += p->weight_bytes[w];
+    for (int32_t t = 0; t < p->n_tensors; t++)
+        all += p->tensor_bytes[t];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        largest = UTIL_MAX(largest, p->device_memory_bytes[k]);
+    return all > largest;
+}
+
 /* Devices of the start, moved as little as memory asks for. */
 static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
 {
@@ -58,13 +76,16 @@ static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_pl
     return mend(out, p, start, stop);
 }
 
-static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h)
+static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h, bool offered)
 {
     const char *why;
     int64_t size = ((int64_t)task->p->n_ops + task->p->n_edges) * task->p->n_devices;
     if ((h->by_programme && size > PROGRAMME_SIZE) || (!h->explains && util_off(task->stop, UTIL_METHOD_STARTS)) ||
         (h->placer->available && !h->placer->available(&why)))
         return MOIRAI_ELIMIT;
+    if (h->placer ==
+        &place_m_topo) /* unlike the others it ends its plan whatever the time, but where there is one already */
+        return place_m_topo_within(out, task->p, task->stop, offered);
     moirai_place_options o = {.budget = util_stop_rest(task->stop, &task->o->budget), .gap = task->o->gap};
     return h->placer->place(out, task->p, &o);
 }
@@ -75,7 +96,7 @@ static int try_start(place_starts_task *task, bool *offered, const struct heuris
     moirai_plan *plan = NULL;
     int found = MOIRAI_EINFEASIBLE;
     if (h)
-        found = use_heuristic(&plan, task, h);
+        found = use_heuristic(&plan, task, h, *offered);
     else if (task->o->start)
         found = use_start(&plan, task->p, task->o->start, task->stop);
     if (!found) {
@@ -87,6 +108,17 @@ static int try_start(place_starts_task *task, bool *offered, const struct heuris
     return found == MOIRAI_EFAIL ? found : 0;
 }
 
+/* m-topo before its turn; half of the time where a single device has not had its own. */
+static int try_topo(place_starts_task *task, bool *offered, bool half)
+{
+    const util_stop *whole = task->stop;
+    util_stop part = half && whole->deadline > 0 ? util_stop_within(whole, util_stop_left_s(whole) / 2) : *whole;
+    task->stop = &part;
+    int rc = try_start(task, offered, &topo);
+    task->stop = whole;
+    return rc;
+}
+
 int place_starts(place_starts_task *task)
 {
     bool offered = task->has_plan, early = false; /* m-topo had its turn */
@@ -95,9 +127,10 @@ int place_starts(place_starts_task *task)
     for (size_t i = 0; i < sizeof heuristic / sizeof *heuristic && !rc && !(offered && util_stopped(task->stop)); i++) {
         const struct heuristic *h = &heuristic[i];
         /* Where no device holds all, it has a plan of a million operators long before those that look at every device. */
-        if (h->placer == &place_heft && !offered && task->p->n_ops >= PLACE_FIT_LARGE) {
+        bool soon = h->placer == &place_heft || (h->placer == &place_single && is_doubtful_alone(task->p));
+        if (soon && !offered && !early && task->p->n_ops >= PLACE_FIT_LARGE) {
             early = true;
-            rc = try_start(task, &offered, &topo);
+            rc = try_topo(task, &offered, h->placer == &place_single);
         }
         bool over = (offered && util_stopped(task->stop)) || (early && h->placer == &place_m_topo);
         if (!rc && !over)

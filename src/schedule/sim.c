@@ -132,6 +132,11 @@ bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
     return true;
 }
 
+void schedule_sim_obey(moirai_sim *sim, const util_stop *stop)
+{
+    sim->stop = stop ? *stop : (util_stop){0};
+}
+
 const int64_t *moirai_sim_op_start(const moirai_sim *sim)
 {
     return sim->start_ns;

@@ -4,6 +4,8 @@
 
 #include <moirai/schedule.h>
 
+#include "util/stop.h"
+
 /* A transfer that is under way. */
 typedef struct schedule_event {
     int64_t time_ns;
@@ -46,6 +48,8 @@ struct moirai_sim {
     bool log_sorted; /* the log's starts never decrease */
     int64_t makespan_ns;
     bool complete; /* it ran to the end */
+    bool stopped;  /* it did not, because of: */
+    util_stop stop;
 
     /* Working memory of dispatch. */
     int64_t *priority;  /* upward ranks where the caller gives none */
@@ -78,8 +82,20 @@ struct moirai_sim {
 static inline void schedule_sim_reset(moirai_sim *sim)
 {
     sim->n_log = 0;
-    sim->complete = false;
+    sim->complete = sim->stopped = false;
     sim->makespan_ns = 0;
+}
+
+/* From now on simulations end with `stop` (NULL: no longer), as if the devices were not allowed: with -1, and `stopped`. It is looked at every
+ * so many tasks, so that a simulation of fewer never ends early, and none takes a tenth of a second after it. */
+#define SCHEDULE_STOP_EVERY 8192
+void schedule_sim_obey(moirai_sim *sim, const util_stop *stop);
+/* Whether to end before task n. */
+static inline bool schedule_sim_ends(moirai_sim *sim, int64_t n)
+{
+    if (n % SCHEDULE_STOP_EVERY != SCHEDULE_STOP_EVERY - 1)
+        return false;
+    return sim->stopped = util_stopped(&sim->stop);
 }
 
 /* Copy the devices in; false where they break a mask or split a group. */

@@ -475,7 +475,7 @@ int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int
 static void run(dispatch *x)
 {
     moirai_congestion congestion = x->sim->p->congestion;
-    for (;;) {
+    for (int64_t moment = 0; !schedule_sim_ends(x->sim, moment); moment++) {
         if (congestion == MOIRAI_CONGESTION_DEVICE)
             start_on_devices(x);
         else

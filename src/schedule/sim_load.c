@@ -63,7 +63,7 @@ bool schedule_sim_load(moirai_sim *sim, const int32_t *op_device)
         int32_t d = op_device[i];
         if (d == sim->loaded[i] && d != MOIRAI_NONE)
             continue;
-        if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1))
+        if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1) || schedule_sim_ends(sim, i))
             return false;
         move(sim, i, d);
     }

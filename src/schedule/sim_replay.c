@@ -144,7 +144,7 @@ int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moira
     begin(sim);
     int64_t n_done = 0;
     for (int64_t j = 0; j < n_order; j++) {
-        if (!replay_task(sim, order[j]))
+        if (schedule_sim_ends(sim, j) || !replay_task(sim, order[j]))
             return -1;
         n_done += order[j] < sim->p->n_ops;
     }
@@ -187,7 +187,7 @@ int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, co
     int64_t *finished = sim->priority; /* latest finish up to each place in the order */
     for (int32_t j = 0; j < p->n_ops; j++) {
         sim->gate_ns = j >= window ? finished[j - window] : 0;
-        if (!replay_op(sim, op_order[j]))
+        if (schedule_sim_ends(sim, j) || !replay_op(sim, op_order[j]))
             return -1;
         finished[j] = sim->makespan_ns;
     }

@@ -220,6 +220,37 @@ static void test_limits_of_operators_side_by_side(void **state)
     moirai_problem_free(p);
 }
 
+/* One operator reads what no device has room for: ever other devices and orders are tried, but not longer than was asked for. */
+static void test_limits_of_memory_that_is_short(void **state)
+{
+    (void)state;
+    static const char *const placer[] = {"m-topo", "random", "moirai"};
+    moirai_problem *p;
+    int64_t bytes = 0;
+    assert_ok(shape_problem(&p, "into-one", 20000, 32));
+    p->memory = MOIRAI_MEMORY_PEAK;
+    for (int32_t t = 0; t < p->n_tensors; t++)
+        bytes += p->tensor_bytes[t];
+    for (int32_t i = 0; i < p->n_ops; i++)
+        p->op_memory_bytes[i] = 0;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        p->device_memory_bytes[k] = bytes / 2;
+    for (size_t i = 0; i < sizeof placer / sizeof *placer; i++) {
+        moirai_plan *plan = NULL;
+        moirai_place_options o;
+        moirai_place_options_init(&o);
+        o.budget.time_limit_s = LIMIT_S;
+        o.budget.threads = 1;
+        now_s = 1;
+        raise_at_s = 0;
+        assert_int_equal(moirai_place(&plan, p, placer[i], &o), MOIRAI_EINFEASIBLE);
+        assert_non_null(strstr(moirai_error_message(), "short"));
+        if (now_s - 1 > PROMISE_S)
+            fail_msg("%s took %.3f s of %.2f", placer[i], now_s - 1, LIMIT_S);
+    }
+    moirai_problem_free(p);
+}
+
 /* A plan and its certificate within the limit, by our clock. */
 static moirai_plan *certified_plan(double *taken_s, const moirai_problem *p, double limit_s)
 {
@@ -269,9 +300,9 @@ static void test_limits_hold_with_certificates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_limits_of_small_problems),      cmocka_unit_test(test_limits_of_large_problems),
-        cmocka_unit_test(test_limits_of_list_placers),        cmocka_unit_test(test_limits_of_operators_side_by_side),
-        cmocka_unit_test(test_limits_hold_with_certificates),
+        cmocka_unit_test(test_limits_of_small_problems),       cmocka_unit_test(test_limits_of_large_problems),
+        cmocka_unit_test(test_limits_of_list_placers),         cmocka_unit_test(test_limits_of_operators_side_by_side),
+        cmocka_unit_test(test_limits_of_memory_that_is_short), cmocka_unit_test(test_limits_hold_with_certificates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

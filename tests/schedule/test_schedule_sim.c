@@ -2,6 +2,7 @@
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/shapes.h"
 #include "support/verify.h"
 #include "schedule/paths.h"
 #include "schedule/sim.h"
@@ -392,6 +393,65 @@ static void test_sim_dispatch_forgets_what_was_before(void **state)
     }
 }
 
+/* While devices are taken, within a dispatch, a replay and a replay in windows; what was begun is no matter afterwards. */
+static void test_sim_of_many_operators_ends_with_the_time(void **state)
+{
+    (void)state;
+    moirai_problem *p;
+    moirai_sim *sim, *fresh;
+    moirai_interrupt raised = {0};
+    moirai_interrupt_raise(&raised);
+    util_stop stop = {.interrupt = &raised};
+    assert_ok(shape_problem(&p, "layered", 3 * SCHEDULE_STOP_EVERY, 4));
+    int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
+    for (int32_t i = 0; i < p->n_ops; i++)
+        device[i] = i / 7 % 4;
+    assert_ok(moirai_sim_new(&sim, p));
+    assert_ok(moirai_sim_new(&fresh, p));
+    int64_t makespan = moirai_sim_dispatch(fresh, device, NULL);
+    assert_true(makespan > 0 && !fresh->stopped);
+    for (int round = 0; round < 2; round++) { /* the second has nothing to move, and ends later */
+        schedule_sim_obey(sim, &stop);
+        assert_int_equal(moirai_sim_dispatch(sim, device, NULL), -1);
+        assert_true(sim->stopped && !sim->complete && sim->n_log < p->n_ops);
+        assert_true(round == 0 || sim->n_log > 0);
+        schedule_sim_obey(sim, NULL);
+        assert_int_equal(moirai_sim_dispatch(sim, device, NULL), makespan);
+        assert_false(sim->stopped);
+    }
+    const moirai_task *order;
+    int64_t n = moirai_sim_order(fresh, &order);
+    schedule_sim_obey(sim, &stop);
+    assert_int_equal(moirai_sim_replay(sim, device, order, n), -1);
+    assert_true(sim->stopped && sim->n_log > 0);
+    assert_int_equal(schedule_sim_replay_window(sim, device, p->topo, 256), -1);
+    assert_true(sim->stopped && sim->n_log > 0);
+    schedule_sim_obey(sim, NULL);
+    assert_int_equal(moirai_sim_replay(sim, device, order, n), makespan);
+    moirai_sim_free(sim);
+    moirai_sim_free(fresh);
+    moirai_problem_free(p);
+    free(device);
+}
+
+/* A plan of a few operators costs less than not having it. */
+static void test_sim_of_few_operators_never_ends_early(void **state)
+{
+    (void)state;
+    moirai_problem *p;
+    moirai_sim *sim;
+    moirai_interrupt raised = {0};
+    moirai_interrupt_raise(&raised);
+    assert_ok(shape_problem(&p, "chain", 1000, 4));
+    assert_ok(moirai_sim_new(&sim, p));
+    int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
+    schedule_sim_obey(sim, &(util_stop){.interrupt = &raised});
+    assert_true(moirai_sim_dispatch(sim, device, NULL) > 0);
+    moirai_sim_free(sim);
+    moirai_problem_free(p);
+    free(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +462,8 @@ int main(void)
         cmocka_unit_test(test_sim_reaches_the_optimum),
         cmocka_unit_test(test_sim_dispatch_within_a_limit_says_the_same),
         cmocka_unit_test(test_sim_dispatch_forgets_what_was_before),
+        cmocka_unit_test(test_sim_of_many_operators_ends_with_the_time),
+        cmocka_unit_test(test_sim_of_few_operators_never_ends_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

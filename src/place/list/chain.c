@@ -13,6 +13,7 @@
 #include "place/list/contiguous.h"
 #include "place/list/speed.h"
 #include "place/placers.h"
+#include "schedule/sim.h"
 #include "util/util.h"
 #include "util/text.h"
 
@@ -57,6 +58,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     place_fastest_first(p, order);
     util_stop stop = util_stop_of(&o->budget);
+    if (!rc)
+        schedule_sim_obey(sim, &stop);
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
     for (int loose = 0; !rc && !*out && loose <= peak; loose++) {
         place_split split;
@@ -71,6 +74,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         }
         place_split_clear(&split);
     }
+    if (!rc && !*out && short_bytes < 0)
+        rc = moirai_error(MOIRAI_ELIMIT, "the time was up before a split was simulated");
     if (!rc && !*out)
         rc = moirai_error(MOIRAI_EINFEASIBLE, "no contiguous split fits: the best is %s short of the peak",
                           util_human_bytes(short_bytes).s);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "schedule/sim.h"
 #include "util/util.h"
 
 void place_alive_bytes(const moirai_problem *p, int64_t *alive)
@@ -29,6 +30,8 @@ void place_alive_bytes(const moirai_problem *p, int64_t *alive)
 static int keep_if_better(moirai_plan **out, moirai_sim *sim, int64_t makespan_ns)
 {
     moirai_plan *plan;
+    if (sim->stopped)
+        return *out ? 0 : moirai_error(MOIRAI_ELIMIT, "the time was up before a plan was simulated");
     if (makespan_ns < 0)
         return moirai_error(MOIRAI_EFAIL, "an assignment of pieces could not be simulated");
     if (moirai_sim_memory_excess(sim, NULL) > 0 || (*out && (*out)->makespan_ns <= makespan_ns))

@@ -153,6 +153,7 @@ int place_list_plan(moirai_plan **out, place_list *l, const util_stop *stop)
         for (int32_t j = 0; j < n; j++)
             order[j] = l->log[sim->item[j]];
     }
+    schedule_sim_obey(sim, stop);
     int rc = place_fit_plan(out, sim, p, l->u, l->device, NULL, order, l->n_log, stop);
     free(order);
     return rc;

@@ -9,6 +9,7 @@
  * failing. Times come from dispatching by upward rank. O(V K). */
 #include "place/fit.h"
 #include "place/placers.h"
+#include "schedule/sim.h"
 #include "util/util.h"
 
 #include <stdlib.h>
@@ -66,9 +67,8 @@ static void assign(topo *x)
     }
 }
 
-static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+int place_m_topo_within(moirai_plan **out, const moirai_problem *p, const util_stop *stop, bool may_fail)
 {
-    util_stop stop = util_stop_of(&o->budget);
     topo x = {.p = p};
     moirai_sim *sim = NULL;
     place_units *u = NULL;
@@ -79,12 +79,19 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         x.u = u;
         set_caps(&x);
         assign(&x);
-        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0, &stop);
+        schedule_sim_obey(sim, may_fail ? stop : NULL);
+        rc = place_fit_plan(out, sim, p, u, x.device, NULL, NULL, 0, stop);
     }
     moirai_sim_free(sim);
     place_units_free(u);
     free(x.device);
     return rc;
+}
+
+static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
+{
+    util_stop stop = util_stop_of(&o->budget);
+    return place_m_topo_within(out, p, &stop, false);
 }
 
 const moirai_placer place_m_topo = {

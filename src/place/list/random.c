@@ -2,6 +2,7 @@
  * upward rank. What any method must beat, and a source of varied feasible plans for tests. O((V + E) log V). */
 #include "place/fit.h"
 #include "place/placers.h"
+#include "schedule/sim.h"
 #include "util/util.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     rc = rc ? rc : place_units_new(&u, p);
     if (!rc) {
         draw(device, u, o->budget.seed);
+        schedule_sim_obey(sim, &stop);
         rc = place_fit_plan(out, sim, p, u, device, NULL, NULL, 0, &stop);
     }
     moirai_sim_free(sim);

@@ -12,6 +12,7 @@
 #include "place/list/contiguous.h"
 #include "place/list/speed.h"
 #include "place/placers.h"
+#include "schedule/sim.h"
 #include "util/util.h"
 
 #include <stdlib.h>
@@ -91,6 +92,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
         if (p->memory == MOIRAI_MEMORY_PEAK)
             place_alive_bytes(p, x.alive);
         assign(&x);
+        schedule_sim_obey(sim, &stop);
         rc = place_contiguous_plan(out, sim, p, x.device);
     }
     if (!rc && !*out)

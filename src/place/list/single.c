@@ -63,7 +63,10 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
     int rc = 0;
     if (p->memory == MOIRAI_MEMORY_PEAK)
         rc = place_fit_schedule(out, &excess, sim, p, device, stop);
-    snprintf(why, size, "%s short of memory", util_human_bytes(excess).s);
+    if (excess < 0)
+        snprintf(why, size, "not tried to the end, the time was up");
+    else
+        snprintf(why, size, "%s short of memory", util_human_bytes(excess).s);
     return rc;
 }
 
