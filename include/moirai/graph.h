@@ -46,6 +46,8 @@ typedef struct moirai_graph {
     int32_t n_time_keys; /* device names or types for which measured times exist */
     const char **time_key;
     int64_t *time_ns; /* [op * n_time_keys + key], MOIRAI_UNKNOWN where not measured */
+    int64_t
+        *time_whole_ns; /* [key]: all of the network there, run as one; MOIRAI_UNKNOWN where not measured. NULL: none */
 
     /* Weights that several operators read, by name; a device that runs several of their readers holds them once. Their
      * bytes are part of the readers' op_weight_bytes. */
@@ -126,6 +128,10 @@ MOIRAI_API int moirai_graph_write(const moirai_graph *g, const char *path);
 /* The times of all operators on one device (by name or type): replaces what is known of it. MOIRAI_UNKNOWN where an
  * operator was not measured. O(operators x names). */
 MOIRAI_API int moirai_graph_times_set(moirai_graph *g, const char *device, const int64_t *time_ns);
+
+/* What the whole network takes on a device, run as one; MOIRAI_UNKNOWN forgets it. A runtime fuses operators, and keeps
+ * tensors in layouts of its own, so that this is not the sum of their times. O(operators x names). */
+MOIRAI_API int moirai_graph_whole_set(moirai_graph *g, const char *device, int64_t ns);
 
 /* Operator number of a name, or MOIRAI_NONE. O(1) expected. */
 MOIRAI_API int32_t moirai_graph_find(const moirai_graph *g, const char *op_name);

@@ -70,6 +70,18 @@ MOIRAI_API const moirai_placer *moirai_placer_find(const char *name);
 MOIRAI_API int moirai_place(moirai_plan **out, const moirai_problem *p, const char *placer,
                             const moirai_place_options *o);
 
+/* A plan beside the best device alone: what users compare with first. */
+typedef struct moirai_alone {
+    int32_t device; /* MOIRAI_NONE where there is no operator */
+    int64_t ns;     /* the network there: run as one where that was measured (device_whole_ns), else by its operators */
+    int64_t ops_ns; /* by its operators */
+    double speed_up; /* of the plan; of one on a single device with that device's own time as a whole */
+} moirai_alone;
+
+/* `plan` may be one of another problem with the same devices: one with pins, or one that was cut into pieces.
+ * MOIRAI_EINFEASIBLE where no device can take the whole network; the message says of each why. */
+MOIRAI_API int moirai_alone_find(moirai_alone *out, const moirai_problem *p, const moirai_plan *plan);
+
 /* For placers: the value of a declared parameter (setting or default). */
 MOIRAI_API double moirai_setting_real(const moirai_place_options *o, const moirai_placer *placer, const char *name);
 /* The same for a choice: the value given, or the first of its choices. */

@@ -96,7 +96,10 @@ typedef struct moirai_problem {
 
     int64_t *device_launch_ns; /* what starting an operator costs there, on average; 0 where that is not known */
     int64_t
-        *device_segment_ns;   /* of the latencies of all channels into it, what its segments cost beside the message */
+        *device_segment_ns; /* of the latencies of all channels into it, what its segments cost beside the message */
+    int64_t
+        *device_whole_ns; /* the whole network there, run as one, where that was measured; else 0. Times of operators
+                                 do not add up to it: what a plan is compared with (moirai_alone_find), no part of the model */
     const char **device_type; /* what the cluster calls its kind, "v100"; "" where that is not known. For people */
     int64_t move_ns_per_mb;   /* what moving 10^6 bytes costs beside the link: part of the bandwidths of all channels */
 } moirai_problem;

@@ -119,6 +119,7 @@ typedef struct moirai_analysis {
     const moirai_measured *timeline; /* or NULL; not owned */
     int64_t single_ns;               /* all on the best single device; MOIRAI_UNKNOWN where none can take it */
     int32_t single_device;
+    double speed_up; /* against that; 0 where it is not known */
 
     /* The verdict: sentences, the most important first. */
     int n_verdict;

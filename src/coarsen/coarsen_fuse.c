@@ -322,6 +322,17 @@ static int settings_copy(moirai_graph_builder *b, const moirai_graph *g)
     return rc;
 }
 
+/* Fused or not, it is the same network. */
+static int whole_copy(moirai_graph *out, const moirai_graph *g)
+{
+    int rc = 0;
+
+    for (int32_t k = 0; g->time_whole_ns && k < g->n_time_keys && !rc; k++)
+        if (g->time_whole_ns[k] >= 0)
+            rc = moirai_graph_whole_set(out, g->time_key[k], g->time_whole_ns[k]);
+    return rc;
+}
+
 static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_fusions *f)
 {
     fuser x = {.g = g, .f = f};
@@ -340,6 +351,7 @@ static int graph_fuse(moirai_graph **out, const moirai_graph *g, const coarsen_f
             moirai_graph_builder_free(x.b);
         else
             rc = moirai_graph_builder_finish(out, x.b);
+        rc = rc ? rc : whole_copy(*out, g);
     }
     free(x.seen);
     free(x.held);

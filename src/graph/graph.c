@@ -35,6 +35,7 @@ void moirai_graph_free(moirai_graph *g)
     free(g->tensor_reader);
     free(g->time_key);
     free(g->time_ns);
+    free(g->time_whole_ns);
     free(g->weight_name);
     free(g->weight_bytes);
     free(g->op_weight_off);

@@ -183,6 +183,26 @@ static int read_origin(moirai_graph_builder *b, const util_json_at *at, yyjson_v
     return rc;
 }
 
+/* Of devices that no operator has a time for as well: they may have been run as a whole alone. */
+static int read_whole(moirai_graph *g, const util_json_at *at, yyjson_val *root)
+{
+    yyjson_val *table = yyjson_obj_get(root, "whole_ns"), *key, *value;
+    size_t i, n;
+    if (!table || yyjson_is_null(table))
+        return 0;
+    if (!yyjson_is_obj(table))
+        return util_json_fail(at, "whole_ns is not an object of device names or types");
+    yyjson_obj_foreach(table, i, n, key, value) {
+        const char *device;
+        int64_t ns = 0;
+        int rc;
+        if ((rc = util_json_value_string(&device, NULL, at, key, "a key of whole_ns")) ||
+            (rc = util_json_value_int64(&ns, at, value, "whole_ns", 1)) || (rc = moirai_graph_whole_set(g, device, ns)))
+            return rc;
+    }
+    return 0;
+}
+
 static int read_document(moirai_graph **out, yyjson_val *root, const char *label)
 {
     util_json_at at = {.label = label};
@@ -200,9 +220,16 @@ static int read_document(moirai_graph **out, yyjson_val *root, const char *label
     yyjson_arr_foreach(ops, i, n, op) {
         rc = rc ? rc : read_op(b, label, op, i);
     }
-    if (!rc)
-        return moirai_graph_builder_finish(out, b);
-    moirai_graph_builder_free(b);
+    if (rc) {
+        moirai_graph_builder_free(b);
+        return rc;
+    }
+    rc = moirai_graph_builder_finish(out, b);
+    rc = rc ? rc : read_whole(*out, &at, root);
+    if (rc) {
+        moirai_graph_free(*out);
+        *out = NULL;
+    }
     return rc;
 }
 

@@ -116,6 +116,21 @@ static void write_op(util_writer *w, const moirai_graph *g, int32_t op)
     util_writer_close(w, '}');
 }
 
+static void write_whole(util_writer *w, const moirai_graph *g)
+{
+    bool open = false;
+    for (int32_t k = 0; g->time_whole_ns && k < g->n_time_keys; k++) {
+        if (g->time_whole_ns[k] < 0)
+            continue;
+        if (!open)
+            util_writer_pair_open(w, "whole_ns", '{');
+        open = true;
+        util_writer_pair_int(w, g->time_key[k], g->time_whole_ns[k]);
+    }
+    if (open)
+        util_writer_close(w, '}');
+}
+
 int moirai_graph_write(const moirai_graph *g, const char *path)
 {
     util_writer w;
@@ -125,6 +140,7 @@ int moirai_graph_write(const moirai_graph *g, const char *path)
     if (g->from_onnx)
         util_writer_pair_string(&w, "origin", "onnx");
     graph_write_settings(&w, &(graph_settings){g->n_dims, g->n_shapes, g->n_assumed, g->dim, g->shape, g->assumed});
+    write_whole(&w, g);
     util_writer_break(&w);
     util_writer_pair_open(&w, "ops", '[');
     for (int32_t i = 0; i < g->n_ops; i++)

@@ -7,23 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void store_free(problem_store *store)
+{
+    if (!store)
+        return;
+    util_strings_free(store->strings);
+    util_names_free(store->ops);
+    util_names_free(store->tensors);
+    free(store);
+}
+
 void moirai_problem_free(moirai_problem *p)
 {
     if (!p)
         return;
-    problem_store *store = p->store;
-    if (store) {
-        util_strings_free(store->strings);
-        util_names_free(store->ops);
-        util_names_free(store->tensors);
-        free(store);
-    }
+    store_free(p->store);
     void *owned[] = {
         p->name,
         p->device_name,
         p->device_memory_bytes,
         p->device_launch_ns,
         p->device_segment_ns,
+        p->device_whole_ns,
         p->device_type,
         p->bytes_per_second,
         p->latency_ns,

@@ -194,13 +194,16 @@ static int change_devices(changer *x)
     free(q->device_memory_bytes);
     free(q->device_launch_ns);
     free(q->device_segment_ns);
+    free(q->device_whole_ns);
     free(q->device_type);
     q->device_name = util_alloc(K, sizeof *q->device_name);
     q->device_memory_bytes = util_alloc(K, sizeof *q->device_memory_bytes);
     q->device_launch_ns = util_alloc(K, sizeof *q->device_launch_ns);
     q->device_segment_ns = util_alloc(K, sizeof *q->device_segment_ns);
+    q->device_whole_ns = util_alloc(K, sizeof *q->device_whole_ns);
     q->device_type = util_alloc(K, sizeof *q->device_type);
-    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns || !q->device_segment_ns || !q->device_type)
+    if (!q->device_name || !q->device_memory_bytes || !q->device_launch_ns || !q->device_segment_ns ||
+        !q->device_whole_ns || !q->device_type)
         return MOIRAI_EFAIL;
     q->n_devices = x->K;
     for (int32_t k = 0; k < x->K; k++) {
@@ -211,6 +214,9 @@ static int change_devices(changer *x)
         q->device_memory_bytes[k] = x->p->device_memory_bytes[x->old[k]];
         q->device_launch_ns[k] = x->p->device_launch_ns[x->old[k]];
         q->device_segment_ns[k] = x->p->device_segment_ns[x->old[k]];
+        bool faster = x->change->kind == MOIRAI_CHANGE_SPEED && x->old[k] == x->change->a;
+        int64_t whole_ns = x->p->device_whole_ns[x->old[k]];
+        q->device_whole_ns[k] = faster ? half_up(whole_ns) : whole_ns;
         q->device_type[k] = problem_keep(q, x->p->device_type[x->old[k]]);
         if (!q->device_name[k] || !q->device_type[k])
             return MOIRAI_EFAIL;

@@ -57,6 +57,17 @@ static int copy_devices(moirai_problem *p, const moirai_cluster *c)
     return 0;
 }
 
+/* As `table` looks for the times of operators: by name, else by type. */
+static void copy_whole(moirai_problem *p, const moirai_graph *g, const moirai_cluster *c)
+{
+    for (int32_t k = 0; k < c->n_devices; k++)
+        for (int32_t i = 0; g->time_whole_ns && i < g->n_time_keys; i++) {
+            bool named = !strcmp(g->time_key[i], c->device[k].name), typed = !strcmp(g->time_key[i], c->device[k].type);
+            if (g->time_whole_ns[i] > 0 && (named || (typed && !p->device_whole_ns[k])))
+                p->device_whole_ns[k] = g->time_whole_ns[i];
+        }
+}
+
 /* Shared weights are counted beside: what is left is the operator's own. */
 static int copy_memory(moirai_problem *p, const moirai_graph *g)
 {
@@ -92,6 +103,7 @@ static int fill(moirai_problem *p, const moirai_graph *g, const moirai_cluster *
         return rc;
     if (o->cost_report)
         *o->cost_report = report;
+    copy_whole(p, g, c);
     memcpy(p->device_launch_ns, report.mean_launch_ns, (size_t)c->n_devices * sizeof *p->device_launch_ns);
     return moirai_problem_wish_fused(p, g, o->wishes, o->n_wishes);
 }

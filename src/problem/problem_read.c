@@ -55,7 +55,8 @@ static int read_devices(moirai_problem *p, const document *doc)
             (rc = util_json_string(&type, NULL, &at, object, "type", false)) ||
             (rc = util_json_int64(&p->device_memory_bytes[i], &at, object, "memory_bytes", true, 0)) ||
             (rc = util_json_int64(&p->device_launch_ns[i], &at, object, "launch_ns", false, 0)) ||
-            (rc = util_json_int64(&p->device_segment_ns[i], &at, object, "segment_ns", false, 0)))
+            (rc = util_json_int64(&p->device_segment_ns[i], &at, object, "segment_ns", false, 0)) ||
+            (rc = util_json_int64(&p->device_whole_ns[i], &at, object, "whole_ns", false, 0)))
             return rc;
         for (size_t j = 0; j < i; j++)
             if (!strcmp(p->device_name[j], at.name))

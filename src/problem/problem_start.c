@@ -19,6 +19,7 @@ static int reserve(moirai_problem *p, size_t inputs)
     ok &= (p->device_memory_bytes = util_alloc(k, sizeof *p->device_memory_bytes)) != NULL;
     ok &= (p->device_launch_ns = util_alloc(k, sizeof *p->device_launch_ns)) != NULL;
     ok &= (p->device_segment_ns = util_alloc(k, sizeof *p->device_segment_ns)) != NULL;
+    ok &= (p->device_whole_ns = util_alloc(k, sizeof *p->device_whole_ns)) != NULL;
     ok &= (p->device_type = util_alloc(k, sizeof *p->device_type)) != NULL;
     for (size_t d = 0; ok && d < k; d++)
         p->device_type[d] = "";

@@ -24,6 +24,8 @@ static void write_devices(util_writer *w, const moirai_problem *p)
             util_writer_pair_int(w, "launch_ns", p->device_launch_ns[k]);
         if (p->device_segment_ns[k])
             util_writer_pair_int(w, "segment_ns", p->device_segment_ns[k]);
+        if (p->device_whole_ns[k])
+            util_writer_pair_int(w, "whole_ns", p->device_whole_ns[k]);
         util_writer_close(w, '}');
     }
     util_writer_close(w, ']');

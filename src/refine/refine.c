@@ -165,6 +165,8 @@ static int refine(refiner *r, moirai_refine_report *report)
         return rc;
     if (r->g->n_ops && r->g->n_time_keys)
         memcpy(r->g->time_ns, r->time_ns, (size_t)r->g->n_ops * (size_t)r->g->n_time_keys * sizeof *r->time_ns);
+    for (int32_t k = 0; r->g->time_whole_ns && k < r->g->n_time_keys; k++)
+        r->g->time_whole_ns[k] = MOIRAI_UNKNOWN; /* by the runs' scale, which the times have now, it is their sum */
     if (r->c) {
         refine_links_set(r->c, r->latency_ns, r->rate);
         r->c->cuts_measured |= r->cuts_seen;

@@ -69,12 +69,12 @@ static void count(moirai_analysis *a)
 /* The best single device, where one can take everything; what users compare with first. */
 static void find_single(moirai_analysis *a)
 {
-    moirai_plan *single;
-    if (moirai_place(&single, a->problem, "single", NULL))
+    moirai_alone alone;
+    if (moirai_alone_find(&alone, a->problem, a->plan))
         return;
-    a->single_ns = single->makespan_ns;
-    a->single_device = a->n_ops ? single->op_device[0] : MOIRAI_NONE;
-    moirai_plan_free(single);
+    a->single_ns = alone.ns;
+    a->single_device = alone.device;
+    a->speed_up = alone.speed_up;
 }
 
 int moirai_analysis_new(moirai_analysis **out, const moirai_problem *p, const moirai_plan *plan,

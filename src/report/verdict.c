@@ -240,7 +240,7 @@ static void say_single(moirai_analysis *a)
     }
     if (a->problem->n_uncosted) /* say_uncosted has the rest */
         return;
-    double speed_up = a->plan->makespan_ns > 0 ? (double)a->single_ns / (double)a->plan->makespan_ns : 1;
+    double speed_up = a->speed_up;
     const char *name = a->single_device == MOIRAI_NONE ? "" : a->problem->device_name[a->single_device];
     if (speed_up >= 1.005)
         say(a, "%.2f times as fast as the best %s, %.60s, with %s", speed_up, which, name,

@@ -100,12 +100,48 @@ static void test_cli_sure_says_that_measured_times_leave_a_doubt(void **state)
     assert_null(strstr(shell_err, "'moirai tune' runs it"));
 }
 
+/* What a plan is compared with is what was measured of the whole network, where that is known: operators add up to more. */
+static void write_whole(const char *path, const char *whole)
+{
+    char *text = read_text("g.json"), *at = strstr(text, "\"ops\""), all[3000];
+    snprintf(all, sizeof all, "%.*s\"whole_ns\": %s, %s", (int)(at - text), text, whole, at);
+    write_text(path, all);
+    free(text);
+}
+
+static void test_cli_sure_whole_networks_are_what_counts(void **state)
+{
+    (void)state;
+    write_measured();
+    write_whole("whole.json", "{\"A\": 2500000, \"B\": 3000000}");
+    assert_runs("$M plan whole.json --cluster apart.json --rules none --effort 0.1 -o plan.json --problem-out p.json "
+                "--report r.html");
+    assert_contains(shell_out,
+                    "single       2.500 ms on the best single device, A, as it was measured whole (4.000 ms by "
+                    "its operators): the plan is 1.25 times as fast (");
+    assert_contains(shell_out, "to 2.00)"); /* if segments lose nothing */
+    assert_runs("$M explain plan.json --problem p.json --what-if 0");
+    assert_contains(shell_out, "1.25 times as fast as the best single device, A, with 2.500 ms");
+    char *page = read_text("r.html");
+    assert_contains(page, "1.25 times as fast as the best single device, A, with 2.500 ms");
+    free(page);
+    write_whole("fast.json", "{\"A\": 1500000}");
+    assert_runs("$M plan fast.json --cluster apart.json --rules none --effort 0.1");
+    assert_contains(shell_out, "splitting gains nothing: the plan is 33.3 % slower");
+    assert_runs("$M plan fast.json --cluster apart.json --rules none --placer single"); /* that plan is the whole */
+    assert_contains(shell_out, "splitting gains nothing\n");
+    assert_runs("$M plan fast.json --cluster apart.json --rules none --pin '*=A' --effort 0.1");
+    assert_null(strstr(shell_out, "slower"));
+    assert_fails(3, "whole_ns", "sed 's/1500000/0/' fast.json >bad.json; $M plan bad.json --cluster apart.json");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cli_sure_plan_has_an_interval, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_sure_names_what_is_wanted, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_sure_measured_times_have_an_interval, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_sure_whole_networks_are_what_counts, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_sure_says_that_measured_times_leave_a_doubt, enter_folder,
                                         leave_folder),
     };

@@ -284,10 +284,17 @@ static void test_graph_round_trip_of_a_measured_network(void **state)
     }
     assert_int_equal(g->n_ops, 4872);
     assert_int_equal(g->n_time_keys, 4);
+    assert_ok(moirai_graph_whole_set(g, "A", 123456));
+    assert_ok(moirai_graph_whole_set(g, "nobody's operators", 7)); /* a column more */
+    assert_int_equal(moirai_graph_whole_set(g, "A", 0), MOIRAI_EINPUT);
     assert_ok(moirai_graph_write(g, path));
     assert_ok(moirai_graph_read(&again, path));
     remove(path);
     assert_graphs_equal(g, again);
+    assert_int_equal(again->time_whole_ns[2], 123456);
+    assert_int_equal(again->time_whole_ns[0], MOIRAI_UNKNOWN);
+    assert_string_equal(again->time_key[4], "nobody's operators");
+    assert_int_equal(again->time_whole_ns[4], 7);
     free(time_ns);
     moirai_graph_free(g);
     moirai_graph_free(again);

@@ -1,4 +1,6 @@
 /* Problems: from graph and cluster, from files, wishes, derived arrays, what is said of bad files. */
+#include <moirai/coarsen.h>
+
 #include "support/check.h"
 
 #include "util/util.h"
@@ -280,6 +282,38 @@ static void test_problem_cuts_cost_what_the_runtime_needs(void **state)
     moirai_graph_free(g);
 }
 
+/* The whole network as one: by name, else by type; kept by fusion and by files, halved with a device twice as fast. */
+static void test_problem_knows_what_the_whole_network_takes(void **state)
+{
+    (void)state;
+    const char *json =
+        "{\"format\": \"moirai-graph\", \"version\": 1, \"whole_ns\": {\"A\": 900, \"v100\": 501}, \"ops\": "
+        "[{\"name\": \"a\", \"type\": \"Relu\", \"inputs\": [], \"outputs\": [], \"time_ns\": "
+        "{\"v100\": 1000, \"t4\": 2000}}]}";
+    moirai_graph *g, *coarse;
+    moirai_cluster *c;
+    moirai_problem *p, *faster;
+    moirai_rules *rules;
+    assert_ok(moirai_graph_parse(&g, json, strlen(json), "g"));
+    assert_ok(moirai_rules_open(&rules, "onnxruntime"));
+    assert_ok(moirai_coarsen(&coarse, g, rules, NULL));
+    assert_ok(moirai_cluster_open(&c, "2x v100, t4, 8Gbps 5us"));
+    assert_ok(moirai_problem_new(&p, coarse, c, &(moirai_problem_options){.segment_ns = MOIRAI_UNKNOWN}));
+    assert_int_equal(p->device_whole_ns[0], 900);
+    assert_int_equal(p->device_whole_ns[1], 501);
+    assert_int_equal(p->device_whole_ns[2], 0);
+    round_trip(p);
+    assert_ok(moirai_problem_change(&faster, p, c, &(moirai_change){MOIRAI_CHANGE_SPEED, 1, MOIRAI_NONE}));
+    assert_int_equal(faster->device_whole_ns[0], 900);
+    assert_int_equal(faster->device_whole_ns[1], 251);
+    moirai_problem_free(faster);
+    moirai_problem_free(p);
+    moirai_cluster_free(c);
+    moirai_rules_free(rules);
+    moirai_graph_free(coarse);
+    moirai_graph_free(g);
+}
+
 /* A link twice as fast makes no segment cheaper, and the cluster of a problem is known though its latencies are less. */
 static void test_problem_faster_link_keeps_the_price_of_segments(void **state)
 {
@@ -526,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_problem_new_settles_all_numbers),
         cmocka_unit_test(test_problem_cuts_cost_a_segment_and_bytes),
         cmocka_unit_test(test_problem_cuts_cost_what_the_runtime_needs),
+        cmocka_unit_test(test_problem_knows_what_the_whole_network_takes),
         cmocka_unit_test(test_problem_faster_link_keeps_the_price_of_segments),
         cmocka_unit_test(test_problem_faster_link_keeps_the_price_of_moving),
         cmocka_unit_test(test_problem_wishes_pin_forbid_together),

@@ -1,6 +1,7 @@
 /* moirai probe and moirai profile as a user types them: ranks on this machine, short. */
 #include "support/check.h"
 #include "support/command.h"
+#include "util/util.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -153,6 +154,31 @@ static void test_profile_gives_every_operator_a_time_on_every_device(void **stat
     assert_runs("$M problem g.json -c two.json --cost table -o p.json"); /* nothing is left to a model */
 }
 
+/* The network as one, beside its operators; where it takes longer than they do, so do they. */
+static void test_profile_runs_the_whole_network_as_well(void **state)
+{
+    NEEDS_RANKS();
+    moirai_graph *g;
+    make_network();
+    assert_runs("$M profile net.onnx -c two.json --cache cache --runs 5 --rules none --json -o g.json");
+    yyjson_val *result = shell_json();
+    assert_ok(moirai_graph_read(&g, "g.json"));
+    assert_int_equal(g->n_time_keys, 2);
+    for (size_t d = 0; d < 2; d++) {
+        int64_t whole = count_at(device_at(result, d), "whole_ns"), sum = count_at(device_at(result, d), "total_ns");
+        int64_t found = 0;
+        for (int32_t i = 0; i < g->n_ops; i++)
+            found += g->time_ns[2 * i + (int32_t)d];
+        assert_true(whole > 0 && g->time_whole_ns[d] == whole);
+        assert_true(found <= UTIL_MAX(whole, sum) && found + g->n_ops >= UTIL_MIN(UTIL_MAX(whole, sum), 2 * sum));
+    }
+    moirai_graph_free(g);
+    assert_runs("sed -i 's/[12]GB/1kB/g' two.json"); /* where it does not fit, nobody knows */
+    assert_runs("$M profile net.onnx -c two.json --cache cache --runs 5 --json --force -o g.json");
+    assert_null(yyjson_obj_get(device_at(shell_json(), 0), "whole_ns"));
+    assert_runs("! grep whole_ns g.json");
+}
+
 static void test_profile_remembers(void **state)
 {
     NEEDS_RANKS();
@@ -292,6 +318,7 @@ int main(void)
         CASE(test_probe_keeps_the_devices_of_a_template),
         CASE(test_probe_refuses_what_makes_no_sense),
         CASE(test_profile_gives_every_operator_a_time_on_every_device),
+        CASE(test_profile_runs_the_whole_network_as_well),
         CASE(test_profile_remembers),
         CASE(test_profile_measures_equal_devices_once),
         CASE(test_profile_spins_on_cores_of_its_own),

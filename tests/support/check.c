@@ -147,6 +147,7 @@ void assert_problems_equal(const moirai_problem *a, const moirai_problem *b)
     SAME(device_memory_bytes, k);
     SAME(device_launch_ns, k);
     SAME(device_segment_ns, k);
+    SAME(device_whole_ns, k);
     SAME(bytes_per_second, k * k);
     SAME(latency_ns, k * k);
     same_texts(a->op_name, b->op_name, n);

@@ -2,6 +2,7 @@
 #include "cli/commands/commands.h"
 #include "cli/steps/steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,13 @@ typedef struct work {
     moirai_graph *graph, *coarse;
     moirai_problem *fine, *problem; /* problem: of the coarse graph */
     moirai_problem *unpinned;       /* what is planned, without the wishes, where there are any */
-    moirai_plan *plan, *expanded, *single;
+    moirai_plan *plan, *expanded;
     cli_many rate; /* --objective rate: `plan` is the last of these */
     cli_cut cut;
 } work;
 
 static void work_free(work *w)
 {
-    moirai_plan_free(w->single);
     moirai_plan_free(w->expanded);
     if (!w->rate.n)
         moirai_plan_free(w->plan);
@@ -149,33 +149,35 @@ static int without_wishes(work *w, cli_context *cli)
 /* The verdict that users ask for first: is the cluster worth it? */
 static void show_verdict(work *w, cli_context *cli)
 {
-    moirai_place_options o;
-    moirai_place_options_init(&o);
+    moirai_alone alone;
     const moirai_problem *p = w->unpinned ? w->unpinned : w->expanded ? w->fine : w->problem;
     const moirai_plan *plan = w->expanded ? w->expanded : w->plan;
-    if (moirai_place(&w->single, p, "single", &o)) {
+    if (moirai_alone_find(&alone, p, plan)) {
         cli_print(cli, "single       no device can take the whole network: %s\n", moirai_error_message());
         yyjson_mut_obj_add_null(cli->doc, cli->result, "single_device");
         return;
     }
-    char text[120];
+    char text[120], whole[80] = "";
     cli_interval sure = {0};
     if (!w->unpinned && !is_cut(w))
         cli_how_sure(&sure, p, plan, w->expanded ? w->graph : w->coarse, w->cluster);
-    const char *name = p->n_ops ? p->device_name[w->single->op_device[0]] : "";
-    double speed_up = plan->makespan_ns > 0 ? (double)w->single->makespan_ns / (double)plan->makespan_ns : 1;
+    const char *name = p->n_ops ? p->device_name[alone.device] : "";
+    double speed_up = alone.speed_up;
+    if (fabs((double)alone.ns / (double)alone.ops_ns - 1) > 0.005)
+        snprintf(whole, sizeof whole, ", as it was measured whole (%s by its operators)", cli_human_ns(alone.ops_ns).s);
     if (sure.known) { /* the plan was made for the predicted times: others mostly make it look worse */
         sure.low = speed_up < sure.low ? speed_up : sure.low;
         sure.high = speed_up > sure.high ? speed_up : sure.high;
     }
-    cli_print(cli, "single       %s on the best single device, %s%s: %s\n", cli_human_ns(w->single->makespan_ns).s,
-              name,
+    cli_print(cli, "single       %s on the best single device, %s%s%s: %s\n", cli_human_ns(alone.ns).s, name, whole,
               is_cut(w)     ? ", whole"
               : w->unpinned ? ", if nothing were pinned"
                             : "",
               verdict(text, sizeof text, p, speed_up, &sure));
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "single_device", name);
-    yyjson_mut_obj_add_int(cli->doc, cli->result, "single_makespan_ns", w->single->makespan_ns);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "single_makespan_ns", alone.ns);
+    if (*whole)
+        yyjson_mut_obj_add_int(cli->doc, cli->result, "single_ops_ns", alone.ops_ns);
     if (p->n_uncosted)
         yyjson_mut_obj_add_null(cli->doc, cli->result, "speed_up");
     else

@@ -32,19 +32,16 @@ static int by_value(const void *a, const void *b)
 /* The speed-up with these times, `split` for the plan where a run of several devices has other ones than one alone; 0
  * where there is none. */
 static double speed_up_of(const moirai_problem *p, const moirai_plan *plan, int64_t *time_ns,
-                          const moirai_problem *split)
+                          const moirai_problem *split, moirai_alone *alone)
 {
     moirai_problem other = *p;
-    moirai_plan *again = NULL, *single = NULL;
-    moirai_place_options o;
-    moirai_place_options_init(&o);
+    moirai_plan *again = NULL;
     other.op_time_ns = time_ns;
     double found = 0;
-    if (!moirai_plan_tighten(&again, split ? split : &other, plan) && !moirai_place(&single, &other, "single", &o) &&
+    if (!moirai_plan_tighten(&again, split ? split : &other, plan) && !moirai_alone_find(alone, &other, again) &&
         again->makespan_ns > 0)
-        found = (double)single->makespan_ns / (double)again->makespan_ns;
+        found = alone->speed_up;
     moirai_plan_free(again);
-    moirai_plan_free(single);
     return found;
 }
 
@@ -138,6 +135,7 @@ static void find_wanted(cli_interval *out, const doubts *d, int64_t *perturbed)
     size_t size = (size_t)d->p->n_ops * (size_t)d->p->n_devices * sizeof *perturbed;
     int n = candidates(found, 64, d);
     int64_t *mixed = util_alloc(1, size);
+    moirai_alone alone;
     double all = 0, usual = (double)d->single->makespan_ns / (double)d->plan->makespan_ns;
     for (int i = 0; i < n; i++)
         found[i].weight = 0;
@@ -147,9 +145,9 @@ static void find_wanted(cli_interval *out, const doubts *d, int64_t *perturbed)
             break;
         for (int i = 0; i < n; i++) {
             mix(mixed, d, perturbed, &found[i]);
-            found[i].weight += squared(speed_up_of(d->p, d->plan, mixed, NULL), usual);
+            found[i].weight += squared(speed_up_of(d->p, d->plan, mixed, NULL, &alone), usual);
         }
-        all += squared(speed_up_of(d->p, d->plan, perturbed, NULL), usual);
+        all += squared(speed_up_of(d->p, d->plan, perturbed, NULL, &alone), usual);
     }
     free(mixed);
     qsort(found, (size_t)n, sizeof *found, by_weight);
@@ -180,6 +178,7 @@ static int look_again(double *speed_up, const run_doubts *run, const moirai_grap
     const moirai_problem *p = run->p;
     size_t n = (size_t)p->n_ops * (size_t)p->n_devices;
     int64_t *time_ns = util_alloc(n, sizeof *time_ns);
+    moirai_alone alone;
     int found = 0;
     for (int t = 0; time_ns && t < TRIES; t++) {
         moirai_problem split = *p;
@@ -187,12 +186,24 @@ static int look_again(double *speed_up, const run_doubts *run, const moirai_grap
         bool ok = !moirai_cost_perturb(time_ns, g, run->c, (uint64_t)t + 1);
         sure_measured(time_ns, run, (uint64_t)t + 1);
         ok = ok && !sure_split(&split, run, time_ns, (uint64_t)t + 1);
-        speed_up[found] = ok ? speed_up_of(p, run->plan, time_ns, &split) : 0;
+        speed_up[found] = ok ? speed_up_of(p, run->plan, time_ns, &split, &alone) : 0;
+        if (ok && speed_up[found] > 0)
+            speed_up[found] *= sure_alone(run, alone.device, (uint64_t)t + 1);
         found += speed_up[found] > 0;
         sure_split_free(&split, p);
     }
     free(time_ns);
     return found;
+}
+
+/* Where the network as a whole is faster than its operators, segments may be so as well: at best as much. */
+static void keep_what_is_fused(cli_interval *out, const moirai_problem *p, const moirai_plan *plan)
+{
+    moirai_alone alone;
+    if (moirai_alone_find(&alone, p, plan) || alone.speed_up <= 0 || alone.ns >= alone.ops_ns)
+        return;
+    double best = alone.speed_up * (double)alone.ops_ns / (double)alone.ns;
+    out->high = best > out->high ? best : out->high;
 }
 
 void cli_how_sure(cli_interval *out, const moirai_problem *p, const moirai_plan *plan, const moirai_graph *g,
@@ -211,6 +222,7 @@ void cli_how_sure(cli_interval *out, const moirai_problem *p, const moirai_plan 
         out->known = true;
         out->low = speed_up[TRIES / 10];
         out->high = speed_up[TRIES - 1 - TRIES / 10];
+        keep_what_is_fused(out, p, plan);
         if (out->predicted)
             say_what_is_wanted(out, p, plan, g, c, spread, scratch);
     }

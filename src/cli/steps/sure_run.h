@@ -13,6 +13,8 @@ typedef struct run_doubts {
 
 /* Measured times as they might be in a network; the others stay. */
 void sure_measured(int64_t *time_ns, const run_doubts *d, uint64_t seed);
+/* What the best device alone may take of what its operators add up to: at most 1. */
+double sure_alone(const run_doubts *d, int32_t device, uint64_t seed);
 /* Times and transfers of the plan's run, by the times of its operators: `split`, a copy of the problem, gets arrays of its
  * own, which sure_split_free releases. */
 int sure_split(moirai_problem *split, const run_doubts *d, const int64_t *time_ns, uint64_t seed);

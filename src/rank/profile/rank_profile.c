@@ -180,6 +180,7 @@ static void job_free(profile_job *j, arguments *a)
     for (int32_t i = 0; i < j->n_pieces && j->piece; i++)
         free(j->piece[i].data);
     free(j->piece);
+    free(j->whole.data);
     free(j->piece_of_op);
     free(j->summary);
     free(j->time);

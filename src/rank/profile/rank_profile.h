@@ -33,6 +33,9 @@ int64_t rank_profile_bench_overhead(const profile_bench *b);
 /* Runs a piece of onnx_piece_make. A piece that can't run is an error with ONNX Runtime's words. */
 int rank_profile_bench_run(profile_time *out, profile_bench *b, const uint8_t *piece, size_t length);
 
+/* The same for a whole network: fewer runs, and none with cold caches. */
+int rank_profile_bench_whole(profile_time *out, profile_bench *b, const uint8_t *network, size_t length);
+
 /* ---- rank_profile_input.c ---- */
 /* Numbers that suit an operator's input or weights of a TensorProto type: reals in [0.05, 1), small integers below
  * `bound`. */

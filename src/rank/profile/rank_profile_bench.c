@@ -12,7 +12,7 @@
 #include "util/sort.h"
 #include "util/util.h"
 
-enum { MOST_BATCHES = 3, FEWEST = 5, MOST_RUNS = 1000, COLD_RUNS = 3 };
+enum { MOST_BATCHES = 3, FEWEST = 5, MOST_RUNS = 1000, COLD_RUNS = 3, WHOLE_FEWEST = 3, WHOLE_SECONDS = 4 };
 #define MOST_SPREAD 0.1
 #define GPU_SWEEP ((size_t)256 << 20) /* GPUs have at most 128 MiB of cache today */
 
@@ -102,6 +102,36 @@ int rank_profile_bench_run(profile_time *out, profile_bench *b, const uint8_t *p
     else
         out->median_ns = UTIL_MAX(out->median_ns - b->overhead_ns, 0);
     out->cold_ns = UTIL_MAX(out->cold_ns - b->overhead_ns, 0);
+    return rc;
+}
+
+/* Seconds rather than runs: a network may take one of them. At least WHOLE_FEWEST, after one that warms up. */
+static int measure_whole(profile_time *out, profile_trial *t, const profile_effort *e)
+{
+    int64_t ns[MOST_RUNS], first;
+    int n = 0, most = UTIL_MIN(UTIL_MAX(e->runs, WHOLE_FEWEST), MOST_RUNS);
+    int rc = rank_profile_trial_run(t, &first);
+    double end = util_seconds() + WHOLE_SECONDS * e->seconds;
+    while (!rc && n < most && (n < WHOLE_FEWEST || util_seconds() < end)) {
+        rc = rank_profile_trial_run(t, &ns[n]);
+        n++;
+    }
+    if (rc)
+        return rc;
+    qsort(ns, (size_t)n, sizeof *ns, util_by_int64);
+    int64_t median = UTIL_MAX(ns[n / 2], 1);
+    double spread = (double)(ns[3 * n / 4] - ns[n / 4]) / (double)median;
+    *out = (profile_time){.median_ns = median, .cold_ns = median, .n = n, .batches = 1, .spread = spread};
+    return 0;
+}
+
+int rank_profile_bench_whole(profile_time *out, profile_bench *b, const uint8_t *network, size_t length)
+{
+    profile_trial t = {.ort = b->ort, .weights = &b->weights};
+    *out = (profile_time){.median_ns = -1};
+    int rc = rank_profile_trial_open(&t, network, length);
+    rc = rc ? rc : measure_whole(out, &t, &b->effort);
+    rank_profile_trial_free(&t);
     return rc;
 }
 

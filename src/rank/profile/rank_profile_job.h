@@ -23,6 +23,7 @@ typedef struct profile_summary {
     double load; /* of the host before this device's turn */
     int32_t n_threads;
     int32_t n_measured, n_cached, n_failed, n_again; /* pieces; n_again: in more than one batch */
+    profile_time whole;                              /* the network as one; median_ns -1: not known */
 } profile_summary;
 
 typedef struct profile_job {
@@ -38,6 +39,8 @@ typedef struct profile_job {
     int32_t *piece_of_op; /* rank 0: -1 where an operator can't be cut out */
     int32_t n_pieces;
     profile_piece *piece;
+    int64_t weight_bytes; /* of all operators */
+    profile_piece whole;  /* all operators as one; no data where they can't be cut out, */
 
     profile_summary *summary; /* [rank]; own, or all on rank 0 */
     profile_time *time;       /* [rank * n_pieces + piece]; own, or all on rank 0 */

@@ -71,6 +71,20 @@ static void measure_one(profile_job *j, profile_bench *b, int32_t i)
     rank_profile_cache_put(t, j->cache, &key, s->device); /* a full disk costs time later, not the result now */
 }
 
+/* The network as one, where the device can hold it: what a plan will be compared with. One that can't run so leaves that
+ * unknown. */
+static void measure_whole(profile_job *j, profile_bench *b)
+{
+    profile_summary *s = &j->summary[j->w.rank];
+    profile_key key = rank_profile_key(j->whole.data, j->whole.length, s->device);
+    s->whole.median_ns = -1;
+    if (!j->whole.length || j->weight_bytes > j->cluster->device[j->w.rank].memory_bytes ||
+        (!j->fresh && rank_profile_cache_get(&s->whole, j->cache, &key, j->cache_days)))
+        return;
+    if (!rank_profile_bench_whole(&s->whole, b, j->whole.data, j->whole.length))
+        rank_profile_cache_put(&s->whole, j->cache, &key, s->device);
+}
+
 /* One line that the command turns into a bar. */
 static void tell(const profile_job *j, int32_t done)
 {
@@ -98,6 +112,7 @@ int rank_profile_measure(profile_job *j, const rank_ort *ort)
                 tell(j, i + 1);
             }
         }
+        measure_whole(j, b);
         rank_profile_bench_free(b);
     }
     free(machine);

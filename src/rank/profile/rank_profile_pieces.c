@@ -62,6 +62,22 @@ static int cut_one(cutter *c, int32_t op)
     return 0;
 }
 
+/* The network as one piece, in an order in which it can run. That it can't be made costs the verdict its surety, no more. */
+static int cut_whole(cutter *c)
+{
+    const moirai_graph *g = c->from->graph;
+    profile_job *j = c->job;
+    if (util_grow(&c->member, &c->capacity, (size_t)g->n_ops, sizeof *c->member))
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < g->n_ops; i++)
+        if (!util_add64(&j->weight_bytes, j->weight_bytes, g->op_weight_bytes[i]))
+            return 0;
+    memcpy(c->member, g->topo, (size_t)g->n_ops * sizeof *c->member);
+    if (onnx_piece_make(&j->whole.data, &j->whole.length, c->from, c->member, g->n_ops))
+        j->whole = (profile_piece){0};
+    return 0;
+}
+
 static int cut_all(cutter *c, const moirai_onnx_options *options, const char *rules_name)
 {
     profile_job *j = c->job;
@@ -81,7 +97,7 @@ static int cut_all(cutter *c, const moirai_onnx_options *options, const char *ru
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < j->graph->n_ops && !rc; i++)
         rc = cut_one(c, i);
-    return rc;
+    return rc || !c->from->graph->n_ops ? rc : cut_whole(c);
 }
 
 int rank_profile_cut(profile_job *job, const moirai_onnx_options *options, const char *rules)
@@ -95,6 +111,19 @@ int rank_profile_cut(profile_job *job, const moirai_onnx_options *options, const
     return rc;
 }
 
+static void share_one(profile_job *j, profile_piece *p)
+{
+    int64_t length = (int64_t)p->length;
+    rank_world_bcast(&j->w, &length, sizeof length, 0);
+    if (j->w.rank && length) {
+        *p = (profile_piece){util_alloc((size_t)length, 1), (size_t)length};
+        if (!p->data)
+            rank_world_abort(&j->w, MOIRAI_EFAIL); /* the others wait in the middle of a message */
+    }
+    if (length)
+        rank_world_bcast(&j->w, p->data, (size_t)length, 0);
+}
+
 int rank_profile_share(profile_job *j)
 {
     int64_t n = j->n_pieces;
@@ -104,15 +133,9 @@ int rank_profile_share(profile_job *j)
     if (!j->piece)
         return MOIRAI_EFAIL;
     j->n_pieces = (int32_t)n;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t length = (int64_t)j->piece[i].length;
-        rank_world_bcast(&j->w, &length, sizeof length, 0);
-        if (j->w.rank) {
-            j->piece[i] = (profile_piece){util_alloc((size_t)length, 1), (size_t)length};
-            if (!j->piece[i].data)
-                rank_world_abort(&j->w, MOIRAI_EFAIL); /* the others wait in the middle of a message */
-        }
-        rank_world_bcast(&j->w, j->piece[i].data, (size_t)length, 0);
-    }
+    for (int64_t i = 0; i < n; i++)
+        share_one(j, &j->piece[i]);
+    rank_world_bcast(&j->w, &j->weight_bytes, sizeof j->weight_bytes, 0);
+    share_one(j, &j->whole);
     return 0;
 }

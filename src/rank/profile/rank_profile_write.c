@@ -11,6 +11,8 @@
 #include "util/sort.h"
 #include "util/util.h"
 
+#define MOST_LONGER 2.0 /* more than that has another reason */
+
 static const profile_time *time_of(const profile_job *j, int device, int32_t op)
 {
     int32_t piece = j->piece_of_op[op];
@@ -59,6 +61,21 @@ static int64_t sum_cold(const profile_job *j, int device)
     return sum;
 }
 
+/* Where the network takes longer than its operators alone (their weights are no longer in the caches, it waits for
+ * memory), each of them does, on one device or on several. Where it is faster, only the whole is known to be. */
+static int use_whole(profile_job *j, int device, int64_t *ns, int64_t total_ns)
+{
+    moirai_graph *g = j->graph;
+    int64_t whole_ns = j->summary[device].whole.median_ns;
+    double longer = total_ns > 0 ? (double)whole_ns / (double)total_ns : 1;
+    if (whole_ns < 1 || j->cold)
+        return 0;
+    for (int32_t i = 0; i < g->n_ops && longer > 1; i++)
+        ns[i] = (int64_t)((double)ns[i] * UTIL_MIN(longer, MOST_LONGER));
+    int rc = moirai_graph_times_set(g, j->cluster->device[device].name, ns);
+    return rc ? rc : moirai_graph_whole_set(g, j->cluster->device[device].name, whole_ns);
+}
+
 static int fill_times(profile_job *j, int32_t *n_estimated, int64_t *total_ns)
 {
     moirai_graph *g = j->graph;
@@ -79,6 +96,7 @@ static int fill_times(profile_job *j, int32_t *n_estimated, int64_t *total_ns)
             if (!util_add64(&total_ns[d], total_ns[d], ns[i]))
                 total_ns[d] = INT64_MAX;
         rc = rc ? rc : moirai_graph_times_set(g, j->cluster->device[d].name, ns);
+        rc = rc ? rc : use_whole(j, d, ns, total_ns[d]);
     }
     free(ns);
     free(scratch);
@@ -99,6 +117,8 @@ static void write_device(util_writer *w, const profile_job *j, int d, int32_t n_
     util_writer_pair_int(w, "total_ns", total_ns);
     util_writer_pair_int(w, "overhead_ns", s->overhead_ns);
     util_writer_pair_int(w, "cold_total_ns", cold_total_ns);
+    if (s->whole.median_ns > 0)
+        util_writer_pair_int(w, "whole_ns", s->whole.median_ns);
     util_writer_key(w, "load_average");
     util_writer_real(w, s->load);
     util_writer_pair_int(w, "hardware_threads", s->n_threads);
