@@ -23,7 +23,7 @@ from ..problem import Problem
 from ..search import place
 from .capture import Captured
 from .cut_text import rounded, tile_of
-from .cuts import Strip, work
+from .cuts import ALTERNATIVES, Strip, work
 
 _WORTH = 0.995
 _EFFORT = 0.001
@@ -60,7 +60,7 @@ class _Chooser:
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
         self.pieces: dict[str, int] = {}  # cut -> the most pieces of a strip
-        strips = [s for s in self.whole.strips if s.kind != "heads"]
+        strips = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         total = sum(work(s, self.whole.nodes) for s in strips)
         for s in strips:
             self.classes.setdefault(s.alike, []).append(s)
