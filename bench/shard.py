@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,18 @@ def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
     return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
 
 
+def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster, shares: list[float]) -> dict[str, Any]:
+    module, args = network(name, not o.shares)
+    kinds = ("rows",) if name.startswith("image:") else ("attention", "mlp")
+    hand, said = [] if o.no_hand else by_hand(shares, kinds), []
+    found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
+                    rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
+                    say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+    with found.distribute(workers=workers, verify=module) as run:
+        run(*args)
+    return row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=Path, required=True, help="folder for results.json and table.md")
@@ -119,6 +132,8 @@ def main() -> None:
     p.add_argument("--no-hand", action="store_true", help="no cuts by hand")
     p.add_argument("--runs", type=int, default=20)
     p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--passes", type=int, default=3, help="of the fastest plans, in turns")
+    p.add_argument("--placers", default="heft,moirai")
     p.add_argument("--time-limit", type=float, default=5, help="of a plan, in seconds")
     p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
     o = p.parse_args()
@@ -130,18 +145,15 @@ def main() -> None:
     with mt.Workers(cluster, keep_weights=True) as workers:
         probed = mt.probe(workers)
         for name in o.names or sizes:
-            module, args = network(name, not o.shares)
-            kinds = ("rows",) if name.startswith("image:") else ("attention", "mlp")
-            hand, said = [] if o.no_hand else by_hand(shares, kinds), []
-            found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
-                            rounds=o.rounds, time_limit=o.time_limit, placers=("heft", "moirai"), name=name,
-                            say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
-            with found.distribute(workers=workers, verify=module) as run:
-                run(*args)
-            rows.append(row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand))
+            began = time.monotonic()
+            try:
+                rows.append(tuned(name, o, workers, probed, shares))
+            except Exception as error:  # the next network may do
+                print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+                continue
             (o.out / "results.json").write_text(json.dumps(rows, indent=1))
             (o.out / "table.md").write_text(table(rows))
-            print(table(rows), flush=True)
+            print(f"{table(rows)}{name}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 if __name__ == "__main__":
