@@ -105,6 +105,19 @@ def test_a_strip_ends_where_too_much_would_be_made_twice():
     assert torch.allclose(mt.whole(cut, (x,)), module(x), atol=1e-5)
 
 
+def test_rows_are_chosen_where_they_pay():
+    """Unequal devices get unequal shares of the image; far from each other no cut pays."""
+    module, x = Deep().eval(), torch.randn(1, 4, 480, 480)
+    captured = mt.capture(module, (x,))
+    devices = [{"name": "A", "type": "cpu-8-neon", "memory": "1GB"}, {"name": "B", "type": "cpu-4-neon", "memory": "1GB"}]
+    near = {"name": "near", "devices": devices, "links": links("AB", "100GB/s", "1us")}
+    far = {"name": "far", "devices": devices, "links": links("AB", "1MB/s", "1s")}
+    found = mt.choose(captured, near)
+    assert found.cut.startswith("image1/rows: 1000:") and found.cut_ns < 0.8 * found.whole_ns
+    assert 250 < int(found.cut.split(";")[0].split(":")[2]) < 1000
+    assert mt.choose(captured, far).cut == ""
+
+
 def test_pieces_run_on_two_devices():
     module, x = Net(3).eval(), torch.randn(1, 4, 40, 24)
     captured = mt.capture(module, (x,), cuts="*rows: 2")
