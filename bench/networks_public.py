@@ -1,4 +1,5 @@
-"""Networks of PyPI's transformers as bench/shard.py runs them: published sizes, random weights, one tensor in, one out."""
+"""Networks as bench/shard.py runs them: those of PyPI's transformers (hf:), and two that are cut by rows of the image (image:);
+published sizes, random weights."""
 
 from __future__ import annotations
 
@@ -102,8 +103,72 @@ def _swin(small: bool) -> Any:
     )
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, c_in: int, c: int, stride: int) -> None:
+        super().__init__()
+
+        def conv(a: int, b: int, k: int, s: int = 1) -> list[nn.Module]:
+            return [nn.Conv2d(a, b, k, s, k // 2, bias=False), nn.BatchNorm2d(b)]
+
+        self.body = nn.Sequential(*conv(c_in, c, 1), nn.ReLU(), *conv(c, c, 3, stride), nn.ReLU(), *conv(c, 4 * c, 1))
+        self.short = nn.Sequential(*conv(c_in, 4 * c, 1, stride)) if stride > 1 or c_in != 4 * c else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.short(x) + self.body(x))
+
+
+class Resnet(nn.Module):
+    """ResNet-50 has c = 64 and blocks of 3, 4, 6, 3."""
+
+    def __init__(self, c: int = 64, blocks: tuple[int, ...] = (3, 4, 6, 3), classes: int = 1000) -> None:
+        super().__init__()
+        stem = [nn.Conv2d(3, c, 7, 2, 3, bias=False), nn.BatchNorm2d(c), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        width, layers = c, []
+        for stage, n in enumerate(blocks):
+            for i in range(n):
+                layers.append(Bottleneck(width, c << stage, 2 if stage and not i else 1))
+                width = 4 * (c << stage)
+        self.stem, self.layers, self.head = nn.Sequential(*stem), nn.Sequential(*layers), nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.layers(self.stem(x)).mean((2, 3)))  # type: ignore[no-any-return]
+
+
+class Unet(nn.Module):
+    """Levels of twice the width and half the size, and back with what was there on the way down."""
+
+    def __init__(self, c: int = 64, levels: int = 4, classes: int = 2) -> None:
+        super().__init__()
+
+        def two(a: int, b: int) -> nn.Module:
+            return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.ReLU())
+
+        widths = [c << i for i in range(levels + 1)]
+        self.down = nn.ModuleList(two(a, b) for a, b in zip([3, *widths], widths))
+        self.up = nn.ModuleList(two(a + 2 * a, a) for a in reversed(widths[:-1]))
+        self.head = nn.Conv2d(c, classes, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept: list[Tensor] = []
+        for step in self.down:
+            x = step(nn.functional.max_pool2d(x, 2) if kept else x)
+            kept.append(x)
+        for step, before in zip(self.up, reversed(kept[:-1])):
+            x = step(torch.cat([before, nn.functional.interpolate(x, scale_factor=2)], 1))
+        return self.head(x)  # type: ignore[no-any-return]
+
+
+def _resnet(small: bool) -> Any:
+    return Resnet(8, (1, 1), 10) if small else Resnet(), (torch.randn(1, 3, *[64 if small else 224] * 2),)
+
+
+def _unet(small: bool) -> Any:
+    return Unet(4, 2) if small else Unet(), (torch.randn(1, 3, *[32 if small else 256] * 2),)
+
+
 MAKERS: dict[str, Callable[[bool], Any]] = {
-    "hf:gpt2": _gpt2, "hf:bert": _bert, "hf:vit": _vit, "hf:t5": _t5, "hf:whisper": _whisper, "hf:swin": _swin
+    "hf:gpt2": _gpt2, "hf:bert": _bert, "hf:vit": _vit, "hf:t5": _t5, "hf:whisper": _whisper, "hf:swin": _swin,
+    "image:resnet50": _resnet, "image:unet": _unet,
 }  # fmt: skip
 
 

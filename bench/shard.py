@@ -4,8 +4,10 @@
     python3 bench/shard.py --out FOLDER                              # two processor ranks of this machine
     python3 bench/shard.py --out FOLDER --shares 0.1,0.2,0.3,0.4     # one GPU, cut by MPS
 
+    python3 bench/shard.py --out FOLDER --shares 0.1,0.2,0.3,0.4 --no-hand hf:bert hf:t5   # networks of PyPI's transformers
+
 Per network, `moirai.torch.tune` of several captures in one call: whole operators, cuts by hand (attention and
-feed-forward blocks in pieces by the devices' shares, and in fewer and larger ones), and the cut that is chosen. What is
+feed-forward blocks, or images by rows, in pieces by the devices' shares, and in fewer and larger ones), and the cut that is chosen. What is
 kept is verified against the module. A row has the fastest device alone, the fastest split by whole operators, the best
 cut by hand, the chosen one, and how far its first prediction was off.
 Writes results.json and table.md to FOLDER after every network.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +49,23 @@ class Layer(nn.Module):
         return x + self.down(F.gelu(self.up(self.second(x))))
 
 
-def by_hand(shares: list[float]) -> list[str]:
+def network(name: str, small: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    if ":" in name:
+        import networks_public  # what only these names need
+
+        return networks_public.make(name, small)
+    layers, d, heads, batch, tokens = (FULL | SMALL)[name]
+    torch.manual_seed(0)
+    return nn.Sequential(*(Layer(d, heads) for _ in range(layers))).eval(), (torch.randn(batch, tokens, d),)
+
+
+def by_hand(shares: list[float], kinds: tuple[str, ...]) -> list[str]:
     """Pieces by the shares of all devices, and without the smallest one."""
     found = []
     for some in (sorted(shares, reverse=True), sorted(shares, reverse=True)[:-1]):
         if len(some) > 1:
             sizes = ":".join(str(round(1000 * s)) for s in some)
-            found.append(f"*attention: {sizes}; *mlp: {sizes}")
+            found.append("; ".join(f"*{kind}: {sizes}" for kind in kinds))
     return found
 
 
@@ -97,6 +110,18 @@ def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
     return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
 
 
+def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster, shares: list[float]) -> dict[str, Any]:
+    module, args = network(name, not o.shares)
+    kinds = ("rows",) if name.startswith("image:") else ("attention", "mlp")
+    hand, said = [] if o.no_hand else by_hand(shares, kinds), []
+    found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
+                    rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
+                    say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+    with found.distribute(workers=workers, verify=module) as run:
+        run(*args)
+    return row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=Path, required=True, help="folder for results.json and table.md")
@@ -107,8 +132,10 @@ def main() -> None:
     p.add_argument("--no-hand", action="store_true", help="no cuts by hand")
     p.add_argument("--runs", type=int, default=20)
     p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--passes", type=int, default=3, help="of the fastest plans, in turns")
+    p.add_argument("--placers", default="heft,moirai")
     p.add_argument("--time-limit", type=float, default=5, help="of a plan, in seconds")
-    p.add_argument("names", nargs="*", help="networks (default: all of this size)")
+    p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
     o = p.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
     cluster, shares = cluster_of(o)
@@ -118,19 +145,15 @@ def main() -> None:
     with mt.Workers(cluster, keep_weights=True) as workers:
         probed = mt.probe(workers)
         for name in o.names or sizes:
-            layers, d, heads, batch, tokens = (FULL | SMALL)[name]
-            torch.manual_seed(0)
-            module, x = nn.Sequential(*(Layer(d, heads) for _ in range(layers))).eval(), torch.randn(batch, tokens, d)
-            hand, said = [] if o.no_hand else by_hand(shares), []
-            found = mt.tune(module, (x,), workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
-                            rounds=o.rounds, time_limit=o.time_limit, placers=("heft", "moirai"), name=name,
-                            say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
-            with found.distribute(workers=workers, verify=module) as run:
-                run(x)
-            rows.append(row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand))
+            began = time.monotonic()
+            try:
+                rows.append(tuned(name, o, workers, probed, shares))
+            except Exception as error:  # the next network may do
+                print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+                continue
             (o.out / "results.json").write_text(json.dumps(rows, indent=1))
             (o.out / "table.md").write_text(table(rows))
-            print(table(rows), flush=True)
+            print(f"{table(rows)}{name}: {time.monotonic() - began:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ import torch.utils._pytree as pytree
 
 from ..graph import Graph
 from .._lib import UsageError
+from .alone import as_compiled
 from .cache import chosen_folder
 from .cut_text import Cut, parse, text
-from .cuts import Strip, apply_cuts, find_strips, match
+from .cuts import Strip, apply_cuts, apply_rows, find_strips, match, row_strips
 from .fold import biases_apart, fold_norms
 from .fused import fuse_calls
 from .grouping import find_groups
@@ -37,7 +38,6 @@ from .kinds import classify, live
 from .layout import channels_last as in_channels_last, follow, pays
 from .operators import make_graph, operator_names
 from .reader import CaptureError, Exported, read
-from .whole import as_compiled
 
 __all__ = ["CaptureError", "Captured", "capture", "remembered"]
 
@@ -64,7 +64,7 @@ class Captured:
     strips: list[Strip] = field(default_factory=list)  # what can be cut, or was
     cuts: str = ""  # how it was cut
     again: Any = field(default=None, repr=False)  # what `recut` calls
-    alone: Any = field(default=None, repr=False)  # gives the nodes that one device runs (whole.py)
+    alone: Any = field(default=None, repr=False)  # gives the nodes that one device runs (alone.py)
     grouped_by: str = ""  # "inductor", or why rules of our own had to do
     number: int = field(default_factory=itertools.count().__next__)  # of this capture, in this process
 
@@ -115,9 +115,9 @@ class Captured:
         return f"<moirai.torch.Captured '{self.graph.name}': {len(self.ops)} operators, {len(self.weights)} weights>"
 
 
-def _of_heads(cut: Cut) -> bool:
+def _of(cut: Cut, kind: str) -> bool:
     """Patterns leave alternatives out, unless they name them."""
-    return cut.pattern.endswith("heads")
+    return cut.pattern.endswith(kind)
 
 
 def _heads(strips: list[Strip], heads: bool | int, asked: list[Cut]) -> dict[str, list[int]]:
@@ -192,16 +192,23 @@ def _pieces(
     nodes, results = {n: replace(node) for n, node in exported.nodes.items()}, exported.out_leaves
     asked = parse(cuts) if cuts else []
     attentions = head_strips(nodes)
-    nodes = split_heads(nodes, _heads(attentions, how.heads, [c for c in asked if _of_heads(c)]))
-    asked = [c for c in asked if not _of_heads(c)]
+    nodes = split_heads(nodes, _heads(attentions, how.heads, [c for c in asked if _of(c, "heads")]))
+    images = [c for c in asked if _of(c, "rows")]
+    asked = [c for c in asked if not _of(c, "heads") and not _of(c, "rows")]
     classify(nodes)
     if how.fold and not how.core:
         nodes = fold_norms(live(nodes, results), results)
-    strips = [] if how.core else find_strips(nodes := live(nodes, results), results)
+    nodes = live(nodes, results)
+    by_rows = [] if how.core else [s for s, _ in row_strips(nodes, results)]
+    if images:
+        nodes = apply_rows(nodes, results, images, operator_names(nodes))
+        classify(nodes)
+    nodes = live(nodes, results)
+    strips = [] if how.core else find_strips(nodes, results)
     if asked:
         nodes = apply_cuts(nodes, results, asked, operator_names(nodes))
         classify(nodes)
-    return nodes, [*strips, *attentions]
+    return nodes, [*strips, *attentions, *by_rows]
 
 
 def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool) -> dict[str, Node]:

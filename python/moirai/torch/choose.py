@@ -5,7 +5,7 @@ what a message costs those that the rest of the network does not run on, and tho
 by hand; small products are slow and times grow by whole
 tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
 of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
-(in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Whole is always
+(in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares. Whole is always
 among the candidates, and a gain below 0.5 % is none. `finalists` are those that are worth a run.
 """
 
@@ -23,12 +23,13 @@ from ..problem import Problem
 from ..search import place
 from .capture import Captured
 from .cut_text import rounded, tile_of
-from .cuts import Strip, work
+from .cuts import ALTERNATIVES, Strip, work
 
 _WORTH = 0.995
 _EFFORT = 0.001
 _SMALL = 0.01  # a class with less of the products' work is not looked at
 _SIZES = 24  # of a piece, that are looked at
+_ROWS = 2  # rows that pieces have at least, in the mean
 _FAR = 1.1  # a cut that is predicted to take so much longer than the best is not worth a run
 
 
@@ -60,7 +61,7 @@ class _Chooser:
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
         self.pieces: dict[str, int] = {}  # cut -> the most pieces of a strip
-        strips = [s for s in self.whole.strips if s.kind != "heads"]
+        strips = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         total = sum(work(s, self.whole.nodes) for s in strips)
         for s in strips:
             self.classes.setdefault(s.alike, []).append(s)
@@ -78,15 +79,17 @@ class _Chooser:
         )
 
     def judge(self, sizes: Mapping[Any, list[int]]) -> int:
+        return self.judge_text(self.text(sizes), max((len(n) for n in sizes.values()), default=0))
+
+    def judge_text(self, cut: str, pieces: int) -> int:
         """The makespan of a quick plan."""
-        cut = self.text(sizes)
         if cut not in self.judged:
             graph = (self.whole.recut(cut) if cut else self.whole).graph
             if cut and self.measured:
                 piece_times(graph, self.measured)
             plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
             self.judged[cut] = plan.makespan_ns
-            self.pieces[cut] = max((len(n) for n in sizes.values()), default=0)
+            self.pieces[cut] = pieces
         return self.judged[cut]
 
     def finalists(self, least: int) -> tuple[str, ...]:
@@ -135,7 +138,29 @@ class _Chooser:
             ns = self.judge(candidate)
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
-        return CutChoice(self.text(best), whole, least, len(self.judged), self.finalists(least))
+        cut = self.text(best)
+        for rows, pieces in self.by_rows():
+            for candidate in dict.fromkeys([rows, f"{rows}; {cut}" if cut else rows]):
+                if not self.over() and (ns := self.judge_text(candidate, pieces)) < _WORTH * least:
+                    cut, least = candidate, ns
+        return CutChoice(cut, whole, least, len(self.judged), self.finalists(least))
+
+    def by_rows(self) -> list[tuple[str, int]]:
+        """All images in rows by the devices' speeds, for 2, 3, ... devices, and how many pieces: together, since a strip of
+        rows alone would be handed whole images and put them together again."""
+        strips = [s for s in self.whole.strips if s.kind == "rows"]
+        problem = Problem(self.whole.graph, self.cluster, **self.options)
+        took = dict.fromkeys(problem.devices, 0)
+        for name in problem.op_names if strips else ():
+            for device, ns in problem.time_ns(name).items():
+                took[device] += ns or 0
+        fast = sorted((ns for ns in took.values() if ns > 0))
+        found = []
+        for n in range(2, min(len(fast), 8) + 1):
+            shares = ":".join(str(max(round(1000 * fast[0] / ns), 1)) for ns in fast[:n])
+            items = [f"{s.name}: {shares}" for s in strips if s.units >= _ROWS * n]
+            found += [("; ".join(items), n)] if items else []
+        return found
 
     def sizes(self, key: Any) -> list[list[int]]:
         """That a class is tried with."""

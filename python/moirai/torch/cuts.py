@@ -20,6 +20,7 @@ from .._lib import UsageError
 from .cut_rules import Layout, Piece, Refused, base_name, needs_of, piece_call
 from .cut_text import Cut
 from .ir import CONST, INPUT, WEIGHT, Meta, Node, Ref, call, substitute
+from .rows import RowStrip, RowWriter, find_rows
 
 # Where a product has its weight and bias, and which axes of the weight are columns and rows of the product.
 _PRODUCTS = {
@@ -29,6 +30,7 @@ _PRODUCTS = {
     "aten.matmul.default": (0, 1, None, 1, 0),
 }
 _OPTIONAL = "add sub mul div where masked_fill maximum minimum pow scaled_dot_product_attention".split()
+ALTERNATIVES = ("heads", "rows")  # kinds that overlap others: cut where they are asked for by name
 _MOST = 400  # operators of a strip: more is no layer
 
 
@@ -239,6 +241,44 @@ def apply_cuts(
             writer.out[node.name] = node
             node.named = names.get(node.name, "")
     return writer.out
+
+
+def apply_rows(
+    nodes: dict[str, Node], results: list[Any], items: list[Cut], names: Mapping[str, str]
+) -> dict[str, Node]:
+    """New nodes of the same results, in which strips of rows are in pieces."""
+    strips = row_strips(nodes, results)
+    chosen = match([s for s, _ in strips], items)
+    writer = _Writer(nodes, names)
+    rows = RowWriter(nodes, writer)
+    cut = {r.nodes[-1]: (s, r) for s, r in strips if s.name in chosen}
+    gone = {n for _, r in cut.values() for n in r.nodes}
+    todo = [n for n in nodes if n not in gone or n in cut]
+    while todo:  # what reads a strip may come before the strip's end
+        later = []
+        for name in todo:
+            inside = cut[name][1].nodes if name in cut else [name]
+            if any(r not in writer.out and r not in rows.there and r not in inside for n in inside for r in nodes[n].refs()):
+                later.append(name)
+            elif name in cut:
+                strip, run = cut[name]
+                rows.strip(run, chosen[strip.name].sizes(strip.name, strip.units, strip.unit))
+            else:
+                for r in nodes[name].refs():
+                    rows.whole(r)
+                writer.out[name] = nodes[name]
+                nodes[name].named = names.get(name, "")
+        assert len(later) < len(todo)
+        todo = later
+    for leaf in results:
+        if isinstance(leaf, Ref):
+            rows.whole(leaf.name)
+    return writer.out
+
+
+def row_strips(nodes: dict[str, Node], results: Iterable[Any]) -> list[tuple[Strip, RowStrip]]:
+    found = find_rows(nodes, results)
+    return [(Strip(r.name, "rows", "rows", r.units, r.nodes[-1], alike=r.alike), r) for r in found]
 
 
 class _Writer:

@@ -94,7 +94,7 @@ class RankProgram:
     segments: list[Segment]
     outputs: list[tuple[int, str, list[Node]]]  # (position among the results, value, aliases that lead there)
     all_inputs: list[str] = field(default_factory=list)
-    alone: bool = False  # one device runs all, as it would be compiled (whole.py)
+    alone: bool = False  # one device runs all, as it would be compiled (alone.py)
 
 
 @dataclass
@@ -113,7 +113,7 @@ def build(
 ) -> Program:
     """Raises UsageError where the plan is not one of this network. `merge`: where the plan knows what meetings cost,
     segments are merged as far as that ends no later (merging.py); `ordered`: messages keep to the plan's order;
-    `compiled`: for a compiler, which gets the network as it is where one device runs all of it (whole.py)."""
+    `compiled`: for a compiler, which gets the network as it is where one device runs all of it (alone.py)."""
     builder = _Builder(captured, plan)
     if compiled and captured.alone and len(set(builder.where.values())) == 1:
         return builder.build_alone(captured.alone())

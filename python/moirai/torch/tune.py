@@ -24,6 +24,7 @@ from ..problem import Problem
 from ..search import place, refine
 from .capture import Captured, capture
 from .choose import CutChoice, choose, samples
+from .cuts import ALTERNATIVES
 from .distribute import Distributed, distribute
 from .held import meetings
 from .merging import expect, expected_ns
@@ -300,7 +301,7 @@ class _Tuner:
         longer than everything else."""
         if heads not in self.chosen:
             whole, measured = self.plain(heads, captures), []
-            for cut in samples(s for s in whole.strips if s.kind != "heads"):
+            for cut in samples(s for s in whole.strips if s.kind not in ALTERNATIVES):
                 measured.append(whole.recut(cut))
                 self.profile(measured[-1])
             search = {**self.search, "time_limit": 3 * self.search["time_limit"]}
