@@ -16,8 +16,7 @@ static int find_static(int64_t *lower_ns, const moirai_problem *p, const moirai_
             most = UTIL_MAX(most, moirai_op_ns(p, i, k));
         all += most;
     }
-    pair_static_task job = {
-        .proven_ns = known, .upper_ns = UTIL_MAX(all, known), .rounds = 3, .stop = util_stop_of(budget)};
+    pair_static_task job = {.proven_ns = known, .upper_ns = UTIL_MAX(all, known), .stop = util_stop_of(budget)};
     return pair_static_lp(lower_ns, p, &job, NULL, NULL);
 }
 

@@ -90,33 +90,6 @@ void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending
     util_writer_close(w, '}');
 }
 
-static void write_numbers(util_writer *w, const char *key, const int64_t *value, int32_t n)
-{
-    util_writer_pair_open(w, key, '[');
-    for (int32_t i = 0; i < n; i++)
-        util_writer_int(w, value[i]);
-    util_writer_close(w, ']');
-}
-
-void bound_certificate_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge)
-{
-    util_writer_break(w);
-    util_writer_pair_open(w, "pool", '{');
-    util_writer_pair_int(w, "length_ns", p->length_ns);
-    util_writer_pair_int(w, "step_ns", p->step_ns);
-    util_writer_pair_int(w, "bucket_ns", p->bucket_ns);
-    write_numbers(w, "weights", p->weight, devices);
-    write_numbers(w, "prices", p->price, p->n_buckets);
-    util_writer_pair_open(w, "flows", '[');
-    for (int32_t i = 0; i < p->n_flows; i++) {
-        util_writer_int(w, edge ? edge[p->flow[i].edge] : p->flow[i].edge);
-        util_writer_int(w, p->flow[i].step);
-        util_writer_int(w, p->flow[i].value);
-    }
-    util_writer_close(w, ']');
-    util_writer_close(w, '}');
-}
-
 /* Transfers are named by an edge of theirs. */
 static int64_t tree_number(const moirai_problem *q, int64_t number)
 {

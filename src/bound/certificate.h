@@ -63,8 +63,6 @@ int bound_certificate_windows(util_writer *w, const bound_window_proof *x);
 int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole);
 /* A static proof. */
 void bound_certificate_static(util_writer *w, const pair_static_proof *s);
-/* A proof by the pool; edge: the format's numbers of edges, NULL: as they are. */
-void bound_certificate_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge);
 /* A case of a pair and, where it has them, its prices. */
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
                             const pricing_branch *branch, const pricing_duals *proof);

@@ -38,6 +38,34 @@ static void write_between(util_writer *w, const bound_proven_interval *v)
     util_writer_close(w, ']');
 }
 
+static void write_numbers(util_writer *w, const char *key, const int64_t *value, int32_t n)
+{
+    util_writer_pair_open(w, key, '[');
+    for (int32_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+/* edge: the format's numbers of edges. */
+static void write_pool(util_writer *w, const pair_pool_proof *p, int32_t devices, const int32_t *edge)
+{
+    util_writer_break(w);
+    util_writer_pair_open(w, "pool", '{');
+    util_writer_pair_int(w, "length_ns", p->length_ns);
+    util_writer_pair_int(w, "step_ns", p->step_ns);
+    util_writer_pair_int(w, "bucket_ns", p->bucket_ns);
+    write_numbers(w, "weights", p->weight, devices);
+    write_numbers(w, "prices", p->price, p->n_buckets);
+    util_writer_pair_open(w, "flows", '[');
+    for (int32_t i = 0; i < p->n_flows; i++) {
+        util_writer_int(w, edge[p->flow[i].edge]);
+        util_writer_int(w, p->flow[i].step);
+        util_writer_int(w, p->flow[i].value);
+    }
+    util_writer_close(w, ']');
+    util_writer_close(w, '}');
+}
+
 int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
 {
     int32_t *number = number_edges(x->p, x->n);
@@ -59,7 +87,7 @@ int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
     }
     util_writer_close(w, ']');
     if (!rc && x->pool.price)
-        bound_certificate_pool(w, &x->pool, x->p->n_devices, number);
+        write_pool(w, &x->pool, x->p->n_devices, number);
     util_writer_close(w, '}');
     free(number);
     return rc;

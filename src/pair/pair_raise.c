@@ -56,8 +56,7 @@ int pair_raise_static(pair_state *x, util_stop stop)
     int64_t lower = 0;
     if (x->by_static.tried || x->block.n_interior == 0)
         return 0;
-    pair_static_task task = {
-        .proven_ns = x->path_ns, .upper_ns = x->plan.length_ns, .rounds = PAIR_STATIC_ROUNDS, .stop = stop};
+    pair_static_task task = {.proven_ns = x->path_ns, .upper_ns = x->plan.length_ns, .stop = stop};
     x->by_static.tried = true;
     int rc = pair_static_lp(&lower, &x->block.problem, &task, x->by_static.proof, &x->by_static.n);
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);

@@ -159,7 +159,7 @@ static void test_static_programme_keeps_between_floor_and_ceiling(void **state)
     (void)state;
     moirai_problem *p = experts();
     int64_t lower;
-    pair_static_task job = {.proven_ns = 1000, .upper_ns = 3000, .rounds = 2};
+    pair_static_task job = {.proven_ns = 1000, .upper_ns = 3000};
     assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
     assert_int_equal(lower, pricing_lp_available() ? 3000 : 1000);
     job = (pair_static_task){.proven_ns = 2000, .upper_ns = 2000};

@@ -128,10 +128,10 @@ static int keep_proof(pair_static_proof *out, const pair_programme *x, int64_t b
 }
 
 /* Each round begins with what the one before has proven. */
-static int prove(pair_programme *x, int32_t rounds, const util_stop *stop, pair_static_proof *proof, int32_t *n_proofs)
+static int prove(pair_programme *x, const util_stop *stop, pair_static_proof *proof, int32_t *n_proofs)
 {
     int rc = 0;
-    for (; rounds > 0 && !rc && !pair_windows_empty(x) && !util_stopped(stop); rounds--) {
+    for (int32_t i = 0; i < PAIR_STATIC_ROUNDS && !rc && !pair_windows_empty(x) && !util_stopped(stop); i++) {
         rc = pair_programme_solve(x, stop);
         int64_t bound = rc ? 0 : pair_programme_evaluate(x);
         bool much = bound > x->proven_ns + x->proven_ns / 500;
@@ -159,7 +159,7 @@ int pair_static_lp(int64_t *lower_ns, const moirai_problem *q, const pair_static
                         .upper_ns = job->upper_ns,
                         .unit_ns = fmax((double)job->upper_ns / 1000, 1)};
     int rc = prepare(&x);
-    rc = rc ? rc : prove(&x, UTIL_MAX(1, UTIL_MIN(job->rounds, PAIR_STATIC_ROUNDS)), &job->stop, proof, n_proofs);
+    rc = rc ? rc : prove(&x, &job->stop, proof, n_proofs);
     *lower_ns = x.proven_ns;
     clear(&x);
     return rc == MOIRAI_ELIMIT ? 0 : rc; /* times too far apart for the solver */

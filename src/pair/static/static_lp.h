@@ -35,7 +35,6 @@ void pair_static_proof_free(pair_static_proof *proof, int32_t n);
 typedef struct pair_static_task {
     int64_t proven_ns; /* a bound that is known */
     int64_t upper_ns;  /* no use in proving more */
-    int32_t rounds;    /* up to PAIR_STATIC_ROUNDS; each begins with what the one before has proven */
     util_stop stop;
 } pair_static_task;
 
