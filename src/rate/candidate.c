@@ -238,11 +238,16 @@ static int judge_stream(rate_candidate *c, const rate_judge_task *task, int32_t 
     return rc;
 }
 
-/* A mean begins and ends somewhere, and may be below what a resource can do: the load is not. */
+/* A mean begins and ends somewhere, and may be below what a resource can do: the load is not. By turns, that is the load of the shares: those that a mean has seen may be others. */
 static int correct(rate_candidate *c, const rate_judge_task *task)
 {
-    int64_t *load_ns = util_alloc((size_t)task->v->n_resources, sizeof *load_ns);
-    int64_t most = load_ns ? rate_loads(load_ns, task->v, c, c->outcome.of_copy, c->outcome.requests) : MOIRAI_EFAIL;
+    bool turns = c->slots[0] == 0 && c->n_copies > 1;
+    int64_t *load_ns = util_alloc((size_t)task->v->n_resources, sizeof *load_ns), all = 0;
+    for (int32_t i = 0; i < c->n_copies && turns; i++)
+        all += c->share[i];
+    int64_t most = !load_ns ? MOIRAI_EFAIL
+                   : turns  ? rate_loads(load_ns, task->v, c, c->share, all)
+                            : rate_loads(load_ns, task->v, c, c->outcome.of_copy, c->outcome.requests);
     free(load_ns);
     if (most < 0)
         return MOIRAI_EFAIL;

@@ -8,6 +8,9 @@
  * The programme's prices swing from round to round while it has few plans. Those of the bound do not: every other round takes prices between the two, at which plans are
  * missing that the swing passes by. Plans with a share are kept, so that the next mixture goes on where this one ended.
  *
+ * A stream does not fill ports as it fills devices: a transfer needs two of them at once, and goes whole. A mixture whose ports are all but full reaches its largest load with no number
+ * of requests. So mixtures are also made with transfers that count for more than they take (`ease`), and the simulator says which is faster.
+ *
  * Shares become whole parts, so that the turns of copies come back and the stream reaches a steady state: of as many parts, up to MOST_PARTS, as lose least. */
 #include <math.h>
 #include <stdlib.h>
@@ -28,10 +31,13 @@
 #define PARTS_OF_ALL 1000000 /* a plan's shares are whole millionths: other parts would be other turns */
 #define CHEAPER 1e-4         /* of T: worth a column */
 
+static const double eases[] = {1.25, 1.1, 1.6, 1}; /* the first is mostly the best: it has the steps */
+
 typedef struct mixture {
     rate_search *s;
     pricing_simplex *lp;
     int32_t R;
+    double ease;                   /* what is counted of ports and channels, by what they carry */
     int32_t *column[MOST_COLUMNS]; /* devices, owned */
     int64_t *load_ns;              /* [column * R + resource] */
     int32_t n;
@@ -57,6 +63,8 @@ static int add_column(mixture *x, const int32_t *device)
         return MOIRAI_EFAIL;
     memcpy(x->column[x->n], device, sizeof *device * (size_t)s->p->n_ops);
     x->n++;
+    for (int32_t r = s->v.K; r < x->R; r++)
+        load[r] = (int64_t)((double)load[r] * x->ease);
     for (int32_t r = 0; r < x->R; r++)
         x->entry[r] = -(double)load[r] / x->unit_ns;
     x->entry[x->R] = 1;
@@ -111,6 +119,8 @@ static int price_column(mixture *x, double part, double pull, bool *found)
         x->asked[r] = x->proven ? pull * x->proven[r] + (1 - pull) * x->price[r] : x->price[r];
     for (int32_t i = 1; i < x->n; i++)
         best = cost(x, x->asked, i) < cost(x, x->asked, best) ? i : best;
+    for (int32_t r = s->v.K; r < x->R; r++)
+        x->asked[r] *= x->ease; /* of loads as they are */
     int32_t *device = util_alloc((size_t)s->p->n_ops, sizeof *device);
     if (!device)
         return MOIRAI_EFAIL;
@@ -270,9 +280,9 @@ static void take_proven(mixture *x)
     }
 }
 
-int rate_add_mixtures(rate_search *s, double part)
+static int mix(rate_search *s, double part, double ease)
 {
-    mixture x = {.s = s, .R = s->v.n_resources};
+    mixture x = {.s = s, .R = s->v.n_resources, .ease = ease};
     size_t R = (size_t)x.R;
     if (s->v.bytes_bind || x.R + 1 > PRICING_SIMPLEX_ROWS || !s->best || s->in_flight < 2)
         return 0;
@@ -301,4 +311,14 @@ int rate_add_mixtures(rate_search *s, double part)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+int rate_add_mixtures(rate_search *s, double part)
+{
+    int rc = 0;
+    if (s->v.n_resources == s->v.K)
+        return mix(s, part, 1);
+    for (size_t i = 0; i < sizeof eases / sizeof *eases && !rc && !util_stopped(&s->stop); i++)
+        rc = mix(s, i == 0 ? part : part / 2, eases[i]);
+    return rc;
 }
