@@ -17,10 +17,12 @@
 #include "relax/prices.h"
 #include "relax/relax.h"
 #include "relax/round.h"
+#include "schedule/load.h"
 #include "util/pool.h"
 #include "util/util.h"
 
 #define MOST_HUBS 8
+#define MANY_DEVICES 6                    /* more: prices begin at those of the load bound */
 #define HUB_SHARE 0.03                    /* of all transfers */
 #define MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */
 #define MOST_MESSAGES (INT64_C(40) << 20) /* edges x devices */
@@ -102,17 +104,34 @@ static int32_t next_hub(const tree *t, const node *x)
 
 /* ---- one case ---- */
 
-/* Prices and messages to begin with: the parent's, or equal prices of all devices. */
+/* Equal prices of all devices; where these are many, cutting planes take long to get from there to those of the load
+ * bound. */
+static void begin_at_loads(relax_state *s)
+{
+    const relax_view *v = s->v;
+    int64_t weight[MOIRAI_MAX_DEVICES] = {0};
+    double sum = 0;
+    if (v->K > MANY_DEVICES)
+        schedule_bound_load(weight, v->p);
+    for (int32_t k = 0; k < v->K; k++)
+        sum += (double)weight[k];
+    for (int32_t r = 0; r < v->n_resources; r++)
+        s->price[r] = r >= v->K ? 0 : sum > 0 ? (double)weight[r] / sum : 1.0 / v->K;
+}
+
+/* Prices and messages to begin with: the parent's, if there is one. */
 static void begin(relax_state *s, const relax_leaf *parent)
 {
     const relax_view *v = s->v;
     double sum = 0;
     for (int32_t r = 0; r < v->n_resources && parent; r++)
         sum += (double)parent->price[r];
-    for (int32_t r = 0; r < v->n_resources; r++)
-        s->price[r] = sum > 0 ? (double)parent->price[r] / sum : r < v->K ? 1.0 / v->K : 0;
-    if (!(sum > 0))
+    if (!(sum > 0)) {
+        begin_at_loads(s);
         return;
+    }
+    for (int32_t r = 0; r < v->n_resources; r++)
+        s->price[r] = (double)parent->price[r] / sum;
     for (int32_t k = 0; k < v->K && parent->byte_price; k++)
         s->byte_price[k] = (double)parent->byte_price[k] / sum;
     for (int32_t e = 0; e < v->p->n_edges && s->n_live > 0; e++)

@@ -4,7 +4,7 @@
  * on it that is linear: sum over r of l(r) (offset(r) + load(r)). The master is the linear programme of the assignments found so far:
  * the mixture whose largest load is least. Its duals are prices that sum to 1, those that look best by now (Kelley 1960); its
  * bytes rows have prices of their own. Between the best prices and these the next ones are taken (Wentges 1997), since
- * the duals of a master with few columns jump.
+ * the duals of a master with few columns jump; where nothing is gained for long, ever nearer to the best.
  *
  * There are only 3 K prices (ports) or K + K^2 (channels), and the master is solved by the simplex of our own. */
 #include "relax/prices.h"
@@ -21,6 +21,9 @@
 #define CLOSE 3e-5     /* of the master's value: close enough */
 #define TOWARDS 0.6    /* the next prices lie so far from the best towards the master's */
 #define MOST_IDLE 14   /* rounds without a gain worth mentioning */
+#define MANY_PRICES 20 /* more: a master of few columns knows little of them, */
+#define MORE_IDLE 26   /* and there are so many rounds more, */
+#define HALVINGS 6     /* each half as far as the one before, then again as far as at first */
 #define WORTH 1e-4
 #define OVERFLOW_PRICE 64 /* what overstepping a device's memory by all of it costs, in lengths */
 
@@ -165,19 +168,25 @@ static bool evaluate(search *x, int32_t sweeps)
     return value > before + WORTH * fabs(before);
 }
 
+/* How far to go after so many idle rounds. */
+static double step_at(int32_t idle)
+{
+    return idle >= MOST_IDLE ? ldexp(TOWARDS, -(idle % HALVINGS)) : idle % 4 == 3 ? 1 : TOWARDS;
+}
+
 static int improve(search *x)
 {
     double upper = 0;
-    int32_t idle = 0;
+    int32_t idle = 0, most_idle = MOST_IDLE + (x->R > MANY_PRICES ? MORE_IDLE : 0);
     evaluate(x, FIRST_SWEEPS);
     int rc = add_assignment(x);
-    for (int32_t i = 1; i < x->job->rounds && !rc && idle < MOST_IDLE; i++) {
+    for (int32_t i = 1; i < x->job->rounds && !rc && idle < most_idle; i++) {
         if (util_stopped(&x->job->stop) || x->best >= x->job->goal_ns)
             break;
         rc = pricing_simplex_solve(x->lp, &x->job->stop, &upper, x->dual, NULL);
         if (rc || x->best >= upper * x->scale_ns * (1 - CLOSE))
             break;
-        set_prices(x, idle % 4 == 3 ? 1 : TOWARDS);
+        set_prices(x, step_at(idle));
         idle = evaluate(x, SWEEPS) ? 0 : idle + 1;
         rc = add_assignment(x);
     }

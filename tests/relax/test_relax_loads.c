@@ -98,6 +98,39 @@ static void test_relax_ends_serve_all_devices(void **state)
     }
 }
 
+/* A fork of 40 operators on 16 devices of which each is slower than the one before: a few rounds of prices prove what the load bound does. */
+static void test_relax_many_devices_begin_at_their_loads(void **state)
+{
+    (void)state;
+    enum { DEVICES = 16, OPS = 40 };
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    util_rng rng;
+    assert_non_null(out);
+    util_rng_seed(&rng, 7);
+    for (int k = 0; k < DEVICES; k++)
+        fprintf(out, "device d%d 999\n", k);
+    for (int i = 0; i < OPS; i++) {
+        fprintf(out, "op o%d ", i);
+        for (int k = 0; k < DEVICES; k++)
+            fprintf(out, "%s%d", k ? "," : "", (1 + k) * (1000 + (int)util_rng_below(&rng, 9000)));
+        if (i)
+            fprintf(out, " t > u%d:1\n", i);
+        else
+            fprintf(out, " > t:1\n");
+    }
+    fclose(out);
+    moirai_problem *p = tiny_problem(text);
+    relax_answer answer;
+    relax_task job = task_of(1, 12);
+    int64_t load = moirai_bound_load(p);
+    assert_true(solve(&answer, p, &job) > load - load / 1000);
+    relax_answer_clear(&answer);
+    moirai_problem_free(p);
+    free(text);
+}
+
 /* Numbers that are evaluated without time prove less, never more; with time, what they proved before. */
 static void test_relax_evaluation_ends_with_the_time(void **state)
 {
@@ -265,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_relax_work_goes_where_it_is_quick),
                                        cmocka_unit_test(test_relax_hubs_are_cases),
                                        cmocka_unit_test(test_relax_ends_serve_all_devices),
+                                       cmocka_unit_test(test_relax_many_devices_begin_at_their_loads),
                                        cmocka_unit_test(test_relax_evaluation_ends_with_the_time),
                                        cmocka_unit_test(test_relax_bytes_have_prices),
                                        cmocka_unit_test(test_relax_is_never_above_the_optimum),

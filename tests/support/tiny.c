@@ -5,7 +5,7 @@
 #include "support/check.h"
 #include "util/json.h"
 
-enum { MAX_WORDS = 64, MAX_DEVICES = 8 };
+enum { MAX_WORDS = 64, MAX_DEVICES = 16 };
 
 typedef struct tiny {
     util_writer w;

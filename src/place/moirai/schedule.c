@@ -14,6 +14,7 @@
 #define WIDE_GAP 0.1       /* a bound of another kind is worth its time */
 #define WIDE 0.3           /* of the operators in large components: blocks are weak */
 #define LARGE_COMPONENT 36 /* operators */
+#define ONE_BLOCK 0.8      /* of the operators between two cuts */
 #define MOST_AGAIN 12
 
 /* ---- conditions ---- */
@@ -68,9 +69,31 @@ static bool intervals_and_copies(const engine *x)
     return has_intervals(x) && !x->differ;
 }
 
+/* What has had a turn and gained nothing is not worth a longer one. */
+static bool blocks_may_gain(const engine *x)
+{
+    const incumbent_stat *stat = &x->in.stat[UTIL_METHOD_BLOCKS];
+    return stat->calls == 0 || stat->plan_gain_ns > 0 || stat->bound_gain_ns > 0;
+}
+
 static bool nothing_raised(const engine *x)
 {
-    return !x->intervals && !x->one_block;
+    return !x->intervals && !x->one_block && blocks_may_gain(x);
+}
+
+static bool lumped(const engine *x)
+{
+    return x->lumped && has_intervals(x);
+}
+
+static bool has_intervals_and_blocks(const engine *x)
+{
+    return has_intervals(x) && blocks_may_gain(x);
+}
+
+static bool intervals_have_raised(const engine *x)
+{
+    return x->intervals != NULL;
 }
 
 /* ---- lists ---- */
@@ -105,7 +128,8 @@ static const engine_turn wide[] = {
 static const engine_turn deep[] = {
     {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
     {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = intervals_and_copies},
-    {.step = &step_blocks, .share = 0.8, .when = has_intervals},
+    {.step = &step_blocks, .share = 0.35, .when = lumped}, /* more where that gains: recommenders */
+    {.step = &step_blocks, .share = 0.8, .when = has_intervals_and_blocks},
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
     {.step = &step_interval_plans, .share = 0.2},
@@ -114,7 +138,7 @@ static const engine_turn deep[] = {
 };
 
 static const engine_turn again[] = {
-    {.step = &step_intervals, .share = 0.4, .rounds = 4},
+    {.step = &step_intervals, .share = 0.4, .rounds = 4, .when = intervals_have_raised},
     {.step = &step_interval_plans, .share = 0.1},
     {.step = &step_whole_anneal, .share = 0.6, .rounds = 2},
 };
@@ -159,8 +183,9 @@ static int take_turns(engine *x, const engine_turn *turn, size_t n)
 
 #define TAKE_TURNS(x, list) take_turns(x, list, sizeof(list) / sizeof *(list))
 
-/* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
-static int find_width(double *part, const moirai_problem *p)
+/* The part of the operators in components of blocks that are too large for prices and for the search, and whether one
+ * block has nearly all of them; O(V + E). */
+static int find_width(double *part, bool *one, const moirai_problem *p)
 {
     pair_chain *c;
     int rc = pair_chain_new(&c, p);
@@ -171,6 +196,7 @@ static int find_width(double *part, const moirai_problem *p)
     for (int32_t i = 0; i < c->s->n_classes && !rc; i++) {
         const decompose_block *b = pair_chain_block(c, i);
         rc = b ? 0 : MOIRAI_EFAIL;
+        *one |= b && b->n_interior >= ONE_BLOCK * p->n_ops;
         for (int32_t j = 0; b && j < b->n_components; j++) {
             int32_t n = b->component_off[j + 1] - b->component_off[j];
             large += n > LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
@@ -199,7 +225,7 @@ int engine_search(engine *x)
     int rc = TAKE_TURNS(x, first);
     if (rc || incumbent_done(&x->in))
         return rc;
-    rc = find_width(&width, x->in.p);
+    rc = find_width(&width, &x->lumped, x->in.p);
     if (!rc && !incumbent_off(&x->in, PROGRAMMES))
         rc = blocks_differ(&x->differ, x->in.p);
     if (rc)

@@ -28,6 +28,7 @@
 
 typedef struct step_whole {
     int32_t rounds;   /* so far */
+    int32_t again;    /* how often they have doubled: slow cooling from a hot start goes on where quick ones end */
     int32_t patience; /* of annealing by windows: doubled where it gains nothing; 0: 1 */
     bool hot_due;     /* the next of them is to be a hot one */
     double pace;      /* of the last one: evaluations of each chain in a second; 0: not known */
@@ -50,7 +51,7 @@ static double full_round(const incumbent *x, const step_whole *w)
 {
     double n = x->p->n_ops, quick = fmax(EVALUATIONS, EVALUATIONS_OP * n),
            most = w->rounds < SHORT_ROUNDS ? quick * (1 + w->rounds) : fmax(LONG_OP * n, 4 * quick);
-    return fmin(most, STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
+    return fmin(ldexp(most, w->again), STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
 }
 
 /* As many as there is time for. */
@@ -110,8 +111,9 @@ static int run(engine *engine_, const engine_turn *turn)
     util_stop stop = incumbent_part(x, turn->share);
     int32_t idle = 0;
     int rc = w ? 0 : MOIRAI_EFAIL;
-    if (x->p->n_ops > MOST_OPS)
+    if (rc || x->p->n_ops > MOST_OPS)
         return rc;
+    w->again = engine_->again;
     for (int32_t i = 0; i < turn->rounds && !rc && idle < MOST_IDLE; i++) {
         if (incumbent_gap(x) <= x->o->gap || util_stopped(&stop))
             break;
