@@ -46,8 +46,6 @@ typedef struct moirai_graph {
     int32_t n_time_keys; /* device names or types for which measured times exist */
     const char **time_key;
     int64_t *time_ns; /* [op * n_time_keys + key], MOIRAI_UNKNOWN where not measured */
-    int64_t
-        *time_whole_ns; /* [key]: all of the network there, run as one; MOIRAI_UNKNOWN where not measured. NULL: none */
 
     /* Weights that several operators read, by name; a device that runs several of their readers holds them once. Their
      * bytes are part of the readers' op_weight_bytes. */
@@ -68,6 +66,9 @@ typedef struct moirai_graph {
     int32_t *topo_rank; /* inverse of topo */
 
     void *store; /* owns every string above */
+
+    /* [time key]: all of the network there, run as one; MOIRAI_UNKNOWN where that was not measured. NULL: nowhere. */
+    int64_t *time_whole_ns;
 } moirai_graph;
 
 /* ---- building ----

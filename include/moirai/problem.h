@@ -96,12 +96,12 @@ typedef struct moirai_problem {
 
     int64_t *device_launch_ns; /* what starting an operator costs there, on average; 0 where that is not known */
     int64_t
-        *device_segment_ns; /* of the latencies of all channels into it, what its segments cost beside the message */
-    int64_t
-        *device_whole_ns; /* the whole network there, run as one, where that was measured; else 0. Times of operators
-                                 do not add up to it: what a plan is compared with (moirai_alone_find), no part of the model */
+        *device_segment_ns;   /* of the latencies of all channels into it, what its segments cost beside the message */
     const char **device_type; /* what the cluster calls its kind, "v100"; "" where that is not known. For people */
     int64_t move_ns_per_mb;   /* what moving 10^6 bytes costs beside the link: part of the bandwidths of all channels */
+    /* The whole network on a device, run as one, where that was measured; else 0. Times of operators do not add up to
+     * it: plans are compared with it (moirai_alone_find), and it is no part of the model. */
+    int64_t *device_whole_ns;
 } moirai_problem;
 
 /* Time to move tensor t from device a to device b; 0 if a == b. */

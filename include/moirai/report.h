@@ -119,7 +119,6 @@ typedef struct moirai_analysis {
     const moirai_measured *timeline; /* or NULL; not owned */
     int64_t single_ns;               /* all on the best single device; MOIRAI_UNKNOWN where none can take it */
     int32_t single_device;
-    double speed_up; /* against that; 0 where it is not known */
 
     /* The verdict: sentences, the most important first. */
     int n_verdict;
@@ -132,6 +131,7 @@ typedef struct moirai_analysis {
     /* With memory static: the device whose peak, tensors included, exceeds its memory most; the verdict's second line
      * warns of it. MOIRAI_NONE where all fit. */
     int32_t over_device;
+    double speed_up; /* against the best single device; 0 where none can take it */
 } moirai_analysis;
 
 /* Work a plan out. `timeline` may be NULL. MOIRAI_EFAIL, with the first broken rule, for a plan that breaks the model.
