@@ -3,8 +3,9 @@
  * `blocks` sums longest paths over the cheapest path of devices through the cuts (chain.c). `prices-1` .. `prices-4`
  * raise the pairs on that path by prices (pair_refine.c) up to a level: one price per resource for the whole time at
  * level 1, then finer and finer buckets of time, with branching on receivers, arrivals and numbers at all of them.
- * `bytes` adds prices on memory (bytes_bound.c) to the first of these levels. Just what a certificate can carry; no exhaustive
- * search. */
+ * `bytes` adds prices on memory (bytes_bound.c) to the first of these levels. `spine` is the first level for what is
+ * left of a network without cuts when work that floats beside it is taken away (spine.c). Just what a certificate can
+ * carry; no exhaustive search. */
 #include "bound/bounds.h"
 #include "bound/certificate.h"
 #include "bytes/bytes.h"
@@ -71,6 +72,19 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     return rc;
 }
 
+/* Not known where the network needs no spine: the other components say more. */
+static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    decompose_spine *spine;
+    util_stop stop = util_stop_of(budget);
+    *lower_ns = MOIRAI_UNKNOWN;
+    int rc = decompose_spine_new(&spine, p, &stop);
+    if (!rc && spine)
+        rc = find_at_level(lower_ns, spine->problem, budget, 1);
+    decompose_spine_free(spine);
+    return rc;
+}
+
 static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     return find_at_level(lower_ns, p, budget, 0);
@@ -100,6 +114,8 @@ const moirai_bound bound_blocks = {
     .name = "blocks", .summary = "blocks between cuts by their longest paths", .find = find_blocks};
 const moirai_bound bound_prices_1 = {
     .name = "prices-1", .summary = "blocks by one price per device and port", .find = find_prices_1};
+const moirai_bound bound_spine = {
+    .name = "spine", .summary = "the same without what floats, for networks without cuts", .find = find_spine};
 const moirai_bound bound_prices_2 = {
     .name = "prices-2", .summary = "blocks by prices in coarse buckets of time", .find = find_prices_2};
 const moirai_bound bound_prices_3 = {

@@ -9,6 +9,7 @@ extern const moirai_bound bound_load;
 extern const moirai_bound bound_transfers;
 extern const moirai_bound bound_blocks;
 extern const moirai_bound bound_prices_1;
+extern const moirai_bound bound_spine;
 extern const moirai_bound bound_prices_2;
 extern const moirai_bound bound_prices_3;
 extern const moirai_bound bound_prices_4;

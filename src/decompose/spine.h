@@ -1,8 +1,10 @@
-/* A problem without what floats beside its spine. */
+/* Near-cuts: a problem without cuts, seen as a spine that has them and work that floats beside it. */
 #ifndef MOIRAI_DECOMPOSE_SPINE_H
 #define MOIRAI_DECOMPOSE_SPINE_H
 
 #include <moirai/plan.h>
+
+#include "util/stop.h"
 
 typedef struct decompose_spine {
     const moirai_problem *whole;
@@ -13,6 +15,8 @@ typedef struct decompose_spine {
     int32_t *whole_tensor;   /* of each tensor */
 } decompose_spine;
 
+/* *out is NULL where cuts do well enough, near-cuts would do no better, or the time is up. */
+int decompose_spine_new(decompose_spine **out, const moirai_problem *p, const util_stop *stop);
 /* The spine that is left without the given operators. */
 int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const bool *floating);
 void decompose_spine_free(decompose_spine *s);

@@ -15,6 +15,7 @@
     X(STARTS, "starts", "plans of the other heuristics to begin with") \
     X(EXACT, "exact", "exhaustive search of a small problem as a whole") \
     X(BLOCKS, "blocks", "plans and bounds block by block, between cuts") \
+    X(SPINE, "spine", "work that floats beside a spine with cuts") \
     X(PROGRAMMES, "programmes", "static programmes of the whole, and of blocks that are no copies") \
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \

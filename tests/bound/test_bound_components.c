@@ -26,8 +26,9 @@ static int64_t value_of(const moirai_problem *p, const char *name)
 static void test_bound_registry(void **state)
 {
     (void)state;
-    static const char *const names[] = {"critical-path", "load",     "transfers", "blocks", "prices-1",  "prices-2",
-                                        "prices-3",      "prices-4", "bytes",     "static", "intervals", "search"};
+    static const char *const names[] = {"critical-path", "load",      "transfers", "blocks",   "prices-1",
+                                        "spine",         "prices-2",  "prices-3",  "prices-4", "bytes",
+                                        "static",        "intervals", "search"};
     size_t known = 0;
     for (int i = 0; i < moirai_bound_count(); i++) {
         const moirai_bound *b = moirai_bound_at(i);
@@ -129,6 +130,30 @@ static void test_bound_search_knows_its_limits(void **state)
     int64_t lower;
     moirai_budget_init(&budget);
     assert_int_equal(moirai_bound_find("search")->find(&lower, p, &budget), MOIRAI_EINFEASIBLE);
+    moirai_problem_free(p);
+}
+
+/* An encoder and a decoder that shares its output: without what floats it is a chain of 30 + 30 operators. */
+static void test_bound_of_a_spine(void **state)
+{
+    (void)state;
+    enum { LAYERS = 30 };
+    char text[8192];
+    int n = sprintf(text, "device A 1000\nop e0 10 > e0:1\n");
+    for (int i = 1; i < LAYERS; i++)
+        n += sprintf(text + n, "op e%d 10 e%d > e%d:1\n", i, i - 1, i);
+    for (int i = 0; i < LAYERS; i++)
+        n += sprintf(text + n, "op k%d 2 e%d > k%d:1\n", i, LAYERS - 1, i);
+    n += sprintf(text + n, "op d0 10 k0 > d0:1\n");
+    for (int i = 1; i < LAYERS; i++)
+        n += sprintf(text + n, "op d%d 10 d%d k%d > d%d:1\n", i, i - 1, i, i);
+    moirai_problem *p = tiny_problem(text);
+    int64_t spine = value_of(p, "spine"), path = value_of(p, "critical-path");
+    assert_int_equal(path, 2 * LAYERS * 10 + 2);
+    assert_true(spine >= path && spine <= 2 * LAYERS * 10 + 2 * LAYERS);
+    moirai_problem_free(p);
+    p = tiny_problem(TINY_TWO); /* has cuts: no spine is needed, and 0 would look like an answer */
+    assert_int_equal(value_of(p, "spine"), MOIRAI_UNKNOWN);
     moirai_problem_free(p);
 }
 
@@ -391,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_bound_of_memory),
         cmocka_unit_test(test_bound_of_a_chain),
         cmocka_unit_test(test_bound_search_knows_its_limits),
+        cmocka_unit_test(test_bound_of_a_spine),
         cmocka_unit_test(test_bound_of_too_many_channels),
         cmocka_unit_test(test_bound_stops_when_asked),
         cmocka_unit_test(test_bound_certificate_of_two_operators),

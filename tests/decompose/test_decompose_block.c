@@ -149,6 +149,78 @@ static void test_decompose_kinds_differ_by_everything_that_matters(void **state)
 
 /* ---- the spine ---- */
 
+enum { LAYERS = 24 };
+
+/* Encoder e0 .. e23 and decoder d0 .. d23, 10 ns each. The decoder begins with p0, p1 of its own; its layer i reads
+ * k<i>, made from the encoder's output. */
+static moirai_problem *encoder_decoder(const char *memory)
+{
+    char text[8192];
+    int n = sprintf(text, "memory %s\ndevice A 1000\ndevice B 1000\nop e0 10,20 > e0:1\n", memory);
+    for (int i = 1; i < LAYERS; i++)
+        n += sprintf(text + n, "op e%d 10,20 e%d > e%d:1\n", i, i - 1, i);
+    for (int i = 0; i < LAYERS; i++)
+        n += sprintf(text + n, "op k%d 2,4 e%d > k%d:1\n", i, LAYERS - 1, i);
+    n += sprintf(text + n, "op p0 1,2 > p0:1\nop p1 1,2 p0 > p1:1\nop d0 10,20 p1 k0 > d0:1\n");
+    for (int i = 1; i < LAYERS; i++)
+        n += sprintf(text + n, "op d%d 10,20 d%d k%d > d%d:1\n", i, i - 1, i, i);
+    return tiny_problem(text);
+}
+
+/* Floating: the decoder's own beginning, and every key but the first two. The chain from encoder to decoder needs k0;
+ * k1 spoils one small block, (14^2 - 10^2 - 2^2) / 532^2 of squares, and to float would cost 0.25 * 2 / 532, which is
+ * more. */
+static void test_decompose_spine_by_hand(void **state)
+{
+    (void)state;
+    moirai_problem *p = encoder_decoder("peak");
+    decompose_cuts *whole, *rest;
+    decompose_spine *s;
+    assert_ok(decompose_cuts_new(&whole, p));
+    assert_int_equal(whole->n_cuts, 1); /* the end alone */
+    assert_ok(decompose_spine_new(&s, p, &(util_stop){0}));
+    assert_non_null(s);
+    assert_int_equal(s->n_floating, 2 + LAYERS - 2);
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        const char *name = p->op_name[i];
+        bool floats = name[0] == 'p' || (name[0] == 'k' && strcmp(name, "k0") != 0 && strcmp(name, "k1") != 0);
+        assert_int_equal(s->floating[i], floats);
+    }
+    assert_int_equal(s->problem->n_ops, 2 * LAYERS + 2);
+    assert_int_equal(s->problem->memory, MOIRAI_MEMORY_STATIC); /* peaks of a part say nothing of the whole */
+    for (int32_t i = 0; i < s->problem->n_ops; i++)
+        assert_string_equal(s->problem->op_name[i], p->op_name[s->whole_op[i]]);
+    for (int32_t t = 0; t < s->problem->n_tensors; t++)
+        assert_string_equal(s->problem->tensor_name[t], p->tensor_name[s->whole_tensor[t]]);
+    assert_ok(decompose_cuts_new(&rest, s->problem));
+    assert_int_equal(rest->n_cuts, 2 * LAYERS - 1); /* a chain but for k0, k1 and d0 */
+    decompose_cuts_free(whole);
+    decompose_cuts_free(rest);
+    decompose_spine_free(s);
+    moirai_problem_free(p);
+}
+
+/* Nothing floats where cuts do, and nothing where the work beside is half of all. */
+static void test_decompose_spine_where_it_does_not_help(void **state)
+{
+    (void)state;
+    char text[8192];
+    decompose_spine *s;
+    int n = sprintf(text, "device A 1000\nop a0 10 > a0:1\n");
+    for (int i = 1; i < 60; i++)
+        n += sprintf(text + n, "op a%d 10 a%d > a%d:1\n", i, i - 1, i);
+    moirai_problem *p = tiny_problem(text);
+    assert_ok(decompose_spine_new(&s, p, &(util_stop){0}));
+    assert_null(s);
+    moirai_problem_free(p);
+    for (int i = 0; i < 60; i++) /* a second chain beside the first */
+        n += i ? sprintf(text + n, "op b%d 10 b%d > b%d:1\n", i, i - 1, i) : sprintf(text + n, "op b0 10 > b0:1\n");
+    p = tiny_problem(text);
+    assert_ok(decompose_spine_new(&s, p, &(util_stop){0}));
+    assert_null(s);
+    moirai_problem_free(p);
+}
+
 static void test_decompose_spine_from_a_given_set(void **state)
 {
     (void)state;
@@ -175,6 +247,8 @@ int main(void)
         cmocka_unit_test(test_decompose_block_pins_its_cuts),
         cmocka_unit_test(test_decompose_components_and_kinds),
         cmocka_unit_test(test_decompose_kinds_differ_by_everything_that_matters),
+        cmocka_unit_test(test_decompose_spine_by_hand),
+        cmocka_unit_test(test_decompose_spine_where_it_does_not_help),
         cmocka_unit_test(test_decompose_spine_from_a_given_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

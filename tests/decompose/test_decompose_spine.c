@@ -1,4 +1,4 @@
-/* What floats, what is left, and plans that have both. */
+/* Near-cuts: what floats, what is left, and plans that have both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,78 @@
 #include "util/util.h"
 
 static const util_stop never;
+
+static bool floats(const decompose_spine *s, const char *name)
+{
+    int32_t op = moirai_problem_find_op(s->whole, name);
+    assert_true(op >= 0);
+    return s->floating[op];
+}
+
+/* The decoder's start floats beside the encoder, later keys and values beside the decoder; layers themselves do not. */
+static void test_spine_of_an_encoder_decoder(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("t5-small", "inter-server", MOIRAI_FLOW_TENSOR);
+    decompose_spine *s;
+    decompose_cuts *whole, *spine;
+    assert_int_equal(decompose_spine_new(&s, p, &never), 0);
+    assert_non_null(s);
+    assert_true(floats(s, "dec0/ln1") && floats(s, "dec0/h3/qk"));
+    assert_true(floats(s, "dec1/cross/h0/k") && floats(s, "dec5/cross/h7/v"));
+    assert_false(floats(s, "dec0/cross/h0/k") || floats(s, "enc3/h0/k") || floats(s, "dec4/h0/k") ||
+                 floats(s, "dec5/cross/h0/q"));
+    assert_int_equal(decompose_cuts_new(&whole, p), 0);
+    assert_int_equal(decompose_cuts_new(&spine, s->problem), 0);
+    assert_true(spine->n_cuts > 10 * whole->n_cuts && spine->n_cuts > 100);
+    decompose_cuts_free(whole);
+    decompose_cuts_free(spine);
+    decompose_spine_free(s);
+    moirai_problem_free(p);
+}
+
+static void test_spine_is_not_for_networks_with_cuts(void **state)
+{
+    (void)state;
+    static const char *const network[] = {"gpt3-330M", "alphafold2-87M", "inception-tiny"};
+    for (size_t i = 0; i < sizeof network / sizeof *network; i++) {
+        moirai_problem *p = zoo_problem(network[i], "intra-server", MOIRAI_FLOW_EDGE);
+        decompose_spine *s;
+        assert_int_equal(decompose_spine_new(&s, p, &never), 0);
+        assert_null(s);
+        moirai_problem_free(p);
+    }
+}
+
+static moirai_plan *place(const moirai_problem *p, int threads, double effort)
+{
+    moirai_place_options o;
+    moirai_plan *plan;
+    moirai_place_options_init(&o);
+    o.budget.effort = effort;
+    o.budget.threads = threads;
+    assert_int_equal(moirai_place(&plan, p, "moirai", &o), 0);
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
+    return plan;
+}
+
+/* The bound is far above what the whole shows without cuts, and the plan is one of the whole; on any number of threads.
+ */
+static void test_spine_bounds_and_plans_an_encoder_decoder(void **state)
+{
+    (void)state;
+    moirai_problem *p = zoo_problem("t5-tiny", "intra-server", MOIRAI_FLOW_TENSOR);
+    moirai_plan *one = place(p, 1, 0.01), *two = place(p, 2, 0.01);
+    assert_schedules_equal(one, two);
+    assert_int_equal(one->lower_bound_ns, two->lower_bound_ns);
+    int64_t plain = moirai_bound_critical_path(p), load = moirai_bound_load(p);
+    plain = plain > load ? plain : load;
+    assert_true(one->lower_bound_ns > plain);
+    assert_true(one->lower_bound_ns <= one->makespan_ns);
+    moirai_plan_free(one);
+    moirai_plan_free(two);
+    moirai_problem_free(p);
+}
 
 /* Draws what floats; false where nothing or everything would. */
 static bool draw_floating(bool *floating, const moirai_problem *p, uint64_t seed)
@@ -126,6 +198,9 @@ static void test_spine_floating_work_makes_valid_plans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spine_of_an_encoder_decoder),
+        cmocka_unit_test(test_spine_is_not_for_networks_with_cuts),
+        cmocka_unit_test(test_spine_bounds_and_plans_an_encoder_decoder),
         cmocka_unit_test(test_spine_problem_without_reads_back),
         cmocka_unit_test(test_spine_optimum_is_a_bound),
         cmocka_unit_test(test_spine_floating_work_makes_valid_plans),

@@ -110,7 +110,7 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
 {
     bound_certify_task job = {.goal_ns = x->in.lower_ns,
                               .most_tree = MOST_TREE,
-                              .programmes = x->blocks->programmes.used,
+                              .programmes = (x->inner ? x->inner : x)->blocks->programmes.used,
                               .effort = x->in.o->budget.effort,
                               .threads = x->in.o->budget.threads,
                               .seed = x->in.o->budget.seed,
@@ -129,7 +129,7 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
  * proves more. */
 static int certify_chain(engine *x, bound_certificate *from, const util_stop *stop)
 {
-    const blocks *y = x->blocks;
+    const blocks *y = (x->inner ? x->inner : x)->blocks;
     double begun = util_seconds();
     int64_t lower = known(y->c, PAIR_CHAIN_LOWER, stop);
     double path_s = util_seconds() - begun;
@@ -165,11 +165,11 @@ static int settle_bytes(const engine *x, bytes_prices *memory, const util_stop *
     return bytes_settle(memory, &settle);
 }
 
-/* The chain of blocks or of intervals; of a small problem a search of the whole; windows. */
+/* The chain of blocks or of intervals, of the spine where there is one; of a small problem a search of the whole; windows. */
 static int certify_by_blocks(engine *x, const util_stop *stop)
 {
-    const blocks *y = x->blocks;
-    bound_certificate from = {.c = y->c, .memory = y->memory, .lower_bound_ns = x->in.lower_ns};
+    const blocks *y = (x->inner ? x->inner : x)->blocks;
+    bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->in.lower_ns};
     incumbent_tell(&x->in, ' ', "proving the bound again for the certificate");
     int rc = certify_chain(x, &from, stop);
     if (!rc && y->memory)
@@ -231,7 +231,8 @@ int engine_certify(engine *x, const util_stop *stop)
         return certify_by_loads(x);
     if (x->one_block && certified(x->one_block, stop) >= x->in.lower_ns)
         return certify_by_block(x);
-    rc = x->blocks || !util_stopped(stop) ? engine_blocks(x) : MOIRAI_ELIMIT;
+    engine *of = x->inner ? x->inner : x;
+    rc = of->blocks || !util_stopped(stop) ? engine_blocks(of) : MOIRAI_ELIMIT;
     rc = rc ? rc : certify_by_blocks(x, stop);
     if (rc == MOIRAI_ELIMIT || (!rc && x->loads.lower_ns > x->certified_ns))
         rc = certify_by_loads(x);

@@ -39,6 +39,8 @@ void engine_free(engine *x)
 {
     if (!x)
         return;
+    engine_free(x->inner);
+    decompose_spine_free(x->spine);
     bound_portfolio_free(x->portfolio);
     bound_windows_clear(&x->windows);
     step_whole_free(x->whole);

@@ -30,6 +30,8 @@ typedef struct engine {
     relax_answer
         loads; /* the best of these proofs, of the whole or of blocks in a row; where a certificate is wanted */
     struct step_whole *whole;
+    decompose_spine *spine;          /* NULL: not needed */
+    struct engine *inner;            /* the search on the spine */
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     bound_windows windows;           /* heads and tails from all intervals; head NULL: none */

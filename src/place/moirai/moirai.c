@@ -76,7 +76,7 @@ static const moirai_param params[] = {
 const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, "
+    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
                                 "I intervals, W the whole annealed, L loads balanced",
     .params = params,
     .n_params = sizeof params / sizeof *params,

@@ -227,7 +227,7 @@ int engine_search(engine *x)
         return rc;
     rc = find_width(&width, &x->lumped, x->in.p);
     if (!rc && !incumbent_off(&x->in, PROGRAMMES))
-        rc = blocks_differ(&x->differ, x->in.p);
+        rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
     if (rc)
         return rc;
     rc = width > WIDE && has_intervals(x) && !x->differ ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);

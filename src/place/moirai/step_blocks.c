@@ -1,4 +1,8 @@
-/* Blocks between cuts (blocks/). */
+/* Blocks between cuts; of the spine where a network has none.
+ *
+ * Near-cuts become cuts when work that floats beside them is taken away (decompose/spine.h): the blocks of what is left,
+ * the spine, are refined by an engine within the engine, whose plans and bounds come back through its incumbent. What
+ * floats is put into gaps (floats.c). */
 #include "place/moirai/engine.h"
 
 #define FEW_BATCHES 2 /* where levels are limited */
@@ -13,13 +17,28 @@ static int improve(engine *x, const engine_turn *turn)
     return rc ? rc : blocks_improve(x->blocks);
 }
 
+static int improve_spine(engine *x, const engine_turn *turn)
+{
+    engine *y = engine_new(x->spine->problem, x->in.o);
+    if (!y)
+        return MOIRAI_EFAIL;
+    x->inner = y;
+    y->in.outer = &x->in;
+    y->in.spine = x->spine;
+    y->in.stop = x->in.stop;
+    y->differ = x->differ;
+    int rc = step_starts.run(y, turn);
+    return rc ? rc : improve(y, turn);
+}
+
 /* A problem with too many pairs is left to the other steps. */
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
     util_stop all = in->stop;
     in->stop = incumbent_part(in, turn->share);
-    int rc = improve(x, turn);
+    int rc = incumbent_off(in, SPINE) ? 0 : decompose_spine_new(&x->spine, in->p, &in->stop);
+    rc = rc ? rc : x->spine ? improve_spine(x, turn) : improve(x, turn);
     in->stop = all;
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }

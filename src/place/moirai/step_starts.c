@@ -19,6 +19,11 @@ static int run(engine *x, const engine_turn *turn)
     incumbent *in = &x->in;
     place_starts_task task = {
         .p = in->p, .o = in->o, .stop = &in->stop, .offer = offer, .data = in, .has_plan = in->best != NULL};
+    moirai_place_options without_start = *in->o;
+    if (in->outer) { /* the user's start is one of the whole problem */
+        without_start.start = NULL;
+        task.o = &without_start;
+    }
     int rc = place_starts(&task);
     snprintf(x->why, sizeof x->why, "%s", task.why);
     return rc;

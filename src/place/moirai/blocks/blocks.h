@@ -84,8 +84,9 @@ int blocks_open_bound_path(blocks *x, bool *any);
 int blocks_compose(blocks *x);
 
 /* ---- programmes.c ---- */
-/* Whether most operators are in blocks of a size for programmes that are no copies of each other. O(V + E). */
-int blocks_differ(bool *yes, const moirai_problem *p);
+/* Whether most operators, of the spine where there is one, are in blocks of a size for programmes that are no copies of
+ * each other. O(V + E) besides the spine. */
+int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop);
 /* Static programmes of a few pairs. programmes.used: they are of use, and pairs get theirs before prices. */
 int blocks_begin_with_programmes(blocks *x);
 /* Whether the pair should have one. */

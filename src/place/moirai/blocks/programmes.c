@@ -111,15 +111,18 @@ static bool differs(pair_chain *c)
     return 2 * ops >= c->p->n_ops && classes >= DIFFERENT_CLASSES && 2 * n_blocks <= 3 * classes;
 }
 
-int blocks_differ(bool *yes, const moirai_problem *p)
+int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop)
 {
+    decompose_spine *spine = NULL;
     pair_chain *c = NULL;
     *yes = false;
     if (p->n_ops > MOST_OPS || !pricing_lp_available())
         return 0;
-    int rc = pair_chain_new(&c, p);
+    int rc = decompose_spine_new(&spine, p, stop);
+    rc = rc ? rc : pair_chain_new(&c, spine ? spine->problem : p);
     *yes = !rc && differs(c);
     pair_chain_free(c);
+    decompose_spine_free(spine);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 

@@ -3,12 +3,14 @@
 
 #include <math.h>
 
+#include "place/moirai/incumbent/floats.h"
 #include "schedule/plan.h"
 #include "util/util.h"
 
 #define MOST_PASSES 40
 #define WORTH_A_TRY 0.0005
-#define RESERVE 8 /* composing the last plan and its check, in times of the first check */
+#define RESERVE 8     /* composing the last plan and its check, in times of the first check */
+#define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
 void incumbent_begin(incumbent *x, const moirai_problem *p, const moirai_place_options *o)
 {
@@ -40,7 +42,7 @@ util_stop incumbent_part(const incumbent *x, double part)
 
 void incumbent_tell(const incumbent *x, char letter, const char *note)
 {
-    if (!x->o->budget.progress)
+    if (!x->o->budget.progress || x->outer)
         return;
     moirai_progress news = {.seconds = util_seconds() - x->begun,
                             .letter = letter,
@@ -58,6 +60,8 @@ void incumbent_take_bound(incumbent *x, int64_t lower_ns)
     x->lower_ns = lower_ns;
     x->bound_by = x->at_work;
     incumbent_tell(x, ' ', NULL);
+    if (x->outer)
+        incumbent_take_bound(x->outer, lower_ns);
 }
 
 /* Whether steps still find shorter plans is evidence of how good the best one is. */
@@ -79,21 +83,43 @@ static void reserve_time(incumbent *x)
     x->stop.deadline = fmax(x->stop.deadline - reserve_s, x->begun); /* not 0, which were none */
 }
 
-int incumbent_offer(incumbent *x, moirai_plan *plan, char letter)
+/* Takes ownership of plan. */
+static void keep(incumbent *x, moirai_plan *plan, char letter)
 {
     count_try(x, plan->makespan_ns);
     if (x->best && plan->makespan_ns >= x->best->makespan_ns) {
         moirai_plan_free(plan);
-        return 0;
+        return;
     }
     bool first = !x->best;
     moirai_plan_free(x->best);
     x->best = plan;
     x->plan_by = x->at_work;
     incumbent_tell(x, letter, NULL);
-    if (first && x->stop.deadline > 0)
+    if (first && !x->outer && x->stop.deadline > 0)
         reserve_time(x);
-    return 0;
+}
+
+/* Whether a plan of this length is of use: better than the best, or, of a spine, near to it, since it may leave better
+ * gaps. */
+static bool wanted(const incumbent *x, int64_t makespan_ns)
+{
+    double most = x->outer ? 1 + NEAR_BEST : 1;
+    return !x->best || (double)makespan_ns < most * (double)x->best->makespan_ns;
+}
+
+int incumbent_offer(incumbent *x, moirai_plan *plan, char letter)
+{
+    incumbent *y = x->outer;
+    moirai_plan *whole = NULL;
+    int rc = 0;
+    if (y && wanted(x, plan->makespan_ns) && !incumbent_stopped(y) &&
+        (!y->best || plan->makespan_ns < y->best->makespan_ns))
+        rc = place_floats_insert(&whole, x->spine, plan, &y->stop);
+    if (whole)
+        keep(y, whole, 'F');
+    keep(x, plan, letter);
+    return rc;
 }
 
 double incumbent_gap(const incumbent *x)
@@ -105,10 +131,9 @@ double incumbent_gap(const incumbent *x)
 
 int incumbent_take_simulated(incumbent *x, moirai_sim *sim, int64_t makespan_ns, char letter)
 {
-    bool shorter = !x->best || makespan_ns < x->best->makespan_ns;
-    if (makespan_ns >= 0 && !shorter)
+    if (makespan_ns >= 0 && !wanted(x, makespan_ns))
         count_try(x, makespan_ns);
-    if (makespan_ns < 0 || !shorter)
+    if (makespan_ns < 0 || !wanted(x, makespan_ns))
         return 0;
     if (moirai_sim_memory_excess(sim, NULL) > 0) {
         x->memory_binds = true;

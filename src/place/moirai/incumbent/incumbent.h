@@ -1,10 +1,13 @@
-/* What a search knows: the best plan, the best bound, who found them, and what every step has taken and gained. Steps share
- * nothing else. */
+/* What a search knows: the best plan, the best bound, who found them, and what every step has taken and gained.
+ *
+ * Steps (step.h) share nothing else. A search on the spine of a problem (decompose/spine.h) has an incumbent of its own,
+ * whose finds become finds of the outer one. */
 #ifndef MOIRAI_PLACE_MOIRAI_INCUMBENT_H
 #define MOIRAI_PLACE_MOIRAI_INCUMBENT_H
 
 #include <moirai/placer.h>
 
+#include "decompose/spine.h"
 #include "util/stop.h"
 
 /* What a step has taken and gained so far. */
@@ -26,10 +29,12 @@ typedef struct incumbent {
     incumbent_stat stat[UTIL_N_METHODS];
     int64_t starts_ns, rival_ns; /* as moirai_plan_origin has them */
     int32_t tries, stale;
-    double effort;     /* that of the budget; doubled whenever it is used up and time is left */
-    int32_t passes;    /* how often it was doubled */
-    int64_t work;      /* batches, evaluations and nodes, for the log */
-    bool memory_binds; /* the last plan that was simulated is too large */
+    double effort;                /* that of the budget; doubled whenever it is used up and time is left */
+    int32_t passes;               /* how often it was doubled */
+    int64_t work;                 /* batches, evaluations and nodes, for the log */
+    bool memory_binds;            /* the last plan that was simulated is too large */
+    struct incumbent *outer;      /* of whose spine this is the search; NULL: of none */
+    const decompose_spine *spine; /* that spine */
 } incumbent;
 
 /* The time of the budget runs from here on. */
@@ -40,11 +45,11 @@ bool incumbent_stopped(const incumbent *x);
 bool incumbent_done(const incumbent *x);
 /* Stops after this part of the time that is left; without a limit there stays none. */
 util_stop incumbent_part(const incumbent *x, double part);
-/* News for the log; `letter` says who found the plan, ' ' nobody. */
+/* News for the log; `letter` says who found the plan, ' ' nobody. Silent within a search on a spine. */
 void incumbent_tell(const incumbent *x, char letter, const char *note);
-/* A proven bound. INT64_MAX and what is no better are passed over. */
+/* A proven bound; one of a spine is one of the whole. INT64_MAX and what is no better are passed over. */
 void incumbent_take_bound(incumbent *x, int64_t lower_ns);
-/* Takes ownership of plan and keeps it if it is the best. */
+/* Takes ownership of plan and keeps it if it is the best. One of a spine becomes one of the whole as well. */
 int incumbent_offer(incumbent *x, moirai_plan *plan, char letter);
 /* Offers the simulator's last run, of this length (negative: none), if it is of use; notes where it does not fit the
  * memory. */
