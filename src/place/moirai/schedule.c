@@ -81,9 +81,9 @@ static bool nothing_raised(const engine *x)
     return !x->intervals && !x->pool && blocks_may_gain(x);
 }
 
-static bool one_block(const engine *x)
+static bool is_undivided(const engine *x)
 {
-    return x->one_block && has_intervals(x);
+    return x->undivided && has_intervals(x);
 }
 
 static bool has_intervals_and_blocks(const engine *x)
@@ -129,7 +129,7 @@ static const engine_turn wide[] = {
 static const engine_turn deep[] = {
     {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
     {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = intervals_and_copies},
-    {.step = &step_blocks, .share = 0.35, .when = one_block}, /* more where that gains: recommenders */
+    {.step = &step_blocks, .share = 0.35, .when = is_undivided}, /* more where that gains: recommenders */
     {.step = &step_blocks, .share = 0.8, .when = has_intervals_and_blocks},
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
@@ -227,7 +227,7 @@ int engine_search(engine *x)
     int rc = TAKE_TURNS(x, first);
     if (rc || incumbent_done(&x->in))
         return rc;
-    rc = find_width(&width, &x->one_block, x->in.p);
+    rc = find_width(&width, &x->undivided, x->in.p);
     if (!rc && !incumbent_off(&x->in, PROGRAMMES))
         rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
     if (rc)
