@@ -22,7 +22,7 @@ typedef struct engine {
     int64_t certified_ns; /* of the bound, by the certificate that was written */
     double plain_s;       /* what the plain bounds took: a measure of the problem's size */
     bool differ;          /* blocks are no copies of each other, and of a size for static programmes */
-    bool lumped;          /* nearly all operators lie between two cuts */
+    bool undivided;       /* nearly all operators lie between two cuts */
     bool copies;          /* layers repeat, and are annealed as copies */
     int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
     blocks *blocks;       /* NULL: none yet */

@@ -15,6 +15,7 @@
 #define WIDE 0.3           /* of the operators in large components: blocks are weak */
 #define LARGE_COMPONENT 36 /* operators */
 #define ONE_BLOCK 0.8      /* of the operators between two cuts */
+#define MANY_DEVICES 8     /* more: prices of such a block seldom prove anything, and never soon */
 #define MOST_AGAIN 12
 
 /* ---- conditions ---- */
@@ -81,9 +82,9 @@ static bool nothing_raised(const engine *x)
     return !x->intervals && !x->one_block && blocks_may_gain(x);
 }
 
-static bool lumped(const engine *x)
+static bool is_undivided(const engine *x)
 {
-    return x->lumped && has_intervals(x);
+    return x->undivided && x->in.p->n_devices > MANY_DEVICES && has_intervals(x);
 }
 
 static bool has_intervals_and_blocks(const engine *x)
@@ -128,7 +129,7 @@ static const engine_turn wide[] = {
 static const engine_turn deep[] = {
     {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
     {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = intervals_and_copies},
-    {.step = &step_blocks, .share = 0.35, .when = lumped}, /* more where that gains: recommenders */
+    {.step = &step_blocks, .share = 0.35, .when = is_undivided}, /* more where that gains */
     {.step = &step_blocks, .share = 0.8, .when = has_intervals_and_blocks},
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
@@ -225,7 +226,7 @@ int engine_search(engine *x)
     int rc = TAKE_TURNS(x, first);
     if (rc || incumbent_done(&x->in))
         return rc;
-    rc = find_width(&width, &x->lumped, x->in.p);
+    rc = find_width(&width, &x->undivided, x->in.p);
     if (!rc && !incumbent_off(&x->in, PROGRAMMES))
         rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
     if (rc)
