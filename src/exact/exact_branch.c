@@ -3,9 +3,13 @@
  * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices
  * it has left and over its slack, which is how much below the target its best device is: its device decides most of what
  * the bounds need to know, what failed before fails again soon, and a decision about what is critical shows at once.
- * Symmetry is used where the node has it: of devices a and b that can be exchanged (same times, memory and channels;
- * open to the same operators here) what is found with b is found with a, so b is skipped after a (docs/theory.md,
- * Lemma 43). */
+ * Symmetry is used where the node has it:
+ *  - devices a and b that can be exchanged (same times, memory and channels; open to the same operators here): what
+ *    is found with b is found with a, so b is skipped after a;
+ *  - a mirror of the graph (exact_mirror.c) that takes operator i to j, with the same devices left for each exchanged
+ * pair here: once i on a has been searched, a plan with i on b and j on a is the image of one that was seen, so j loses
+ * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
+ * those its device sets allow, so the two can be mixed freely (docs/theory.md, Lemma 43). */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 
@@ -67,13 +71,32 @@ static bool seen(const exact_search *s, const exact_state *st, uint64_t tried, i
 {
     for (uint64_t m = tried; m != 0; m &= m - 1) {
         int32_t a = EXACT_FIRST(m);
-        bool same = s->same_device[a * s->K + k];
+        bool same = s->symmetry.same_device[a * s->K + k];
         for (int32_t i = 0; same && i < s->n; i++)
             same = (st->dom[i] >> a & 1) == (st->dom[i] >> k & 1);
         if (same)
             return true;
     }
     return false;
+}
+
+static bool holds(const exact_state *st, const exact_mirror *m)
+{
+    for (int32_t a = 0; a < m->n; a++)
+        if (st->dom[m->moved[a]] != st->dom[m->image[m->moved[a]]])
+            return false;
+    return true;
+}
+
+static bool use_mirrors(exact_search *s, const exact_state *st, exact_state *next, int32_t i, uint64_t tried)
+{
+    bool ignored = false;
+    for (int32_t a = 0; a < s->symmetry.n_mirrors; a++) {
+        const exact_mirror *m = &s->symmetry.mirror[a];
+        if (m->image[i] != i && holds(st, m) && !exact_restrict(s, next, m->image[i], ~tried, &ignored))
+            return false;
+    }
+    return true;
 }
 
 /* Every device that the problem allows, in order, none skipped: as a tree is read. */
@@ -113,7 +136,8 @@ void exact_branch(exact_search *s, int32_t depth)
         }
         bool ignored = false;
         exact_state *next = seen(s, st, tried, device[a]) ? NULL : exact_push(s, depth + 1);
-        if (next && exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored)) {
+        if (next && exact_restrict(s, next, i, (uint64_t)1 << device[a], &ignored) &&
+            (tried == 0 || use_mirrors(s, st, next, i, tried))) {
             int64_t before = s->run.nodes;
             exact_visit(s, depth + 1);
             s->guide.dead_ends[i] += s->run.nodes == before + 1;

@@ -27,6 +27,13 @@ typedef struct exact_state {
     int32_t n_open; /* operators with more than one device left */
 } exact_state;
 
+/* An automorphism of the graph: exchanges operators pairwise and changes nothing that a makespan depends on. */
+typedef struct exact_mirror {
+    int32_t n; /* operators moved; image[moved[j]] is where it goes */
+    int32_t *moved;
+    int32_t *image; /* per operator */
+} exact_mirror;
+
 typedef struct exact_mode {
     bool edge, peak, memory_binds;
     bool plain; /* rules that a certificate can repeat, and a tree */
@@ -43,6 +50,12 @@ typedef struct exact_guide {
     int64_t *traffic_ns; /* per operator: its tensors, in and out, at their slowest */
     int32_t *dead_ends;  /* per operator: children that failed at once; kept over restarts */
 } exact_guide;
+
+typedef struct exact_symmetry {
+    bool *same_device; /* [a * K + b]: exchanging a and b changes nothing */
+    exact_mirror *mirror;
+    int32_t n_mirrors;
+} exact_symmetry;
 
 typedef struct exact_stack {
     exact_state **state; /* one per depth; they never move */
@@ -87,7 +100,7 @@ typedef struct exact_search {
     exact_mode mode;
     exact_units unit;
     exact_guide guide;
-    bool *same_device; /* [a * K + b]: exchanging a and b changes nothing */
+    exact_symmetry symmetry;
     exact_stack stack;
     exact_slots slot;
     exact_work work;
@@ -101,6 +114,9 @@ void exact_search_free(exact_search *s);
 void exact_root(exact_search *s);
 /* The state of one level deeper, a copy of the level above; NULL if out of memory. */
 exact_state *exact_push(exact_search *s, int32_t depth);
+
+/* exact_mirror.c */
+int exact_mirrors_find(exact_search *s);
 
 /* exact_machine.c: the least makespan of one machine with heads, lengths and tails, interruption allowed. */
 int64_t exact_preemptive(exact_job *job, int32_t n);

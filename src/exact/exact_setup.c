@@ -1,7 +1,6 @@
 /* Tables of the exact search: built once per call, flat, freed together. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
-#include "problem/equal_devices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,9 +91,10 @@ static bool allocate(exact_search *s)
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X, T = (size_t)s->p->n_tensors;
     exact_result *r = s->r;
 #define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
-    return TAKE(s->unit.off, n + 1) && TAKE(s->unit.op, n) && TAKE(s->unit.of, n) && TAKE(s->same_device, K * K) &&
-           TAKE(s->work.job, 2 * n + X + 1) && TAKE(s->work.job_spare, 2 * n + X + 1) && TAKE(s->slot.active, X) &&
-           TAKE(s->slot.from, X) && TAKE(s->slot.to, X) && TAKE(s->slot.ns, X) && TAKE(s->work.free_bytes, K) &&
+    return TAKE(s->unit.off, n + 1) && TAKE(s->unit.op, n) && TAKE(s->unit.of, n) &&
+           TAKE(s->symmetry.same_device, K * K) && TAKE(s->work.job, 2 * n + X + 1) &&
+           TAKE(s->work.job_spare, 2 * n + X + 1) && TAKE(s->slot.active, X) && TAKE(s->slot.from, X) &&
+           TAKE(s->slot.to, X) && TAKE(s->slot.ns, X) && TAKE(s->work.free_bytes, K) &&
            TAKE(s->work.machine_count, 2 * K + K * K) && TAKE(s->work.life, T) && TAKE(s->work.task, 2 * (n + X) + 1) &&
            TAKE(s->work.cover, T) && TAKE(s->guide.traffic_ns, n) && TAKE(s->guide.dead_ends, n) &&
            TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) && TAKE(r->order, n + X);
@@ -164,23 +164,6 @@ void exact_root(exact_search *s)
         st->n_open += !EXACT_ONLY(st->dom[i]);
 }
 
-static bool same_devices(const exact_search *s, int32_t a, int32_t b)
-{
-    const exact_options *o = s->o;
-    bool same = problem_devices_equal(s->p, a, b);
-    for (int64_t row = 0; same && row < (int64_t)s->n * s->K; row += s->K)
-        same = (!o->release_ns || o->release_ns[row + a] == o->release_ns[row + b]) &&
-               (!o->tail_ns || o->tail_ns[row + a] == o->tail_ns[row + b]);
-    return same;
-}
-
-static void find_same_devices(exact_search *s)
-{
-    for (int32_t a = 0; a < s->K; a++)
-        for (int32_t b = a + 1; b < s->K; b++)
-            s->same_device[a * s->K + b] = s->same_device[b * s->K + a] = same_devices(s, a, b);
-}
-
 int exact_search_new(exact_search *s, const moirai_problem *p, const exact_options *o, exact_result *r)
 {
     const char *why;
@@ -205,7 +188,7 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->below_ns = s->run.horizon_ns;
     if (!rc) {
         make_units(s, of_group);
-        find_same_devices(s);
+        rc = util_off(&o->stop, UTIL_METHOD_MIRRORS) ? 0 : exact_mirrors_find(s);
     }
     free(of_group);
     if (!rc && o->below_ns >= 0 && o->below_ns < s->below_ns)
@@ -218,13 +201,19 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
 
 void exact_search_free(exact_search *s)
 {
-    void *all[] = {
-        s->unit.off,    s->unit.op,   s->unit.of,    s->same_device, s->work.job,         s->work.job_spare,
-        s->slot.active, s->slot.from, s->slot.to,    s->slot.ns,     s->work.free_bytes,  s->work.machine_count,
-        s->work.life,   s->work.task, s->work.cover, s->stack.arc,   s->guide.traffic_ns, s->guide.dead_ends};
+    void *all[] = {s->unit.off,         s->unit.op,        s->unit.of,         s->symmetry.same_device,
+                   s->work.job,         s->work.job_spare, s->slot.active,     s->slot.from,
+                   s->slot.to,          s->slot.ns,        s->work.free_bytes, s->work.machine_count,
+                   s->work.life,        s->work.task,      s->work.cover,      s->stack.arc,
+                   s->guide.traffic_ns, s->guide.dead_ends};
     for (size_t a = 0; a < sizeof all / sizeof *all; a++)
         free(all[a]);
     for (int32_t a = 0; a < s->stack.n; a++)
         free(s->stack.state[a]);
     free(s->stack.state);
+    for (int32_t a = 0; a < s->symmetry.n_mirrors; a++) {
+        free(s->symmetry.mirror[a].image);
+        free(s->symmetry.mirror[a].moved);
+    }
+    free(s->symmetry.mirror);
 }

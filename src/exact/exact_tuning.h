@@ -10,6 +10,11 @@
  * alone */
 #define EXACT_MEMORY_FEW_DEVICES 5
 
+/* exact_mirror.c: switch `mirrors`; limits of its own time, nothing depends on them where graphs are small. Worth 11
+ * points of gap on gpt3-tiny (10 s, inter-server, coarsened), whose heads are equal. */
+#define EXACT_MIRROR_MOST_OPS 160
+#define EXACT_MIRROR_MOST_MIRRORS 256
+
 /* exact_propagate.c: rounds of propagation in a node, until it is divided in any case */
 #define EXACT_PROPAGATE_ROUNDS 12
 

@@ -30,7 +30,8 @@
     X(INTERVAL_STATIC, "interval-static", "intervals: static programmes") \
     X(PAIR_EXACT, "pair-exact", "pairs: exhaustive search of small blocks") \
     X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \
-    X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions")
+    X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
+    X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")
 
 typedef enum util_method {
 #define UTIL_METHOD_ID(id, name, what) UTIL_METHOD_##id,

@@ -275,7 +275,7 @@ static void test_exact_memory_rules_out_full_devices(void **state)
 
 /* ---- symmetry ---- */
 
-static void test_exact_sees_equal_devices(void **state)
+static void test_exact_sees_equal_devices_and_branches(void **state)
 {
     (void)state;
     fixture f;
@@ -283,38 +283,34 @@ static void test_exact_sees_equal_devices(void **state)
                 "device A 9\ndevice B 9\ndevice C 9\nop in 1,1,1 > s:1\nop x 5,5,6 s > t:1\nop y 5,5,6 s > u:1\nop out "
                 "1,1,1 t u\n",
                 100);
-    assert_true(f.s.same_device[0 * 3 + 1]);
-    assert_false(f.s.same_device[0 * 3 + 2]);
+    assert_true(f.s.symmetry.same_device[0 * 3 + 1]);
+    assert_false(f.s.symmetry.same_device[0 * 3 + 2]);
+    assert_int_equal(f.s.symmetry.n_mirrors, 1);
+    assert_int_equal(f.s.symmetry.mirror[0].n, 1); /* of each pair the one that comes first */
+    assert_int_equal(f.s.symmetry.mirror[0].image[tiny_op(f.p, "x")], tiny_op(f.p, "y"));
+    assert_int_equal(f.s.symmetry.mirror[0].image[tiny_op(f.p, "in")], tiny_op(f.p, "in"));
     close_search(&f);
     open_search(&f, "device A 9\ndevice B 8\nop in 1,1 > s:1\nop x 5,5 s > t:1\nop y 5,7 s > u:1\nop out 1,1 t u\n",
                 100);
-    assert_false(f.s.same_device[1]); /* other memory */
+    assert_false(f.s.symmetry.same_device[1]);   /* other memory */
+    assert_int_equal(f.s.symmetry.n_mirrors, 0); /* another time */
     close_search(&f);
 }
 
-/* Nodes for eight equal operators on three devices with so many bytes. */
-static int64_t nodes_on(int a, int b, int c)
-{
-    char text[512];
-    int n = sprintf(text, "device A %d\ndevice B %d\ndevice C %d\n", a, b, c);
-    for (int i = 0; i < 8; i++)
-        n += sprintf(text + n, "op o%d 5,5,5\n", i);
-    moirai_problem *p = tiny_problem(text);
-    exact_result r = solve(p, MOIRAI_UNKNOWN);
-    assert_true(r.complete && r.makespan_ns == 15);
-    int64_t nodes = r.nodes;
-    exact_result_clear(&r);
-    moirai_problem_free(p);
-    return nodes;
-}
-
-/* Devices that differ in nothing are tried once; in bytes that nobody needs, each. */
+/* Twelve equal operators on three equal devices: symmetry keeps the tree small. */
 static void test_exact_symmetry_saves_nodes(void **state)
 {
     (void)state;
-    int64_t equal = nodes_on(9, 9, 9), apart = nodes_on(9, 8, 7);
-    if (3 * equal >= apart)
-        fail_msg("%lld nodes, %lld without symmetry", (long long)equal, (long long)apart);
+    char text[512];
+    int n = sprintf(text, "device A 9\ndevice B 9\ndevice C 9\n");
+    for (int i = 0; i < 12; i++)
+        n += sprintf(text + n, "op o%d 5,5,5\n", i);
+    moirai_problem *p = tiny_problem(text);
+    exact_result r = solve(p, MOIRAI_UNKNOWN);
+    assert_true(r.complete && r.makespan_ns == 20);
+    assert_true(r.nodes < 1000);
+    exact_result_clear(&r);
+    moirai_problem_free(p);
 }
 
 /* ---- results ---- */
@@ -353,7 +349,7 @@ int main(void)
         cmocka_unit_test(test_exact_preemptive_by_hand),
         cmocka_unit_test(test_exact_restrict_moves_the_whole_group),
         cmocka_unit_test(test_exact_memory_rules_out_full_devices),
-        cmocka_unit_test(test_exact_sees_equal_devices),
+        cmocka_unit_test(test_exact_sees_equal_devices_and_branches),
         cmocka_unit_test(test_exact_symmetry_saves_nodes),
         cmocka_unit_test(test_exact_result_replays),
     };
