@@ -96,7 +96,7 @@ static void keep(incumbent *x, moirai_plan *plan, char letter)
     x->best = plan;
     x->plan_by = x->at_work;
     incumbent_tell(x, letter, NULL);
-    if (first && !x->outer && x->stop.deadline > 0)
+    if (first && !x->outer && x->stop.deadline > 0 && !util_stopped(&x->stop)) /* else nothing is left to keep of it */
         reserve_time(x);
 }
 
