@@ -21,12 +21,14 @@ static bool is_measured(const moirai_graph *g, int32_t op)
     return false;
 }
 
-/* The importer counts the arithmetic of every type that it knows; graphs from elsewhere may leave that to us. */
+/* The importer counts the arithmetic of every type that it knows, graphs from elsewhere may leave that to us. Arithmetic
+ * is not all: an If launches what is inside of it, an LSTM its steps one after the other, and no cost model knows them. */
 static bool is_uncosted(const moirai_graph *g, int32_t op)
 {
-    if (g->op_flops[op] != MOIRAI_UNKNOWN || is_measured(g, op))
+    bool unknown = cost_class_of(g->op_type[op]) == COST_CLASS_UNKNOWN;
+    if (is_measured(g, op))
         return false;
-    return g->from_onnx || cost_class_of(g->op_type[op]) == COST_CLASS_UNKNOWN;
+    return g->op_flops[op] == MOIRAI_UNKNOWN ? g->from_onnx || unknown : g->from_onnx && unknown;
 }
 
 static double traffic(const moirai_graph *g, int32_t op)

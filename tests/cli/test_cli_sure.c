@@ -80,6 +80,10 @@ static void test_cli_sure_measured_times_have_an_interval(void **state)
                 high[2] - low[2] < high[0] - low[0]);
     assert_runs("$M plan g.json --cluster together.json --rules none --effort 0.1");
     assert_contains(shell_out, "the plan is 2.00 times as fast (1.");
+    /* Threads that sleep while their device waits are the greatest doubt. */
+    assert_runs("sed 's/\"threads\": 1/\"threads\": 2/' together.json >threads.json");
+    assert_runs("$M plan g.json --cluster threads.json --rules none --effort 0.1 --json -q");
+    assert_true(yyjson_get_real(yyjson_obj_get(shell_json(), "speed_up_low")) < 0.85 * low[0]);
 }
 
 /* Where it reaches down to 1, a note says what to do. */

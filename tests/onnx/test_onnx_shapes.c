@@ -87,6 +87,7 @@ static const shape_case cases[] = {
     {"Einsum", "2x3x4x8 2x3x5x8", "equation='bhid,bhjd->bhij'", "f:2x3x4x5", 1920},
     {"Einsum", "6x4 4x5", "equation='...i,ij'", "f:6x5", 240},
     {"Einsum", "4x4", "equation='ii->'", "f:", 4},
+    {"DynamicQuantizeLSTM", "10x2x8 w:1x8x64 w:1x16x64", "hidden_size=16", "f:10x1x2x16", 61440},
     {"LSTM", "10x2x8 w:1x64x8 w:1x64x16", "hidden_size=16", "f:10x1x2x16", 61440},
     {"GRU", "10x2x8 w:2x48x8 w:2x48x16", "hidden_size=16;direction='bidirectional'", "f:10x2x2x16", 92160},
     {"Attention", "2x8x64 w:64x192 w:192", "num_heads=4", "f:2x8x64", -1},

@@ -158,11 +158,29 @@ void cli_tell_sharing(cli_context *cli, const moirai_cluster *c, int host_cores,
         }
 }
 
+/* " (If, LSTM)": the types of operators that no class has; "" where they can't be told. */
+static const char *unknown_types(char *text, size_t size, const moirai_graph *g, const moirai_cluster *c)
+{
+    const char **name = calloc((size_t)g->n_ops + 1, sizeof *name);
+    size_t used = 0;
+    *text = '\0';
+    bool told = name && !moirai_cost_classes(name, g, c);
+    for (int32_t i = 0; told && i < g->n_ops && used + 60 < size; i++) {
+        if (strcmp(name[i], "unknown") || strstr(text, g->op_type[i]))
+            continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%.40s", used ? ", " : " (", g->op_type[i]);
+    }
+    if (used)
+        snprintf(text + used, size - used, ")");
+    free(name);
+    return text;
+}
+
 /* Which model gave the times, and how many operators nothing was known of. */
 static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_cluster *c,
                        const moirai_cost_report *report, moirai_runtime runtime)
 {
-    char text[256] = "";
+    char text[256] = "", types[160];
     int used = 0;
     yyjson_mut_val *o = yyjson_mut_obj(cli->doc);
     for (int i = 0; i < moirai_cost_model_count() && i < 8; i++)
@@ -184,8 +202,8 @@ static void tell_costs(cli_context *cli, const moirai_graph *g, const moirai_clu
                     c->device[k].name, *c->device[k].type ? "type '" : "it", c->device[k].type,
                     *c->device[k].type ? "'" : "");
     if (report->n_fallback)
-        cli_say(cli, "warning: nothing is known of %s operators: they cost a launch and their traffic\n",
-                cli_human_count(report->n_fallback).s);
+        cli_say(cli, "warning: nothing is known of %s operators%s: they cost a launch and their traffic\n",
+                cli_human_count(report->n_fallback).s, unknown_types(types, sizeof types, g, c));
     yyjson_mut_obj_add_int(cli->doc, o, "fallback_ops", report->n_fallback);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "times_by_model", o);
 }

@@ -89,7 +89,8 @@ SHAPE(rnn)
     if (x->rank != 3 || r->rank != 3)
         return false;
     bool batch_first = onnx_attr_int(n->proto, "layout", 0) == 1;
-    int64_t dirs = r->dim[0], hidden = r->dim[2];
+    bool turned = !strcmp(n->rule->type, "DynamicQuantizeLSTM"); /* its weights lie the other way round */
+    int64_t dirs = r->dim[0], hidden = r->dim[turned ? 1 : 2];
     int64_t steps = x->dim[batch_first], batch = x->dim[!batch_first];
     int64_t all[2][4] = {{steps, dirs, batch, hidden}, {batch, steps, dirs, hidden}};
     int64_t last[2][3] = {{dirs, batch, hidden}, {batch, dirs, hidden}};
