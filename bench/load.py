@@ -155,10 +155,13 @@ def open_loop(server, tally, rate, seconds, seed):
     waiting, own, begun = queue.Queue(), Tally(), time.monotonic() + 0.1
 
     def client():
-        connection = server.connect()
+        connection, used = server.connect(), time.monotonic()
         while (k := waiting.get()) is not None:
+            if time.monotonic() - used > 10:  # the server cuts off who is silent for long; http.client connects again
+                connection.close()
             try:
                 code, right = server.ask(connection)
+                used = time.monotonic()
             except (OSError, http.client.HTTPException):
                 tally.broken += 1
                 connection.close()

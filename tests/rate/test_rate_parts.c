@@ -2,6 +2,7 @@
 #include <moirai/moirai.h>
 
 #include "rate/anneal.h"
+#include "rate/candidate.h"
 #include "rate/loads.h"
 #include "rate/stages.h"
 #include "support/check.h"
@@ -153,6 +154,29 @@ static void test_rate_anneal_balances(void **state)
     moirai_problem_free(p);
 }
 
+/* One of a hundred requests is y's, where it takes 5,000 ns: 50 ns for each. A stream that is too short to see one has a mean far below that. */
+static void test_rate_of_a_mixture_is_not_below_the_load_of_its_shares(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 10,5000 > t:0\n");
+    relax_view v;
+    rate_candidate *c;
+    assert_ok(relax_view_open(&v, p, 100));
+    assert_ok(rate_candidate_new(&c, p, "mixture", 2));
+    c->device[0][0] = 0;
+    c->device[1][0] = 1;
+    c->share[0] = 99;
+    c->share[1] = 1;
+    rate_judge_task task = {.v = &v, .in_flight = 2, .latency_limit_ns = INT64_MAX, .most_tasks = 20};
+    assert_ok(rate_judge(c, &task));
+    assert_false(c->outcome.steady);
+    assert_int_equal(c->load_ns, 50);
+    assert_true(c->outcome.period_ns >= 50);
+    rate_candidate_free(c);
+    relax_view_close(&v);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_rate_stages_have_groups_that_lie_apart),
         cmocka_unit_test(test_rate_loads_follow_moves),
         cmocka_unit_test(test_rate_anneal_balances),
+        cmocka_unit_test(test_rate_of_a_mixture_is_not_below_the_load_of_its_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
