@@ -484,6 +484,7 @@ class Section:
         pairs = [(g, x) for g in GRAPHS for x in self.o.links.split(",")]
         wanted = [(g, x, p, 0) for g, x in pairs for p in FIRST + REST if p in self.o.placers]
         wanted += [(g, x, "moirai", 1) for g, x in pairs if self.o.rounds and "moirai" in self.o.placers]
+        wanted += [("pieces", "ipc", "moirai", 0)] if self.o.pieces else []
         keys = [self.keys(graph=g, link=x, placer=p, round=n) for g, x, p, n in wanted]
         return all(self.journal.find("plan", **k) or self.journal.find("none", **k) for k in keys)
 
