@@ -265,8 +265,7 @@ static const cli_option options[] = {
      .least = 1e-3,
      .most = 1e6,
      .standard = "10",
-     .help =
-         "of each placer that searches or learns; milp, runtime and flow take half of it, a point of the maps a tenth"},
+     .help = "of each placer that searches or learns"},
     CLI_OPTION_THREADS("threads of each placer"),
     CLI_OPTION_SEED,
     {.name = "show", .kind = CLI_VALUE_FLAG, .help = "run nothing: write what the journal has"},

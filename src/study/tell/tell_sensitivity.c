@@ -241,7 +241,7 @@ static void maps(study_document *d, const moirai_study *s)
               "**How many devices, how fast the links?** Equal V100s, every two linked with that bandwidth and %d us, "
               "coarsened graphs, one sample, flow tensor, %g s a point. The numbers are the best single device over "
               "the best plan for that many devices or fewer.",
-              STUDY_LATENCY_NS / 1000, s->time_limit_s / 10);
+              STUDY_LATENCY_NS / 1000, s->time_limit_s);
     for (int n = 0; n < networks.n; n++)
         one_map(d, s, networks.name[n], &devices, &gbps);
     for (int n = 0; n < networks.n; n++)
