@@ -2,8 +2,8 @@
  *
  * Linked to every target where the compiler is gcc, whose -fsanitize-coverage=trace-pc calls __sanitizer_cov_trace_pc at every branch: an input
  * that goes from one branch to another as none did before is kept, in memory and in the first folder. Changes are the target's own
- * (LLVMFuzzerCustomMutator, mutate_certificate.c) or those of bytes. It takes the options of libFuzzer that fuzz/run_long gives, passes over the
- * others, and dies as that one does: the input is written to the artifact prefix, the last line begins with SUMMARY, the exit code is 77. */
+ * (LLVMFuzzerCustomMutator, mutate_certificate.c) or those of bytes. It takes the options of libFuzzer that fuzz/run_long gives (also
+ * -set_cover_merge=1: from the other folders into the first what adds coverage, smallest inputs first), passes over the others, and dies as that one does: the input is written to the artifact prefix, the last line begins with SUMMARY, the exit code is 77. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -44,6 +44,7 @@ static size_t current_size, max_size = 4096;
 static const char *prefix = "", *folder;
 static double seconds = 10;
 static unsigned timeout_s = 10;
+static bool merges;
 static uint64_t state = 88172645463325252ull, runs, kept, most_runs = UINT64_MAX;
 
 void __sanitizer_cov_trace_pc(void)
@@ -179,7 +180,7 @@ static bool is_news(void)
     return news;
 }
 
-static void take_file(const char *path)
+static void take_file(const char *path, bool run)
 {
     struct stat is;
     FILE *file = !stat(path, &is) && S_ISREG(is.st_mode) ? fopen(path, "rb") : NULL;
@@ -187,20 +188,50 @@ static void take_file(const char *path)
         return;
     current_size = fread(current, 1, max_size, file);
     fclose(file);
-    if (is_news() || n_corpus == 0)
+    if (!run || is_news() || n_corpus == 0)
         remember();
 }
 
-static void take_folder(const char *name)
+static void take_folder(const char *name, bool run)
 {
     char path[4096];
     DIR *all = opendir(name);
     for (struct dirent *entry; all && (entry = readdir(all));) {
         snprintf(path, sizeof path, "%s/%s", name, entry->d_name);
-        take_file(path);
+        take_file(path, run);
     }
     if (all)
         closedir(all);
+}
+
+/* ---- merging ---- */
+
+static int smaller_first(const void *a, const void *b)
+{
+    size_t x = ((const input *)a)->size, y = ((const input *)b)->size;
+    return (x > y) - (x < y);
+}
+
+static void write_kept(void)
+{
+    char path[4096];
+    kept++;
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/%016llx", folder, (unsigned long long)digest(current, current_size));
+    write_input(path);
+}
+
+/* What the first folder holds has been run; what was taken from the others has only been read. */
+static void merge(uint32_t n_first)
+{
+    qsort(corpus + n_first, n_corpus - n_first, sizeof *corpus, smaller_first);
+    for (uint32_t i = n_first; i < n_corpus; i++) {
+        current_size = corpus[i].size;
+        memcpy(current, corpus[i].data, current_size);
+        if (is_news())
+            write_kept();
+    }
 }
 
 static double clock_s(void)
@@ -212,17 +243,12 @@ static double clock_s(void)
 
 static void fuzz(double end)
 {
-    char path[4096];
     while (runs < most_runs && clock_s() < end) {
         change();
         if (!is_news())
             continue;
         remember();
-        kept++;
-        if (!folder)
-            continue;
-        snprintf(path, sizeof path, "%s/%016llx", folder, (unsigned long long)digest(current, current_size));
-        write_input(path);
+        write_kept();
     }
 }
 
@@ -238,6 +264,8 @@ static void take_option(const char *option)
         max_size = strtoull(option + 9, NULL, 10);
     else if (!strncmp(option, "-seed=", 6))
         state ^= strtoull(option + 6, NULL, 10) * UINT64_C(0x9e3779b97f4a7c15);
+    else if (!strcmp(option, "-set_cover_merge=1"))
+        merges = true;
     else if (!strncmp(option, "-artifact_prefix=", 17))
         prefix = option + 17;
 }
@@ -254,17 +282,23 @@ int main(int argc, char **argv)
         if (argv[i][0] == '-')
             take_option(argv[i]);
     max_size = max_size < MOST_BYTES ? max_size : MOST_BYTES;
+    uint32_t n_first = 0;
     for (int i = 1; i < argc; i++)
         if (argv[i][0] != '-') {
-            folder = folder ? folder : argv[i];
-            take_folder(argv[i]);
+            bool first = !folder;
+            folder = first ? argv[i] : folder;
+            take_folder(argv[i], first || !merges);
+            n_first = first ? n_corpus : n_first;
         }
     if (n_corpus == 0) { /* from nothing */
         current_size = 0;
         remember();
     }
     fprintf(stderr, "%u inputs\n", n_corpus);
-    fuzz(end + seconds);
+    if (merges)
+        merge(n_first);
+    else
+        fuzz(end + seconds);
     fprintf(stderr, "stat::number_of_executed_units: %llu\nstat::new_units_added: %llu\n", (unsigned long long)runs,
             (unsigned long long)kept);
     return 0;

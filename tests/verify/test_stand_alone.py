@@ -57,6 +57,23 @@ def fuzz(program, folder, *options):
     return done, inputs, len(os.listdir(corpus))
 
 
+def merged(program, folder):
+    """Of inputs of one way only the smallest comes into the first folder, and nothing that it knows."""
+    known, more = os.path.join(folder, "known"), os.path.join(folder, "more")
+    for path, inputs in ((known, ("xxxx",)), (more, ("mmmm", "momomo", "mo", "m", "yy"))):
+        os.mkdir(path)
+        for text in inputs:
+            with open(os.path.join(path, text), "w", encoding="utf-8") as file:
+                file.write(text)
+    done = subprocess.run([program, "-set_cover_merge=1", "-max_len=16", known, more], capture_output=True, text=True, check=False)
+    found = []
+    for name in os.listdir(known):
+        with open(os.path.join(known, name), encoding="utf-8") as file:
+            found.append(file.read())
+    if done.returncode != 0 or sorted(found) != ["m", "mo", "xxxx"]:
+        sys.exit(f"FAILED: merging: exit code {done.returncode}, {sorted(found)}: {done.stderr[-500:]}")
+
+
 def main():
     if not shutil.which("gcc"):
         print("skipped: no gcc")
@@ -69,6 +86,7 @@ def main():
         done, inputs, kept = fuzz(build(folder, "return 0;"), folder, "-runs=100000", "-max_total_time=300")
         if done.returncode != 0 or inputs or kept < 3 or "stat::number_of_executed_units: 100000" not in done.stderr:
             sys.exit(f"FAILED: without a fault: exit code {done.returncode}, {kept} inputs: {done.stderr[-500:]}")
+        merged(build(folder, "return 0;"), folder)
     print("ok: what coverage leads to is found, told and kept")
     return 0
 
