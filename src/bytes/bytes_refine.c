@@ -71,8 +71,11 @@ static int refine_one(void *data, int32_t i)
     return rc;
 }
 
+/* A pair that is not open has no block to price: the time was over before its turn, and nothing is claimed of it. */
 static void count_pair(refining *x, int64_t pair, double part)
 {
+    if (!pair_chain_get(x->m->c, pair)->open)
+        return;
     if (x->times[pair] == 0 && !x->m->pair[pair].priced.solved)
         x->pair[x->n++] = (int32_t)pair;
     x->times[pair] += part;

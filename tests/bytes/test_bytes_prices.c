@@ -54,6 +54,19 @@ static void test_bytes_bound_of_a_chain_is_the_optimum(void **state)
     close_prices(&f);
 }
 
+/* Pairs that were not opened in time have no block: they cost nothing, and nothing more can be found out about them. */
+static void test_bytes_bound_with_pairs_that_are_not_open(void **state)
+{
+    (void)state;
+    fixture f;
+    f.p = tiny_problem(TINY_TIGHT);
+    assert_ok(pair_chain_new(&f.c, f.p));
+    assert_ok(bytes_prices_new(&f.m, f.c));
+    int64_t bound = bound_of(&f, 12);
+    assert_true(bound >= 0 && bound <= 40);
+    close_prices(&f);
+}
+
 static void test_bytes_bound_at_given_prices(void **state)
 {
     (void)state;
@@ -227,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes_bound_of_a_chain_is_the_optimum),
+        cmocka_unit_test(test_bytes_bound_with_pairs_that_are_not_open),
         cmocka_unit_test(test_bytes_bound_at_given_prices),
         cmocka_unit_test(test_bytes_bound_where_memory_does_not_bind),
         cmocka_unit_test(test_bytes_bound_on_three_devices),
