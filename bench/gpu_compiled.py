@@ -52,6 +52,7 @@ def timed(work: Callable[[], Any], runs: int, cuda: bool) -> float:
     for _ in range(runs + 3):
         if cuda:
             a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            torch.cuda._sleep(1_000_000)  # while all is queued: what a launch takes is in no time of ours, either
             a.record()
             work()
             b.record()
@@ -134,11 +135,8 @@ class Lines:
         return time.monotonic() - began > self.o.seconds
 
     @contextlib.contextmanager
-    def turn(self, name: str) -> Iterator[None]:
-        """Waits until all of --of are ready, or --seconds are over, and then for its turn."""
-        (self.o.out / f"ready-{name}").touch()
-        while len(list(self.o.out.glob("ready-*"))) < self.o.of and not self.late():
-            time.sleep(0.2)
+    def turn(self) -> Iterator[None]:
+        """One process at a time, of those that share --out, times what it has; the others compile meanwhile."""
         with (self.o.out / "turn").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -198,36 +196,40 @@ class Case:
 
     def single(self) -> None:
         """One part that runs all, as one compiled segment."""
-        for device in self.workers.devices:
-            self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
-        problem = moirai.Problem(self.captured.graph, self.workers.cluster)
-        plan = moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
-        self.run(f"ours, compiled, {self.part} alone", plan, "auto", known=False)
+        self.run(f"ours, compiled, {self.part} alone", self.on_largest(), "auto", known=False)
 
     def only(self) -> None:
         """One part that runs all against torch.compile there, in turns. Nothing is grouped: a network that stays whole is
-        compiled as it is. Beside others (--of) all compile at once, and are timed one after the other."""
+        compiled as it is."""
         last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
-        folder = str(self.o.out / "cache")
+        folder, start = str(self.o.out / "cache"), time.monotonic()
         args = (self.name, self.o.small, self.o.dtype, last, "compiled", flags(), folder)
         with ThreadPoolExecutor(1) as pool:
             ready = pool.submit(self.ask, "prepare", *args)
             self.captured = mt.capture(self.module, self.args, name=self.name)
+            captured = time.monotonic() - start
             ready.result()
-        for device in self.workers.devices:
-            self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
-        problem = moirai.Problem(self.captured.graph, self.workers.cluster)
-        plan = moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
+        self.say("torch.compile ready", captured_s=captured, s=time.monotonic() - start)
+        plan, start = self.on_largest(), time.monotonic()
         with mt.distribute(self.captured, plan, workers=self.workers, compile=True, cache=self.o.out / "cache") as run:
+            loaded = time.monotonic() - start
             off, made = self.check(run), [(c.pieces, c.compiled) for c in run.compiled.values()]
-            self.say("ready", off=off, pieces_compiled=made, eager=run.why_eager)
-            with self.lines.turn(self.name):
+            self.say("ready", off=off, pieces_compiled=made, eager=run.why_eager, s=loaded)
+            with self.lines.turn():
                 theirs, ours = [], []
-                for _ in range(3):
+                for _ in range(5):
                     theirs.append(float(self.ask("replay", "compiled", self.o.runs)))
                     ours.append(run.measure(warmup=5, runs=self.o.runs).median_ns / 1e6)
         best, ms = statistics.median(theirs), statistics.median(ours)
-        self.say(f"alone on {self.part}", torch_compiled_ms=best, ours_ms=ms, of_torch=ms / best)
+        spread = [max(x) / min(x) - 1 for x in (theirs, ours)]
+        self.say(f"alone on {self.part}", torch_compiled_ms=best, ours_ms=ms, of_torch=ms / best,
+                 spread=max(spread))  # fmt: skip
+
+    def on_largest(self) -> moirai.Plan:
+        for device in self.workers.devices:
+            self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
+        problem = moirai.Problem(self.captured.graph, self.workers.cluster)
+        return moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
 
     def ask(self, function: str, *args: Any) -> Any:
         job = {"module": "gpu_compiled", "function": function, "args": args}
@@ -286,7 +288,6 @@ def options() -> argparse.Namespace:
     p.add_argument("--time-limit", type=float, default=8, help="of a search, in seconds")
     p.add_argument("--no-alone", action="store_true", help="ours is not run on one part, nor the module without a compiler")
     p.add_argument("--only-alone", action="store_true", help="one part that runs all against torch.compile, nothing else")
-    p.add_argument("--of", type=int, default=1, help="with --only-alone: how many such processes share --out, timed in turns")
     p.add_argument("--plans", type=int, default=2, help="the first one, and those made from the run of the one before")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
