@@ -386,7 +386,8 @@ class Section:
 
     def baseline(self, how: str) -> None:
         part = self.workers.devices[self.largest].name
-        if not self.journal.find("baseline", **self.keys(how=how, part=part)):
+        known = self.journal.find("baseline", **self.keys(how=how, part=part))
+        if known is None or (how == "plain" and not self.result_file().exists()):
             found = self.module_alone(how)
             if "why" in found:
                 self.journal.add("none", **self.keys(how=how, part=part), why=found["why"])
