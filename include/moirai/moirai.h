@@ -20,6 +20,7 @@
 #include <moirai/refine.h>
 #include <moirai/report.h>
 #include <moirai/schedule.h>
+#include <moirai/segments.h>
 #include <moirai/shard.h>
 #include <moirai/split.h>
 #include <moirai/stats.h>

@@ -14,7 +14,7 @@ import networks  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import held  # noqa: E402
-from moirai.torch.merging import Game, Item, expect, expected_ns, merge  # noqa: E402
+from moirai.torch.merging import Game, Item, expect, expected_ns, merge, play  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
 from moirai.torch.tune import one_device  # noqa: E402
 
@@ -28,27 +28,27 @@ def two_devices():
 
 def test_a_run_is_played_through_with_its_meetings():
     ranks = two_devices()
-    assert Game([5, 5], [0, 1], [1, 0], [0, 0]).play(ranks).makespan_ns == 10 + 5 + 20 + 5 + 30
+    assert play(Game([5, 5], [0, 1], [1, 0], [0, 0]), ranks) == 10 + 5 + 20 + 5 + 30
     # With meetings of 20, A is not ready when the answer is there: 10 + 20 + 10 + 20.
-    assert Game([5, 5], [0, 1], [1, 0], [20, 20]).play(ranks).makespan_ns == 60 + 30
+    assert play(Game([5, 5], [0, 1], [1, 0], [20, 20]), ranks) == 60 + 30
     waiting = [[Item(1, [1], [0])], [Item(1, [0], [1])]]
-    assert Game([5, 5], [0, 1], [1, 0], [0, 0]).play(waiting) is None
+    assert play(Game([5, 5], [0, 1], [1, 0], [0, 0]), waiting) is None
 
 
 def test_by_ports_messages_leave_one_after_the_other_in_the_plan_s_order():
     ranks = [[Item(10, [], [1]), Item(10, [], [0])], [Item(1, [0], [])], [Item(1, [1], [])]]
-    assert Game([5, 5], [0, 0], [1, 2], [0] * 3).play(ranks).makespan_ns == 26
-    assert Game([5, 5], [0, 0], [1, 2], [0] * 3, ports=True).play(ranks).makespan_ns == 20 + 5 + 5 + 1
+    assert play(Game([5, 5], [0, 0], [1, 2], [0] * 3), ranks) == 26
+    assert play(Game([5, 5], [0, 0], [1, 2], [0] * 3, ports=True), ranks) == 20 + 5 + 5 + 1
 
 
 def test_segments_are_merged_where_a_meeting_costs_more_than_a_delay():
     for meeting, counts, end in ((0, [1, 1, 1], 70), (20, [2, 1], 20 + 5 + 20 + 5 + 30)):
-        sizes, score = merge(Game([5, 5], [0, 1], [1, 0], [meeting] * 2), two_devices())
-        assert sizes == [counts, [1]] and score.makespan_ns == end
+        sizes, end_ns = merge(Game([5, 5], [0, 1], [1, 0], [meeting] * 2), two_devices())
+        assert sizes == [counts, [1]] and end_ns == end
     # Of two that exchange results only one can be merged: else each would wait for the other.
     ranks = [[Item(10, [], [0]), Item(10, [1], [])], [Item(10, [], [1]), Item(10, [0], [])]]
-    sizes, score = merge(Game([1, 1], [0, 1], [1, 0], [1000] * 2), ranks)
-    assert sizes == [[2], [1, 1]] and score.makespan_ns == 10 + 1000 + 10
+    sizes, end_ns = merge(Game([1, 1], [0, 1], [1, 0], [1000] * 2), ranks)
+    assert sizes == [[2], [1, 1]] and end_ns == 10 + 1000 + 10
 
 
 @pytest.fixture(scope="module")

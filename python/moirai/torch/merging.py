@@ -4,21 +4,19 @@ Between two segments a device computes nothing: it says what is there and looks 
 knows the delay of a message alone, so that its plans have too many cuts and are predicted to be too short. Here a plan
 is played through as the runtime runs it: a segment begins when all that it reads has arrived, and no sooner than the
 meeting behind the one before it. Neighbours on a device are merged as long as that ends no later (src/split/split_merge.c
-does so for ONNX models): what the first sends leaves later then, and what the second reads is awaited sooner.
+does so for ONNX models): what the first sends leaves later then, and what the second reads is awaited sooner. The library
+plays and merges (moirai/segments.h).
 """
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
+from .._lib import check, ffi, lib
 from ..plan import Plan
 from .capture import Captured
 from .program import Segment, Send, build
-
-_MOST_STEPS = 500_000  # segments and messages played through, in all: beyond that a merge is worth nothing
-_MOST_PASSES = 4
 
 
 @dataclass
@@ -28,15 +26,6 @@ class Item:
     work_ns: int
     waits: list[int]
     sends: list[int]
-
-
-@dataclass
-class Score:
-    makespan_ns: int
-    sum_ns: int = 0  # of all arrivals, and of the devices' ends
-
-    def no_later(self, other: Score) -> bool:
-        return (self.makespan_ns, self.sum_ns) <= (other.makespan_ns, other.sum_ns)
 
 
 @dataclass
@@ -50,83 +39,60 @@ class Game:
     meeting_ns: Sequence[int]  # by device
     ports: bool = False
     ordered: bool = False  # messages leave a device, and pass between two, in the plan's order
-    before: list[list[int]] = field(default_factory=list)  # message -> those that leave before it
-
-    def __post_init__(self) -> None:
-        last: dict[Any, int] = {}
-        for i, (a, b) in enumerate(zip(self.source, self.target)):
-            ways = [a, (min(a, b), max(a, b))] if self.ordered or self.ports else []
-            self.before.append([last[w] for w in ways if w in last])
-            last.update(dict.fromkeys(ways, i))
-
-    def play(self, ranks: Sequence[Sequence[Item]]) -> Score | None:
-        """None: segments wait for each other in a circle."""
-        there_ns: dict[int, int] = {}
-        at, free_ns = [0] * len(ranks), [0] * len(ranks)
-        out_ns, in_ns = [0] * len(ranks), [0] * len(ranks)
-        ready: list[tuple[int, int]] = []  # (end, device) of segments that run
-        held: dict[int, int] = {}  # message that is done -> when, while one before it is not
-
-        def begin(k: int) -> None:
-            if at[k] < len(ranks[k]) and all(w in there_ns for w in ranks[k][at[k]].waits):
-                start = max([free_ns[k], *(there_ns[w] for w in ranks[k][at[k]].waits)])
-                heapq.heappush(ready, (start + ranks[k][at[k]].work_ns, k))
-
-        def send(now: int) -> set[int]:
-            """Whatever may leave; returns who gets something."""
-            told: set[int] = set()
-            for m in sorted(held):
-                if all(x in there_ns for x in self.before[m]):
-                    start, a, b = max(held.pop(m), now), self.source[m], self.target[m]
-                    if self.ports:
-                        start = max(start, out_ns[a], in_ns[b])
-                    there_ns[m] = out_ns[a] = in_ns[b] = start + self.took_ns[m]
-                    told.add(b)
-            return told
-
-        for k in range(len(ranks)):
-            begin(k)
-        ends = [0] * len(ranks)
-        while ready:
-            now, k = heapq.heappop(ready)
-            done = ranks[k][at[k]]
-            at[k] += 1
-            ends[k] = now
-            free_ns[k] = now + self.meeting_ns[k]
-            held.update(dict.fromkeys(done.sends, now))
-            for x in sorted(({*send(now), k} if held else {k}) - {x for _, x in ready}):
-                begin(x)
-        if any(at[k] < len(ranks[k]) for k in range(len(ranks))):
-            return None
-        return Score(max(ends, default=0), sum(there_ns.values()) + sum(ends))
 
 
-def _joined(a: Item, b: Item) -> Item:
-    return Item(a.work_ns + b.work_ns, [*a.waits, *b.waits], [*a.sends, *b.sends])
+def _offsets(lengths: Sequence[int]) -> list[int]:
+    found = [0]
+    for n in lengths:
+        found.append(found[-1] + n)
+    return found
 
 
-def merge(game: Game, ranks: list[list[Item]]) -> tuple[list[list[int]], Score | None]:
-    """How many segments each of the merged ones is made of, and how that ends. Greedy, until nothing changes."""
-    sizes = [[1] * len(r) for r in ranks]
-    best = game.play(ranks)
-    size = sum(map(len, ranks)) + len(game.took_ns)
-    left = _MOST_STEPS // max(size, 1)
-    for _ in range(_MOST_PASSES):
-        merged = False
-        for k, items in enumerate(ranks):
-            i = 0
-            while i + 1 < len(items) and left > 0 and best:
-                left -= 1
-                tried = [*items[:i], _joined(items[i], items[i + 1]), *items[i + 2 :]]
-                found = game.play([*ranks[:k], tried, *ranks[k + 1 :]])
-                if found and found.no_later(best):
-                    items[:], best, merged = tried, found, True
-                    sizes[k][i : i + 2] = [sizes[k][i] + sizes[k][i + 1]]
-                else:
-                    i += 1
-        if not merged:
-            break
-    return sizes, best
+def _segments(game: Game, ranks: Sequence[Sequence[Item]]) -> tuple[Any, list[Any]]:
+    """A `moirai_segments`, and what keeps its arrays alive."""
+    kept: list[Any] = []
+
+    def array(of: str, values: Sequence[int]) -> Any:
+        kept.append(ffi.new(of, values or [0]))
+        return kept[-1]
+
+    items = [i for r in ranks for i in r]
+    s = ffi.new("moirai_segments *")
+    s.n_devices, s.n_messages, s.ports, s.ordered = len(ranks), len(game.took_ns), game.ports, game.ordered
+    s.device_off = array("int32_t[]", _offsets([len(r) for r in ranks]))
+    s.work_ns = array("int64_t[]", [i.work_ns for i in items])
+    s.meeting_ns = array("int64_t[]", game.meeting_ns)
+    s.wait_off = array("int32_t[]", _offsets([len(i.waits) for i in items]))
+    s.wait = array("int32_t[]", [w for i in items for w in i.waits])
+    s.send_off = array("int32_t[]", _offsets([len(i.sends) for i in items]))
+    s.send = array("int32_t[]", [x for i in items for x in i.sends])
+    s.took_ns = array("int64_t[]", game.took_ns)
+    s.source, s.target = array("int32_t[]", game.source), array("int32_t[]", game.target)
+    return s, kept
+
+
+def play(game: Game, ranks: Sequence[Sequence[Item]]) -> int | None:
+    """When a run ends, in nanoseconds; None: segments wait for each other in a circle."""
+    s, _kept = _segments(game, ranks)
+    end = ffi.new("int64_t *")
+    check(lib.moirai_segments_play(end, s, ffi.NULL))
+    return None if end[0] < 0 else int(end[0])
+
+
+def merge(game: Game, ranks: Sequence[Sequence[Item]]) -> tuple[list[list[int]], int | None]:
+    """How many segments each of the merged ones is made of, and when that ends."""
+    s, _kept = _segments(game, ranks)
+    begins, end = ffi.new("bool[]", sum(map(len, ranks)) + 1), ffi.new("int64_t *")
+    check(lib.moirai_segments_merge(begins, end, s))
+    sizes: list[list[int]] = []
+    at = 0
+    for r in ranks:
+        sizes.append([])
+        for b in begins[at : at + len(r)]:
+            sizes[-1] += [1] if b else []
+            sizes[-1][-1] += not b
+        at += len(r)
+    return sizes, None if end[0] < 0 else int(end[0])
 
 
 def expect(captured: Captured, plan: Plan, meetings: Mapping[str, int], ports: bool) -> Plan:
@@ -160,11 +126,11 @@ def merged(
     took = [t.finish_ns - t.start_ns for t in sends]
     game = Game(took, [t.source for t in sends], [t.target for t in sends], [meetings.get(d, 0) for d in devices],
                 ports, ordered)  # fmt: skip
-    sizes, score = merge(game, [[_item(g) for g in r] for r in ranks])
-    if score is None:  # messages in this order would wait for each other: nothing is known of such a run
+    sizes, end_ns = merge(game, [[_item(g) for g in r] for r in ranks])
+    if end_ns is None:  # messages in this order would wait for each other: nothing is known of such a run
         return max((g.finish_ns for r in ranks for g in r), default=0), [list(r) for r in ranks]
     found: list[list[Segment]] = []
     for segments, counts in zip(ranks, sizes):
         ends = [sum(counts[: i + 1]) for i in range(len(counts))]
         found.append([_segment(segments[end - n : end]) for n, end in zip(counts, ends)])
-    return score.makespan_ns, found
+    return end_ns, found
