@@ -3,7 +3,7 @@
  *   bench_no_false_bound [COUNT [FIRST_SEED [MAX_OPS [quick] [many]]]]    default 20000 1 10
  *
  * `quick` leaves out what takes most of the time (all bounds of the registry, prices on bytes, most pairs at all levels):
- * chains of intervals, windows, static cases, pools, search trees and certificates stay, ten times as many problems.
+ * chains of intervals, windows, pools, search trees and certificates stay, ten times as many problems.
  * `many` takes three to six devices in place of two to four, and congestion device beside the others.
  *
  * Half of the problems are made of repeated blocks (tests/support/random_layers.c), half of the shapes of
@@ -68,11 +68,11 @@ int main(int argc, char **argv)
            counts.tampered, counts.mutations, counts.spines, counts.interval_chains, counts.tight,
            counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong,
            util_seconds() - begun);
-    printf("%" PRId64 " enemy's certificates with prices on bytes, static proofs (%" PRId64 " of intervals, %" PRId64
+    printf("%" PRId64 " enemy's certificates with prices on bytes, prices on loads (%" PRId64 " of intervals, %" PRId64
            " of the whole), search trees or windows, %" PRId64 " accepted\n%" PRId64
            " bounds by pools within windows from intervals, %" PRId64 " certificates with search trees of %" PRId64
            " nodes\n%" PRId64 " certificates of windows, %" PRId64 " of pools within them\n",
-           counts.attacks.tried, counts.statics, counts.programmes, counts.attacks.accepted, counts.windows,
+           counts.attacks.tried, counts.pair_loads, counts.block_loads, counts.attacks.accepted, counts.windows,
            counts.searches, counts.nodes, counts.window_proofs, counts.window_pools);
     printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
            " of periods), %" PRId64 " of their enemies, %" PRId64 " accepted\n",

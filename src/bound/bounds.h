@@ -14,7 +14,6 @@ extern const moirai_bound bound_prices_2;
 extern const moirai_bound bound_prices_3;
 extern const moirai_bound bound_prices_4;
 extern const moirai_bound bound_bytes;
-extern const moirai_bound bound_static;
 extern const moirai_bound bound_loads;
 extern const moirai_bound bound_interval_chains;
 extern const moirai_bound bound_interval_pool;

@@ -12,8 +12,6 @@ typedef struct bound_certify_task {
     int64_t goal_ns;  /* the plan's bound: no need for more */
     int32_t levels;   /* 0: all */
     size_t most_tree; /* numbers of all search trees together */
-    bool statics;     /* the static programme before prices: for chains of intervals */
-    bool programmes;  /* the static programme before all else, where the pair has none */
     double effort;
     int threads;
     uint64_t seed;
@@ -61,8 +59,6 @@ int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m
 int bound_certificate_windows(util_writer *w, const bound_window_proof *x);
 /* The keys of a class of blocks; `whole`: kinds and trees are wanted also without pairs. */
 int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole);
-/* A static proof. */
-void bound_certificate_static(util_writer *w, const pair_static_proof *s);
 /* A case of a pair and, where it has them, its prices. */
 void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
                             const pricing_branch *branch, const pricing_duals *proof);

@@ -40,8 +40,8 @@ static int certify_one(void *data, int32_t i)
     int32_t K = x->c->K;
     int64_t index = x->pick[i];
     pair_state *pair = x->c->pair[index];
-    if (pair && x->job->programmes && pair_wants_programme(pair))
-        return pair_raise_static(pair, x->job->stop);
+    if (pair && !pair->loads.tried)
+        return pair_raise_loads(pair, x->job->stop);
     if (pair && pair->block.n_interior > 0 && !x->searched[index] && pair->lower_ns > pair_certified_ns(pair)) {
         x->searched[index] = true;
         return search_one(x, pair);
@@ -59,8 +59,7 @@ static int certify_one(void *data, int32_t i)
     if (!pair || !pair->block.n_interior)
         return 0;
     int32_t before = pair->level;
-    int rc = x->job->statics ? pair_raise_static(pair, x->job->stop) : 0;
-    rc = rc ? rc : pair_refine(x->c, &task);
+    int rc = pair_refine(x->c, &task);
     pair->level = UTIL_MAX(pair->level, before);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* The own exact search: branch and bound over devices and orders, in whole nanoseconds (docs/theory.md, 8).
+/* The own exact search: branch and bound over devices and orders, in whole nanoseconds (docs/theory.md, 7).
  *
  * Alone it is the placer `exact`; as a call it serves whoever has a small problem, or a block of a larger one, and
  * wants the best plan, or the proof that none beats a given makespan. Private to the library. */

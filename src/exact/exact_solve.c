@@ -8,7 +8,7 @@
  * The lower bound holds at any moment: a node's bound is valid for all of its plans that are faster than the
  * incumbent, children inherit it, and when a limit stops the search the least bound of what was left open counts,
  * or the incumbent if that is less. Work is counted in nodes, so that a node limit gives the same answer
- * everywhere; time only decides where a time limit is set. Proofs: docs/theory.md, 8. */
+ * everywhere; time only decides where a time limit is set. Proofs: docs/theory.md, 7. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 

@@ -1,8 +1,8 @@
-/* A programme that grows by columns or rows and is solved again and again, by HiGHS: masters that are too large for the
- * simplex of our own (simplex.c), and the static programme with its cases. The basis stays from one solve to the next.
+/* A programme that grows by columns and is solved again and again, by HiGHS: masters that are too large for the simplex of
+ * our own (simplex.c), and those of prices on bytes. The basis stays from one solve to the next.
  *
- * Without HiGHS there is none (pricing_lp_available): masters then stay with the simplex of our own, and static
- * programmes and prices on bytes are left out. */
+ * Without HiGHS there is none (pricing_lp_available): masters then stay with the simplex of our own, and prices on bytes
+ * are left out. */
 #include "lp/lp.h"
 #include "lp/lp_whole.h"
 
@@ -16,12 +16,11 @@
 
 /* The C header of HiGHS defines its constants with external linkage, so that only one file of a program can include it,
  * and lp_whole.c does. What is used here is declared by hand; HighsInt is int in every packaged build. */
-enum { kStatusError = -1, kModelOptimal = 7, kModelInfeasible = 8, kDualSimplex = 1, kPrimalSimplex = 4 };
+enum { kStatusError = -1, kModelOptimal = 7, kDualSimplex = 1, kPrimalSimplex = 4 };
 extern void *Highs_create(void);
 extern void Highs_destroy(void *highs);
 extern int Highs_setBoolOptionValue(void *highs, const char *option, int value);
 extern int Highs_setIntOptionValue(void *highs, const char *option, int value);
-extern int Highs_setDoubleOptionValue(void *highs, const char *option, double value);
 extern int Highs_setStringOptionValue(void *highs, const char *option, const char *value);
 extern int Highs_setDoubleOptionValue(void *highs, const char *option, double value);
 extern double Highs_getRunTime(const void *highs);
@@ -31,9 +30,6 @@ extern int Highs_addCol(void *highs, double cost, double lower, double upper, in
                         const double *value);
 extern int Highs_run(void *highs);
 extern int Highs_clearSolver(void *highs);
-extern int Highs_changeRowBounds(void *highs, int row, double lower, double upper);
-extern int Highs_changeColBounds(void *highs, int column, double lower, double upper);
-extern int Highs_getDualRay(void *highs, int *has, double *row_dual);
 extern int Highs_getModelStatus(const void *highs);
 extern int Highs_getSolution(const void *highs, double *column, double *column_dual, double *row, double *row_dual);
 extern double Highs_getObjectiveValue(const void *highs);
@@ -117,7 +113,7 @@ static int run(pricing_lp *lp, const util_stop *stop)
 }
 
 /* What the run has found; each may be NULL. */
-static int take_solution(pricing_lp *lp, double *row_dual, double *row_value, double *primal)
+static int take_solution(pricing_lp *lp, double *row_dual, double *primal)
 {
     size_t n = (size_t)lp->n_columns, m = (size_t)lp->n_rows;
     double *column = lp->value, *column_dual = column + n, *row = column_dual + n, *dual = row + m;
@@ -126,8 +122,6 @@ static int take_solution(pricing_lp *lp, double *row_dual, double *row_value, do
         return moirai_error(MOIRAI_ELIMIT, "HiGHS: model status %d", Highs_getModelStatus(lp->highs));
     if (row_dual)
         memcpy(row_dual, dual, m * sizeof *dual);
-    if (row_value)
-        memcpy(row_value, row, m * sizeof *row);
     if (primal)
         memcpy(primal, column, n * sizeof *column);
     return 0;
@@ -144,57 +138,10 @@ int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, d
         Highs_run(lp->highs);
         Highs_setIntOptionValue(lp->highs, "simplex_strategy", kPrimalSimplex);
     }
-    int rc = take_solution(lp, row_dual, NULL, primal);
+    int rc = take_solution(lp, row_dual, primal);
     if (!rc)
         *objective = Highs_getObjectiveValue(lp->highs);
     return rc;
-}
-
-int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal)
-{
-    Highs_setStringOptionValue(lp->highs, "presolve", "on");
-    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
-    return run(lp, stop) ? MOIRAI_EFAIL : take_solution(lp, row_dual, NULL, primal);
-}
-
-int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal)
-{
-    Highs_setStringOptionValue(lp->highs, "presolve", "off");
-    Highs_setIntOptionValue(lp->highs, "simplex_strategy", kDualSimplex);
-    if (run(lp, stop))
-        return MOIRAI_EFAIL;
-    int status = Highs_getModelStatus(lp->highs);
-    if (status != kModelOptimal && status != kModelInfeasible && !util_stopped(stop)) { /* a tired basis */
-        Highs_clearSolver(lp->highs);
-        Highs_run(lp->highs);
-    }
-    return take_solution(lp, row_dual, row_value, primal);
-}
-
-int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper)
-{
-    if (Highs_changeColBounds(lp->highs, column, 0, isinf(upper) ? Highs_getInfinity(lp->highs) : upper) ==
-        kStatusError)
-        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot change column %d", column);
-    return 0;
-}
-
-bool pricing_lp_refuted(pricing_lp *lp, double *row_dual)
-{
-    int has = 0;
-    return Highs_getModelStatus(lp->highs) == kModelInfeasible &&
-           Highs_getDualRay(lp->highs, &has, row_dual) != kStatusError && has;
-}
-
-int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,
-                       const double *value)
-{
-    double infinity = Highs_getInfinity(lp->highs);
-    if (Highs_addRow(lp->highs, isinf(lower) ? -infinity : lower, isinf(upper) ? infinity : upper, n, column, value) ==
-        kStatusError)
-        return moirai_error(MOIRAI_ELIMIT, "HiGHS: cannot add row %d", lp->n_rows);
-    lp->n_rows++;
-    return 0;
 }
 
 #else
@@ -225,37 +172,6 @@ int pricing_lp_add_column(pricing_lp *lp, double cost, int32_t n, const int32_t 
 int pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *row_dual, double *primal)
 {
     (void)lp, (void)stop, (void)objective, (void)row_dual, (void)primal;
-    return MOIRAI_EFAIL;
-}
-
-int pricing_lp_solve_once(pricing_lp *lp, const util_stop *stop, double *row_dual, double *primal)
-{
-    (void)lp, (void)stop, (void)row_dual, (void)primal;
-    return MOIRAI_EFAIL;
-}
-
-int pricing_lp_set_column(pricing_lp *lp, int32_t column, double upper)
-{
-    (void)lp, (void)column, (void)upper;
-    return MOIRAI_EFAIL;
-}
-
-bool pricing_lp_refuted(pricing_lp *lp, double *row_dual)
-{
-    (void)lp, (void)row_dual;
-    return false;
-}
-
-int pricing_lp_add_row(pricing_lp *lp, double lower, double upper, int32_t n, const int32_t *column,
-                       const double *value)
-{
-    (void)lp, (void)lower, (void)upper, (void)n, (void)column, (void)value;
-    return MOIRAI_EFAIL;
-}
-
-int pricing_lp_solve_again(pricing_lp *lp, const util_stop *stop, double *row_dual, double *row_value, double *primal)
-{
-    (void)lp, (void)stop, (void)row_dual, (void)row_value, (void)primal;
     return MOIRAI_EFAIL;
 }
 

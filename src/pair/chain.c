@@ -23,7 +23,7 @@ static void free_pair(pair_state *x)
     if (!x)
         return;
     pair_cases_free(x->cases, x->n_cases);
-    pair_static_proof_free(x->by_static.proof, x->by_static.n);
+    relax_answer_clear(&(relax_answer){.proof = x->loads.proof});
     free(x->search.tree);
     for (int32_t i = 0; i < PAIR_SOLVERS; i++)
         pricing_master_free(x->master[i]);

@@ -4,9 +4,9 @@
 
 #include "pair/pair_plan.h"
 #include "pair/pool.h"
-#include "pair/static/static_lp.h"
 #include "pricing/duals.h"
 #include "pricing/master.h"
+#include "relax/relax.h"
 
 /* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
 typedef struct pair_case {
@@ -40,12 +40,11 @@ typedef struct pair_sendings {
     pricing_sending *how;
 } pair_sendings;
 
-/* What the static programme has proven. */
-typedef struct pair_static_proofs {
-    int32_t n; /* each on top of the one before, the first on the longest path */
-    pair_static_proof proof[PAIR_STATIC_ROUNDS];
+/* What prices on loads have proven. */
+typedef struct pair_loads {
+    relax_proof proof; /* no leaves: none */
     bool tried;
-} pair_static_proofs;
+} pair_loads;
 
 /* Block class between two devices. */
 typedef struct pair_state {
@@ -66,7 +65,7 @@ typedef struct pair_state {
     pair_case *cases;
     int64_t solves;       /* at cases so far */
     int32_t sent_buckets; /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
-    pair_static_proofs by_static;
+    pair_loads loads;
     pair_search_proof search;
 } pair_state;
 
@@ -81,15 +80,10 @@ int64_t pair_certified_ns(const pair_state *x);
 int64_t pair_leaves_ns(const pair_state *x);
 /* Whether that is more than a longest path, which a verifier finds alone. */
 bool pair_certifies_more(const pair_state *x);
-/* What the longest path and the static proofs prove. */
-int64_t pair_static_ns(const pair_state *x);
-/* Raises lower_ns by the static programme where it has not been tried; what it proves can be certified. */
-int pair_raise_static(pair_state *x, util_stop stop);
-/* Whether a static programme of this block takes less time than its first prices. */
-#define PAIR_PROGRAMME_OPS 16 /* smaller ones are closed by the search */
-bool pair_programme_fits(const decompose_block *b);
-/* The same of a pair's block, and none was tried. */
-bool pair_wants_programme(const pair_state *x);
+/* Raises lower_ns by prices on loads (relax/relax.h) where they have not been tried; what they prove can be certified.
+ * O(rounds * (V K + E K^2)) of the block. */
+int pair_raise_loads(pair_state *x, util_stop stop);
+#define PAIR_LOADS_OPS 16 /* of a block: smaller ones are closed by the search */
 /* Searches what is proven of the pair once more, in a way that leaves a proof behind: at most so many nodes and numbers.
  * Where that does not suffice, lengths in between are tried. *left is lowered by the numbers that were kept. */
 int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop stop);

@@ -1,4 +1,4 @@
-/* What is proven of a pair, and raising it by the static programme of its block.
+/* What is proven of a pair, and raising it by prices on loads.
  *
  * Each writes down what a certificate needs. What pricing proves is raised in pair_refine.c. The exhaustive search
  * proves with means that are not written down: a second search, of what is known by then, does without them, and keeps
@@ -9,7 +9,6 @@
 
 #include "exact/exact.h"
 #include "pair/pair_tuning.h"
-#include "pair/static/static_lp.h"
 #include "util/util.h"
 
 int64_t pair_certified_ns(const pair_state *x)
@@ -19,7 +18,7 @@ int64_t pair_certified_ns(const pair_state *x)
     if (x->block.n_interior == 0)
         return x->lower_ns;
     int64_t by_search = x->search.n_tree ? x->search.length_ns + 1 : 0;
-    return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), pair_static_ns(x)), by_search);
+    return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), x->loads.proof.proven_ns), by_search);
 }
 
 bool pair_certifies_more(const pair_state *x)
@@ -35,32 +34,33 @@ int64_t pair_leaves_ns(const pair_state *x)
     return least;
 }
 
-int64_t pair_static_ns(const pair_state *x)
+/* Bytes have no prices here: what is proven has to hold for all blocks of the class, and between equal devices, whatever
+ * their memory. */
+int pair_raise_loads(pair_state *x, util_stop stop)
 {
-    return x->by_static.n ? x->by_static.proof[x->by_static.n - 1].bound_ns : x->path_ns;
-}
-
-bool pair_programme_fits(const decompose_block *b)
-{
-    return b->n_interior >= PAIR_PROGRAMME_OPS && b->n_interior <= PAIR_RAISE_PROGRAMME_OPS &&
-           pair_static_cells(&b->problem) <= PAIR_RAISE_PROGRAMME_CELLS;
-}
-
-bool pair_wants_programme(const pair_state *x)
-{
-    return !x->by_static.tried && pair_programme_fits(&x->block);
-}
-
-int pair_raise_static(pair_state *x, util_stop stop)
-{
-    int64_t lower = 0;
-    if (x->by_static.tried || x->block.n_interior == 0)
+    moirai_problem q = x->block.problem;
+    int64_t memory[MOIRAI_MAX_DEVICES];
+    relax_answer found;
+    bool tried = x->loads.tried;
+    x->loads.tried = true;
+    if (tried || x->block.n_interior == 0 || util_off(&stop, UTIL_METHOD_PAIR_LOADS))
         return 0;
-    pair_static_task task = {.proven_ns = x->path_ns, .upper_ns = x->plan.length_ns, .stop = stop};
-    x->by_static.tried = true;
-    int rc = pair_static_lp(&lower, &x->block.problem, &task, x->by_static.proof, &x->by_static.n);
-    x->lower_ns = UTIL_MAX(x->lower_ns, lower);
-    return rc;
+    for (int32_t k = 0; k < q.n_devices; k++)
+        memory[k] = INT64_MAX;
+    q.device_memory_bytes = memory;
+    relax_task task = {.goal_ns = x->plan.length_ns,
+                       .cases = PAIR_RAISE_LOADS_CASES,
+                       .rounds = PAIR_RAISE_LOADS_ROUNDS,
+                       .threads = 1,
+                       .stop = stop};
+    int rc = relax_solve(&found, &q, &task);
+    if (!rc && found.proof.proven_ns > x->path_ns) {
+        x->loads.proof = found.proof;
+        found.proof = (relax_proof){0};
+        x->lower_ns = UTIL_MAX(x->lower_ns, x->loads.proof.proven_ns);
+    }
+    relax_answer_clear(&found);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
 /* ---- search trees ---- */

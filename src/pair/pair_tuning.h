@@ -34,9 +34,9 @@
 #define PAIR_OPEN_MOST_SETS 6         /* of devices whose sets are listed, where no port makes an order */
 #define PAIR_OPEN_MOST_PATH_STEPS 1e8 /* of one longest path with all devices: a quarter of a second */
 
-/* pair_raise.c: static programmes before prices, switch `programmes` */
-#define PAIR_RAISE_PROGRAMME_OPS 48 /* of a block: larger ones take long */
-#define PAIR_RAISE_PROGRAMME_CELLS 12000
+/* pair_raise.c: prices on loads, switch `pair-loads`; twice the rounds prove nothing more of a layer of experts */
+#define PAIR_RAISE_LOADS_CASES 4
+#define PAIR_RAISE_LOADS_ROUNDS 24
 /* of what lies between the certified and the proven bound, where the latter takes too long */
 #define PAIR_RAISE_BISECTIONS 4
 

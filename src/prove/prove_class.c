@@ -1,6 +1,6 @@
 /* What is proven of a block between all pairs of devices.
  *
- * For each pair the certificate lists proofs: static ones (prove_static.c), one by a search tree (prove_tree.c), one by prices on loads (prove_loads.c), or leaves, cases with
+ * For each pair the certificate lists proofs: one by a search tree (prove_tree.c), one by prices on loads (prove_loads.c), or leaves, cases with
  * prices that exclude a length (prove_price.c) and leave nothing out (prove_cases.c). Leaves are about components, kinds
  * and spanning trees that the certificate names and that are checked here. A pair without proofs is bounded by its longest path, which needs no
  * help; one whose image by an exchange of equal devices is proven is proven with it. */
@@ -64,12 +64,8 @@ static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const
     int64_t *bound = &bounds[a * K + z];
     int64_t by_leaves = *bound;
     int rc = 0;
-    size_t i, max;
-    yyjson_val *value;
     if (prove_get(object, "leaves") && b->n_components && !b->tree_off)
         return prove_wrong("leaves of a class without component_kind and trees");
-    yyjson_arr_foreach(prove_get(object, "static"), i, max, value)
-        rc = rc ? rc : prove_static(bound, b, a, z, value);
     if (!rc && prove_get(object, "search"))
         rc = prove_tree(bound, &proof->searched, b, a, z, prove_get(object, "search"));
     if (!rc && prove_get(object, "loads"))

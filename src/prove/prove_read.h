@@ -32,9 +32,6 @@ int prove_read_leaves(prove_leaf **out, int32_t *n, const prove_block *b, int32_
 void prove_free_leaves(prove_leaf *leaf, int32_t n);
 
 /* ---- kinds of proof ---- */
-/* A static proof: raises *ns, which is proven of the pair, to what the multipliers prove on top of it. */
-int prove_static(int64_t *ns, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
-
 /* What intervals say of the starts of all operators. */
 typedef struct prove_view {
     int64_t *head, *tail; /* [operator * K + device] */

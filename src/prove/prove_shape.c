@@ -18,7 +18,6 @@ typedef enum object_kind {
     CLASS,
     PAIR,
     LEAF,
-    STATIC,
     POOL,
     SEARCH,
     MEMORY,
@@ -43,7 +42,6 @@ typedef struct key {
 #define NS INT64_MAX
 #define INT INT32_MAX
 #define SPAN (PROVE_MAX_TIME / 2) /* what is proven ends long before sums of it overflow */
-#define DUAL INT64_C(1000000000000000)
 #define MESSAGE (INT64_C(1) << 62)
 
 /* What every certificate has, and what a chain of cuts has. */
@@ -71,11 +69,13 @@ static const key class_[] = {{"component_kind", NUMBERS, NEEDED, 0, INT, 0, 0},
                              {"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR},
                              {0}};
 static const key plain_class[] = {{"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR}, {0}};
-static const key pair[] = {
-    {"entry", NUMBER, NEEDED, 0, INT, 0, 0},       {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
-    {"lower_ns", NUMBER, NEEDED, 0, NS, 0, 0},     {"static", OBJECTS, OPTIONAL, 0, 0, 0, STATIC},
-    {"search", OBJECT, OPTIONAL, 0, 0, 0, SEARCH}, {"leaves", OBJECTS, OPTIONAL, 0, 0, 0, LEAF},
-    {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS},   {0}};
+static const key pair[] = {{"entry", NUMBER, NEEDED, 0, INT, 0, 0},
+                           {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
+                           {"lower_ns", NUMBER, NEEDED, 0, NS, 0, 0},
+                           {"search", OBJECT, OPTIONAL, 0, 0, 0, SEARCH},
+                           {"leaves", OBJECTS, OPTIONAL, 0, 0, 0, LEAF},
+                           {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS},
+                           {0}};
 static const key plain_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0},
                                  {"open", FLAG, OPTIONAL, 0, 0, 0, 0},
                                  {"counts", NUMBERS, OPTIONAL, PROVE_LENGTH, NS, 5, 0},
@@ -89,10 +89,6 @@ static const key priced_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0}
                                   {"prices", NUMBERS, NEEDED, 0, PROVE_MAX_TIME, 3, 0},
                                   {"count_prices", NUMBERS, OPTIONAL, -PROVE_MAX_TIME, PROVE_MAX_TIME, 0, 0},
                                   {0}};
-static const key by_duals[] = {{"upper_ns", NUMBER, NEEDED, 0, SPAN, 0, 0},
-                               {"loads", NUMBERS, NEEDED, 0, SPAN, 4, 0},
-                               {"duals", NUMBERS, NEEDED, -DUAL, DUAL, 2, 0},
-                               {0}};
 static const key pool[] = {{"length_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
                            {"step_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
                            {"bucket_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
@@ -141,7 +137,6 @@ static const struct {
              {PAIR, NULL, pair},
              {LEAF, "prices", priced_leaf},
              {LEAF, NULL, plain_leaf},
-             {STATIC, NULL, by_duals},
              {POOL, NULL, pool},
              {SEARCH, NULL, search},
              {MEMORY, NULL, memory},
@@ -156,7 +151,7 @@ static const struct {
 static const struct {
     object_kind kind;
     const char *key, *what;
-} gone[] = {{STATIC, "cases", "static proofs by cases"}, {PAIR, "pool", "pools outside of windows"}};
+} gone[] = {{PAIR, "static", "static proofs"}, {PAIR, "pool", "pools outside of windows"}};
 
 static int refuse_gone(object_kind kind, yyjson_val *object)
 {

@@ -14,7 +14,7 @@
 #include "util/util.h"
 
 typedef struct writing {
-    util_writer w;
+    util_writer *w;
     int32_t K, R, n_edges;
     const int32_t *op;  /* operator -> number; NULL: as they are */
     int32_t *by_number; /* of an edge -> edge; NULL: as they are */
@@ -91,31 +91,31 @@ static void write_list(util_writer *w, const char *key, const int64_t *value, in
 
 static void write_messages(writing *x, const char *key, const int64_t *message, int64_t unit)
 {
-    util_writer_pair_open(&x->w, key, '[');
+    util_writer_pair_open(x->w, key, '[');
     for (int32_t number = 0; number < x->n_edges; number++) {
         const int64_t *of = message + (int64_t)(x->by_number ? x->by_number[number] : number) * x->K;
         if (silent(of, x->K))
             continue;
-        util_writer_int(&x->w, number);
+        util_writer_int(x->w, number);
         for (int32_t k = 0; k < x->K; k++)
-            util_writer_int(&x->w, of[k] / unit);
+            util_writer_int(x->w, of[k] / unit);
     }
-    util_writer_close(&x->w, ']');
+    util_writer_close(x->w, ']');
 }
 
 static void write_leaf(writing *x, const relax_leaf *leaf)
 {
-    util_writer_break(&x->w);
-    util_writer_open(&x->w, '{');
-    write_list(&x->w, "prices", leaf->price, x->R);
+    util_writer_break(x->w);
+    util_writer_open(x->w, '{');
+    write_list(x->w, "prices", leaf->price, x->R);
     if (leaf->byte_price)
-        write_list(&x->w, "byte_prices", leaf->byte_price, x->K);
+        write_list(x->w, "byte_prices", leaf->byte_price, x->K);
     if (leaf->from) {
-        util_writer_pair_int(&x->w, "unit", leaf->unit);
+        util_writer_pair_int(x->w, "unit", leaf->unit);
         write_messages(x, "from", leaf->from, leaf->unit);
         write_messages(x, "to", leaf->to, leaf->unit);
     }
-    util_writer_close(&x->w, '}');
+    util_writer_close(x->w, '}');
 }
 
 /* Leaves first .. end - 1, which agree on their first `depth` operators; none: the operator may not be there. */
@@ -125,12 +125,12 @@ static void write_case(writing *x, const relax_leaf *leaf, int32_t first, int32_
         write_leaf(x, &leaf[first]);
         return;
     }
-    util_writer_break(&x->w);
-    util_writer_open(&x->w, '{');
+    util_writer_break(x->w);
+    util_writer_open(x->w, '{');
     if (first < end) {
         int32_t op = leaf[first].fixed[depth].op;
-        util_writer_pair_int(&x->w, "op", x->op ? x->op[op] : op);
-        util_writer_pair_open(&x->w, "cases", '[');
+        util_writer_pair_int(x->w, "op", x->op ? x->op[op] : op);
+        util_writer_pair_open(x->w, "cases", '[');
         for (int32_t k = 0; k < x->K; k++) {
             int32_t next = first;
             while (next < end && leaf[next].fixed[depth].device == k)
@@ -138,28 +138,34 @@ static void write_case(writing *x, const relax_leaf *leaf, int32_t first, int32_
             write_case(x, leaf, first, next, depth + 1);
             first = next;
         }
-        util_writer_close(&x->w, ']');
+        util_writer_close(x->w, ']');
     }
-    util_writer_close(&x->w, '}');
+    util_writer_close(x->w, '}');
 }
 
 static void write_proof(writing *x, const relax_proof *proof, int32_t depth)
 {
-    util_writer_key(&x->w, "loads");
+    util_writer_key(x->w, "loads");
     write_case(x, proof->leaf, 0, proof->n_leaves, depth);
+}
+
+void relax_proof_write(util_writer *w, const relax_proof *proof, const moirai_problem *q)
+{
+    writing x = {.w = w, .K = q->n_devices, .R = relax_resources(q), .n_edges = q->n_edges};
+    write_proof(&x, proof, 0);
 }
 
 /* ---- blocks ---- */
 
 static void write_pair(writing *x, const relax_proof *proof, int32_t entry, int32_t exit, int32_t n_ends)
 {
-    util_writer_break(&x->w);
-    util_writer_open(&x->w, '{');
-    util_writer_pair_int(&x->w, "entry", entry);
-    util_writer_pair_int(&x->w, "exit", exit);
-    util_writer_pair_int(&x->w, "lower_ns", proof->proven_ns);
+    util_writer_break(x->w);
+    util_writer_open(x->w, '{');
+    util_writer_pair_int(x->w, "entry", entry);
+    util_writer_pair_int(x->w, "exit", exit);
+    util_writer_pair_int(x->w, "lower_ns", proof->proven_ns);
     write_proof(x, proof, n_ends);
-    util_writer_close(&x->w, '}');
+    util_writer_close(x->w, '}');
 }
 
 static void write_numbers(util_writer *w, const char *key, const int32_t *value, int32_t n)
@@ -175,24 +181,24 @@ static void write_row(writing *x, const relax_row *row)
 {
     const decompose_cuts *cuts = row->cuts;
     int32_t at = 0;
-    write_numbers(&x->w, "cuts", cuts->cut, cuts->n_cuts);
-    write_numbers(&x->w, "block_class", cuts->block_class, cuts->n_blocks);
-    util_writer_break(&x->w);
-    util_writer_pair_open(&x->w, "classes", '[');
+    write_numbers(x->w, "cuts", cuts->cut, cuts->n_cuts);
+    write_numbers(x->w, "block_class", cuts->block_class, cuts->n_blocks);
+    util_writer_break(x->w);
+    util_writer_pair_open(x->w, "classes", '[');
     for (int32_t c = 0; c < cuts->n_classes; c++) {
-        util_writer_break(&x->w);
-        util_writer_open(&x->w, '{');
+        util_writer_break(x->w);
+        util_writer_open(x->w, '{');
         if (at < row->n_pairs && row->pair[at].class_ == c) {
-            util_writer_pair_open(&x->w, "pairs", '[');
+            util_writer_pair_open(x->w, "pairs", '[');
             for (; at < row->n_pairs && row->pair[at].class_ == c; at++) {
                 x->n_edges = row->pair[at].n_edges;
                 write_pair(x, &row->pair[at].proof, row->pair[at].entry, row->pair[at].exit, row->pair[at].n_ends);
             }
-            util_writer_close(&x->w, ']');
+            util_writer_close(x->w, ']');
         }
-        util_writer_close(&x->w, '}');
+        util_writer_close(x->w, '}');
     }
-    util_writer_close(&x->w, ']');
+    util_writer_close(x->w, ']');
 }
 
 /* ---- the file ---- */
@@ -201,72 +207,72 @@ static void write_row(writing *x, const relax_row *row)
 static void write_whole(writing *x, const relax_proof *proof)
 {
     int32_t none = 0;
-    write_numbers(&x->w, "cuts", &none, 0);
-    write_numbers(&x->w, "block_class", &none, 1);
-    util_writer_break(&x->w);
-    util_writer_pair_open(&x->w, "classes", '[');
-    util_writer_open(&x->w, '{');
+    write_numbers(x->w, "cuts", &none, 0);
+    write_numbers(x->w, "block_class", &none, 1);
+    util_writer_break(x->w);
+    util_writer_pair_open(x->w, "classes", '[');
+    util_writer_open(x->w, '{');
     if (proof) {
-        util_writer_pair_open(&x->w, "pairs", '[');
+        util_writer_pair_open(x->w, "pairs", '[');
         write_pair(x, proof, 0, 0, 0);
-        util_writer_close(&x->w, ']');
+        util_writer_close(x->w, ']');
     }
-    util_writer_close(&x->w, '}');
-    util_writer_close(&x->w, ']');
+    util_writer_close(x->w, '}');
+    util_writer_close(x->w, ']');
 }
 
 static void write_names(writing *x, const relax_certificate *from)
 {
     char digest[32];
     snprintf(digest, sizeof digest, "%016" PRIx64, moirai_problem_digest(from->p));
-    util_writer_begin(&x->w, "moirai-certificate");
-    util_writer_pair_string(&x->w, "problem", from->p->name);
-    util_writer_pair_string(&x->w, "problem_digest", digest);
+    util_writer_begin(x->w, "moirai-certificate");
+    util_writer_pair_string(x->w, "problem", from->p->name);
+    util_writer_pair_string(x->w, "problem_digest", digest);
     if (from->rate)
-        util_writer_pair_string(&x->w, "objective", "rate");
-    util_writer_pair_int(&x->w, "operators", from->p->n_ops);
+        util_writer_pair_string(x->w, "objective", "rate");
+    util_writer_pair_int(x->w, "operators", from->p->n_ops);
     if (from->rate && from->in_flight > 0)
-        util_writer_pair_int(&x->w, "in_flight", from->in_flight);
+        util_writer_pair_int(x->w, "in_flight", from->in_flight);
 }
 
-static int write_all(writing *x, const relax_certificate *from)
+static int write_all(util_writer *w, const relax_certificate *from)
 {
     const moirai_problem *p = from->p;
     bool of_one = !from->rate || from->in_flight > 0; /* something is said of one request */
-    *x = (writing){.K = p->n_devices, .R = relax_resources(p), .n_edges = p->n_edges};
-    write_names(x, from);
-    int rc = number_whole(x, p);
+    writing x = {.w = w, .K = p->n_devices, .R = relax_resources(p), .n_edges = p->n_edges};
+    write_names(&x, from);
+    int rc = number_whole(&x, p);
     if (!rc && from->rate)
-        write_proof(x, from->rate, 0);
+        write_proof(&x, from->rate, 0);
     if (!rc && of_one && !from->row)
-        write_whole(x, from->whole);
-    free(x->by_number);
-    x->by_number = NULL; /* blocks are numbered as the verifier does it */
-    x->op = NULL;
+        write_whole(&x, from->whole);
+    free(x.by_number);
+    x.by_number = NULL; /* blocks are numbered as the verifier does it */
+    x.op = NULL;
     if (!rc && of_one && from->row)
-        write_row(x, from->row);
-    util_writer_break(&x->w);
-    util_writer_pair_int(&x->w, "lower_bound_ns", UTIL_MAX(from->lower_bound_ns, from->proven_ns));
-    util_writer_pair_int(&x->w, "certified_bound_ns", from->proven_ns);
-    util_writer_close(&x->w, '}');
+        write_row(&x, from->row);
+    util_writer_break(w);
+    util_writer_pair_int(w, "lower_bound_ns", UTIL_MAX(from->lower_bound_ns, from->proven_ns));
+    util_writer_pair_int(w, "certified_bound_ns", from->proven_ns);
+    util_writer_close(w, '}');
     return rc;
 }
 
 int relax_certificate_write(const relax_certificate *from, const char *path)
 {
-    writing x;
-    int rc = write_all(&x, from);
+    util_writer w;
+    int rc = write_all(&w, from);
     if (!rc)
-        return util_writer_save(&x.w, path);
-    util_writer_free(&x.w);
+        return util_writer_save(&w, path);
+    util_writer_free(&w);
     return rc;
 }
 
 char *relax_certificate_text(const relax_certificate *from, size_t *length)
 {
-    writing x;
-    if (!write_all(&x, from))
-        return util_writer_take(&x.w, length);
-    util_writer_free(&x.w);
+    util_writer w;
+    if (!write_all(&w, from))
+        return util_writer_take(&w, length);
+    util_writer_free(&w);
     return NULL;
 }

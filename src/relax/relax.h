@@ -8,6 +8,7 @@
 #include <moirai/plan.h>
 
 #include "decompose/cuts.h"
+#include "util/json.h"
 #include "util/stop.h"
 
 typedef struct relax_fixed {
@@ -121,6 +122,8 @@ int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int6
 
 /* Numbers of messages that the proof takes in a file. */
 int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices);
+/* The key `loads` of a pair, whose block `q` is numbered as the verifier does it. */
+void relax_proof_write(util_writer *w, const relax_proof *proof, const moirai_problem *q);
 /* Writes format moirai-certificate, version 1. */
 int relax_certificate_write(const relax_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */

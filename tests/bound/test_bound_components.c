@@ -28,7 +28,7 @@ static void test_bound_registry(void **state)
     (void)state;
     static const char *const names[] = {"critical-path", "load",      "transfers", "blocks",   "prices-1",
                                         "spine",         "prices-2",  "prices-3",  "prices-4", "bytes",
-                                        "static",        "intervals", "search"};
+                                        "loads",         "intervals", "search"};
     size_t known = 0;
     for (int i = 0; i < moirai_bound_count(); i++) {
         const moirai_bound *b = moirai_bound_at(i);

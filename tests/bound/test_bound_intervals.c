@@ -1,11 +1,9 @@
-/* Chains of intervals and the static programme: what they claim, and that they claim it where others can't. */
+/* Chains of intervals, and prices on loads where these begin: what they claim, and that they claim it where others can't. */
 #include <moirai/moirai.h>
 
 #include "bound/certificate.h"
 #include "bound/intervals/interval_chain.h"
 #include "exact/exact.h"
-#include "pair/static/static_lp.h"
-#include "lp/lp.h"
 #include "schedule/paths.h"
 #include "support/check.h"
 #include "support/false_bound.h"
@@ -133,38 +131,21 @@ static moirai_problem *experts(void)
     return p;
 }
 
-/* Eight times 1000 on two devices, behind 50 and before 10: the programme sees nearly all of it; nothing is above the
+/* Eight times 1000 on two devices, behind 50 and before 10: prices on loads see nearly all of it; nothing is above the
  * plan that shares them out evenly. */
-static void test_static_programme_sees_parallel_work_of_one_component(void **state)
+static void test_prices_on_loads_see_parallel_work_of_one_component(void **state)
 {
     (void)state;
-    if (!pricing_lp_available())
-        skip();
     moirai_problem *p = experts();
     moirai_place_options o;
     moirai_plan *plan;
     moirai_place_options_init(&o);
     o.budget.effort = 0.3;
     assert_ok(moirai_place(&plan, p, "moirai", &o));
-    int64_t lower = bound_of(p, "static");
+    int64_t lower = bound_of(p, "loads");
     assert_true(lower >= 4060);
     assert_true(lower <= plan->makespan_ns);
     moirai_plan_free(plan);
-    moirai_problem_free(p);
-}
-
-/* Whatever is said to be proven already is a floor, and `upper` a ceiling. */
-static void test_static_programme_keeps_between_floor_and_ceiling(void **state)
-{
-    (void)state;
-    moirai_problem *p = experts();
-    int64_t lower;
-    pair_static_task job = {.proven_ns = 1000, .upper_ns = 3000};
-    assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
-    assert_int_equal(lower, pricing_lp_available() ? 3000 : 1000);
-    job = (pair_static_task){.proven_ns = 2000, .upper_ns = 2000};
-    assert_ok(pair_static_lp(&lower, p, &job, NULL, NULL));
-    assert_int_equal(lower, 2000);
     moirai_problem_free(p);
 }
 
@@ -307,7 +288,7 @@ static void test_no_bound_of_random_problems_is_above_the_optimum(void **state)
         moirai_problem *p = seed % 2 ? random_problem(&spec) : random_layers(seed, 10);
         int64_t optimum = p ? false_bound_optimum(p) : -1;
         if (optimum >= 0) {
-            assert_true(bound_of(p, "static") <= optimum);
+            assert_true(bound_of(p, "loads") <= optimum);
             assert_true(bound_of(p, "intervals") <= optimum);
             assert_true(bound_of(p, "windows") <= optimum);
         }
@@ -320,8 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_intervals_hold_what_lies_between_neighbours_of_the_chain),
         cmocka_unit_test(test_intervals_see_edges_that_jump_over_a_cut),
-        cmocka_unit_test(test_static_programme_sees_parallel_work_of_one_component),
-        cmocka_unit_test(test_static_programme_keeps_between_floor_and_ceiling),
+        cmocka_unit_test(test_prices_on_loads_see_parallel_work_of_one_component),
         cmocka_unit_test(test_windows_know_what_paths_and_the_chain_know),
         cmocka_unit_test(test_rounds_of_a_portfolio_rise_up_to_the_optimum),
         cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),

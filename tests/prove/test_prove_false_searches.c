@@ -1,4 +1,4 @@
-/* Search trees and static proofs: falsehoods that one wrong line of the verifier would believe, each small enough to
+/* Search trees: falsehoods that one wrong line of the verifier would believe, each small enough to
  * check on paper. What is accepted is put beside the optimum (support/false_certificate.h). */
 #include "support/check.h"
 #include "support/false_certificate.h"
@@ -15,8 +15,6 @@ static const char *local(const moirai_problem *p, const char *name)
 }
 
 #define LONE "\"component_kind\": [0], \"trees\": [[]]"
-
-/* ---- search trees ---- */
 
 /* Whichever device the operator fits on: its node is looked at, and open. */
 static void test_prove_false_search_every_device_is_looked_at(void **state)
@@ -140,54 +138,6 @@ static void test_prove_false_search_transfers_take_their_least_time(void **state
     moirai_problem_free(p);
 }
 
-/* ---- static proofs ---- */
-
-/* A row of loads says T >= h + q even where nothing is counted: no more than is proven may be put there. */
-static void test_prove_false_static_rows_ask_for_what_is_proven(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 9\nop x 10\n");
-    /* no edges: (end) of x has place 0, the load row 1 */
-    false_certificate_rejected(p,
-                               false_certificate_whole(LONE, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 11, 0],"
-                                                             " \"duals\": [1, 4194304]}]"),
-                               "a load row for more than is proven");
-    assert_int_equal(false_certificate_proves(
-                         p, false_certificate_whole(LONE, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 10, 0],"
-                                                          " \"duals\": [1, 4194304]}]")),
-                     10);
-    moirai_problem_free(p);
-}
-
-/* Inequalities are added, never taken away. */
-static void test_prove_false_static_inequalities_are_added(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 9\nop x 10\n");
-    for (int row = 0; row < 2; row++) {
-        char proof[128];
-        snprintf(proof, sizeof proof, "\"static\": [{\"upper_ns\": 99, \"loads\": [0, 0, 0, 0], \"duals\": [%d, -1]}]",
-                 row);
-        false_certificate_rejected(p, false_certificate_whole(LONE, proof), "a negative multiplier of an inequality");
-    }
-    moirai_problem_free(p);
-}
-
-/* The tensor goes to B for j, which takes no time; l, with 90 behind it, stays on A. Only what all readers there have
- * behind them follows a transfer. */
-static void test_prove_false_static_a_transfer_has_its_least_tail(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop i 0,- > s:10\nop j -,0 s\nop l 90,90 s\n");
-    /* 2 edges, 3 operators, 2 devices: (share) of i -> j from A to B has place 9, the load row 21 */
-    assert_int_equal(
-        false_certificate_proves(p, false_certificate_whole("\"component_kind\": [0], \"trees\": [[0, 0, 1, 0, 0, 2]]",
-                                                            "\"static\": [{\"upper_ns\": 100, \"loads\": [1, 0, 0, 90],"
-                                                            " \"duals\": [9, 41943040, 21, 4194304]}]")),
-        90);
-    moirai_problem_free(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,9 +148,6 @@ int main(void)
         cmocka_unit_test(test_prove_false_search_sends_to_where_readers_must_be),
         cmocka_unit_test(test_prove_false_search_two_tensors_are_two_transfers),
         cmocka_unit_test(test_prove_false_search_transfers_take_their_least_time),
-        cmocka_unit_test(test_prove_false_static_rows_ask_for_what_is_proven),
-        cmocka_unit_test(test_prove_false_static_inequalities_are_added),
-        cmocka_unit_test(test_prove_false_static_a_transfer_has_its_least_tail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,10 +19,10 @@ static const char problem_json[] =
     "{\"counts\":[0,0,0,0,1],\"length_ns\":5,\"step_ns\":5,\"buckets\":[0,2],\"prices\":[0,0,1],\"count_prices\":[0]}"
 #define POOL "{\"length_ns\":19,\"step_ns\":1,\"bucket_ns\":19,\"weights\":[1,1],\"prices\":[0],\"flows\":[]}"
 #define SEARCH "{\"length_ns\":19,\"tree\":[-1]}"
-#define PLAIN "{\"upper_ns\":100,\"loads\":[0,0,0,0],\"duals\":[0,0]}"
+#define LOADS "{\"prices\":[1,1,0,0,0,0],\"unit\":1,\"from\":[],\"to\":[]}"
 #define CLASS \
-    "\"component_kind\":[0],\"trees\":[[0,0,1]],\"pairs\":[{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"static\":[" PLAIN \
-    "],\"search\":" SEARCH ",\"leaves\":[]}]"
+    "\"component_kind\":[0],\"trees\":[[0,0,1]],\"pairs\":[{\"entry\":0,\"exit\":0,\"lower_ns\":0,\"loads\":" LOADS \
+    ",\"search\":" SEARCH ",\"leaves\":[]}]"
 static const char whole[] =
     "{\"format\":\"moirai-certificate\",\"version\":1,\"problem\":\"two\",\"problem_digest\":\"0\",\"operators\":2,"
     "\"floating\":[],\"cuts\":[],\"block_class\":[0],\"classes\":[{" CLASS "}],\"memory\":{\"unit\":1,\"byte_prices\":"
@@ -66,10 +66,8 @@ static void test_prove_shape_complete_is_accepted(void **state)
 static void test_prove_shape_kinds_that_are_gone(void **state)
 {
     (void)state;
-    refuses(instead(PLAIN, "{\"upper_ns\":100,\"there\":{},\"elsewhere\":{},\"op\":0,\"device\":0}"),
-            "classes 0: pairs 0: static 0: loads is missing");
-    refuses(instead(PLAIN, "{\"upper_ns\":19,\"groups\":[[0],[1]],\"cases\":{\"loads\":[],\"duals\":[]}}"),
-            "static 0: cases: static proofs by cases are no longer verified");
+    refuses(instead("\"loads\":" LOADS, "\"static\":[{\"upper_ns\":100,\"loads\":[0,0,0,0],\"duals\":[0,0]}]"),
+            "classes 0: pairs 0: static: static proofs are no longer verified");
     refuses(instead("\"search\":" SEARCH, "\"pool\":" POOL),
             "pairs 0: pool: pools outside of windows are no longer verified");
 }
@@ -77,7 +75,7 @@ static void test_prove_shape_kinds_that_are_gone(void **state)
 static void test_prove_shape_key_twice(void **state)
 {
     (void)state;
-    refuses(instead("\"upper_ns\":100", "\"upper_ns\":100,\"upper_ns\":100"), "upper_ns");
+    refuses(instead("\"from\":[]", "\"from\":[],\"from\":[]"), "from");
     refuses(instead("\"entry\":0", "\"entry\":0,\"entry\":1"), "entry");
     refuses(instead("\"operators\":2", "\"operators\":2,\"operators\":2"), "operators");
 }
@@ -88,8 +86,8 @@ static void test_prove_shape_other_types(void **state)
     refuses(instead("\"tree\":[-1]", "\"tree\":-1"), "search: tree is no list");
     refuses(instead("\"tree\":[-1]", "\"tree\":[\"-1\"]"), "tree is no whole number");
     refuses(instead("\"trees\":[[0,0,1]]", "\"trees\":[0,0,1]"), "trees 0: trees is no list");
-    refuses(instead("\"duals\":[0,0]", "\"duals\":[0]"), "duals is no list of numbers, 2 each");
-    refuses(instead("\"unit\":1", "\"unit\":0"), "memory: unit is 0");
+    refuses(instead("\"prices\":[1,1,0,0,0,0]", "\"prices\":-1"), "prices is no list of numbers, 1 each");
+    refuses(instead("\"memory\":{\"unit\":1", "\"memory\":{\"unit\":0"), "memory: unit is 0");
     refuses(instead("\"cuts\":[]", "\"cuts\":[1e3]"), "cuts is no whole number");
     refuses(instead("\"memory\":{", "\"memory\":[],\"m\":{"), "memory: no object");
 }

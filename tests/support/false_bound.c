@@ -334,7 +334,6 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
                 false_bound_fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     bound_certify_task settle = {.goal_ns = lower,
                                  .levels = 1,
-                                 .statics = true,
                                  .effort = 0.2,
                                  .threads = 1,
                                  .seed = seed,
@@ -352,12 +351,12 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
         good = false_bound_fail(why, "intervals: proves %lld, optimum %lld", (long long)proof.proven_ns,
                                 (long long)optimum);
     good = good && check_mutations(p, json, optimum, seed, counts, why);
-    bool by_static = json && strstr(json, "\"static\""), by_search = json && strstr(json, "\"search\"");
-    counts->statics += by_static;
+    bool by_loads = json && strstr(json, "\"loads\""), by_search = json && strstr(json, "\"search\"");
+    counts->pair_loads += by_loads;
     counts->searches += by_search;
     counts->nodes += proof.searched;
-    good = good && (!(by_static || by_search) || attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
-                                                                    &counts->attacks, NULL, why));
+    good = good && (!(by_loads || by_search) || attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS,
+                                                                   &counts->attacks, NULL, why));
     counts->interval_chains++;
     free(json);
     bound_interval_chain_free(x);
@@ -473,9 +472,9 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
     return good;
 }
 
-/* The static programme over the whole as one block: no bound above the optimum, and a certificate of it. */
-static bool check_programme(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
-                            char *why)
+/* Prices on loads of the whole as one block: no bound above the optimum, and a certificate of it. */
+static bool check_block_loads(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
+                              char *why)
 {
     bool none[64] = {false}, good = true;
     pair_chain *c = NULL;
@@ -483,24 +482,24 @@ static bool check_programme(const moirai_problem *p, int64_t optimum, uint64_t s
     if (optimum < 0 || p->n_ops > 64)
         return true;
     if (pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0))
-        return false_bound_fail(why, "programme: %s", moirai_error_message());
+        return false_bound_fail(why, "loads of a block: %s", moirai_error_message());
     pair_state *x = c->pair[0];
     int64_t before = x->lower_ns;
-    if (pair_raise_static(x, (util_stop){0}))
-        good = false_bound_fail(why, "programme: %s", moirai_error_message());
+    if (pair_raise_loads(x, (util_stop){0}))
+        good = false_bound_fail(why, "loads of a block: %s", moirai_error_message());
     else if (x->lower_ns > optimum)
-        good =
-            false_bound_fail(why, "programme's bound %lld, optimum %lld", (long long)x->lower_ns, (long long)optimum);
-    counts->programmes += x->lower_ns > before;
+        good = false_bound_fail(why, "loads of a block: bound %lld, optimum %lld", (long long)x->lower_ns,
+                                (long long)optimum);
+    counts->block_loads += x->lower_ns > before;
     char *json = good && x->lower_ns > before
                      ? bound_certificate_text(&(bound_certificate){.c = c, .lower_bound_ns = optimum}, &length)
                      : NULL;
     moirai_proof proof = {0};
     if (json && proving_text(&proof, p, json, length, "certificate"))
-        good = false_bound_fail(why, "programme: not accepted: %s", moirai_error_message());
+        good = false_bound_fail(why, "loads of a block: not accepted: %s", moirai_error_message());
     else if (json && proof.proven_ns != x->lower_ns)
-        good =
-            false_bound_fail(why, "programme: proves %lld of %lld", (long long)proof.proven_ns, (long long)x->lower_ns);
+        good = false_bound_fail(why, "loads of a block: proves %lld of %lld", (long long)proof.proven_ns,
+                                (long long)x->lower_ns);
     good = good && (!json || (check_mutations(p, json, optimum, seed, counts, why) &&
                               attack_certificate(p, json, length, "classes", optimum, seed, ATTACKS / 2,
                                                  &counts->attacks, NULL, why)));
@@ -567,7 +566,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     good = good && check_intervals(p, optimum, seed, counts, why);
     good = good && check_windows(p, optimum, seed, counts, why);
-    good = good && check_programme(p, optimum, seed, counts, why);
+    good = good && check_block_loads(p, optimum, seed, counts, why);
     good = good && check_search(p, optimum, seed, counts, why);
     good = good && (optimum < 0 || false_bound_loads(p, optimum, seed, &counts->loads, why));
     pair_chain_free(c);

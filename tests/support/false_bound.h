@@ -14,8 +14,8 @@ typedef struct false_bound_counts {
     int64_t interval_chains;
     int64_t spines;        /* chains without some operators, certified for the whole */
     int64_t memory;        /* problems where prices on bytes raised the bound */
-    int64_t statics;       /* certificates with static proofs */
-    int64_t programmes;    /* wholes as one block that they raise */
+    int64_t pair_loads;    /* certificates of intervals with prices on loads */
+    int64_t block_loads;   /* wholes as one block that they raise */
     int64_t window_proofs; /* certificates of windows, */
     int64_t window_pools;  /* and of pools within them */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */

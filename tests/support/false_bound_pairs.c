@@ -214,13 +214,13 @@ static void move_free_sends(const moirai_problem *q, exact_result *found, util_r
 
 /* ---- pairs at all levels ---- */
 
-/* The static programme between two devices. */
-static bool check_programme(pair_state *x, const exact_result *found, char *why)
+/* Prices on loads between two devices. */
+static bool check_loads(pair_state *x, const exact_result *found, char *why)
 {
-    if (pair_raise_static(x, (util_stop){0}))
-        return false_bound_fail(why, "programme: %s", moirai_error_message());
+    if (pair_raise_loads(x, (util_stop){0}))
+        return false_bound_fail(why, "loads: %s", moirai_error_message());
     return !found || x->lower_ns <= found->makespan_ns ||
-           false_bound_fail(why, "programme of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
+           false_bound_fail(why, "loads of a pair: bound %lld, optimum %lld", (long long)x->lower_ns,
                             (long long)found->makespan_ns);
 }
 
@@ -237,7 +237,7 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
     o.node_limit = FALSE_BOUND_NODES;
     bool ran = !exact_solve(&x->block.problem, &o, &found), solved = ran && found.complete && found.found, good;
     int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
-    good = check_programme(x, solved ? &found : NULL, why);
+    good = check_loads(x, solved ? &found : NULL, why);
     for (int32_t level = 1; level <= levels && good; level++) {
         pair_refine_task job = {.class_ = class_,
                                 .entry_device = a,

@@ -3,8 +3,8 @@
  * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
  * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
- * the gap hangs first: the exhaustive search with both ends pinned (interval_search.c), with more nodes each time, and
- * the static programme (static_lp.c). Fixing the devices at both ends of an interval is what
+ * the gap hangs first: prices on loads (pair_raise.c), which take some milliseconds, then the exhaustive search with both
+ * ends pinned (interval_search.c), with more nodes each time. Fixing the devices at both ends of an interval is what
  * makes this strong: prices over a whole graph are satisfied by mixing "everything here" with "everything there". Which
  * chains are raised how far is decided in interval_portfolio.c. */
 #include "bound/intervals/interval_chain.h"
@@ -15,21 +15,19 @@
 #include "bound/bounds.h"
 #include "bound/intervals/interval_search.h"
 #include "pair/improve.h"
-#include "pair/static/static_lp.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define SEARCH_OPS 250    /* larger intervals are not searched */
-#define LARGE_OPS 64      /* from this size on searches get fewer nodes */
-#define SMALL_OPS 46      /* up to this size the search comes first */
-#define MOST_OPEN 20000   /* pairs that are opened at once */
-#define STATIC_CELLS 16e3 /* larger programmes are not solved, at effort 1; smaller ones at less */
-#define SIDE_BY_SIDE 4    /* pairs that are raised at once, if there are so many worth it */
-#define LIKELY_RISE 0.03  /* of a pair's bound */
-#define REPEATS 3         /* blocks of a class, on average */
-#define PLAN_OPS 34       /* smaller intervals are mostly closed at once */
-#define PLAN_NEAR 0.02    /* above a pair's bound: its plan is near enough */
+#define SEARCH_OPS 250   /* larger intervals are not searched */
+#define LARGE_OPS 64     /* from this size on searches get fewer nodes */
+#define SMALL_OPS 46     /* up to this size the search comes first */
+#define MOST_OPEN 20000  /* pairs that are opened at once */
+#define SIDE_BY_SIDE 4   /* pairs that are raised at once, if there are so many worth it */
+#define LIKELY_RISE 0.03 /* of a pair's bound */
+#define REPEATS 3        /* blocks of a class, on average */
+#define PLAN_OPS 34      /* smaller intervals are mostly closed at once */
+#define PLAN_NEAR 0.02   /* above a pair's bound: its plan is near enough */
 #define PLAN_EVALUATIONS 4000
 #define PATIENCE 2 /* times as many nodes where there is time for them */
 
@@ -152,16 +150,16 @@ typedef struct raising {
     int64_t *times;   /* per pair: how often the path uses it */
 } raising;
 
-/* What is tried at a pair, one after the other: search with more and more nodes, the static programme. WAIT: others come first, since
- * what follows takes many nodes; it has its turn in later rounds, which allow more tries. */
-typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, STATIC, WAIT } attempt;
+/* What is tried at a pair, one after the other, behind prices on loads: search with more and more nodes. WAIT: others
+ * come first, since what follows takes many nodes; it has its turn in later rounds, which allow more tries. */
+typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, WAIT } attempt;
 
-/* Layers that repeat are worth a programme for each pair before any search. */
+/* Of layers that repeat all pairs have their prices before any is searched. */
 static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, int32_t tries)
 {
-    static const attempt small[] = {SEARCH_1, SEARCH_2, STATIC, WAIT, SEARCH_3, WAIT},
-                         large[] = {SEARCH_1, STATIC, WAIT, WAIT, SEARCH_2, SEARCH_3, WAIT},
-                         copy[] = {STATIC, WAIT, SEARCH_1, WAIT, SEARCH_2, SEARCH_3, WAIT};
+    static const attempt small[] = {SEARCH_1, SEARCH_2, WAIT, WAIT, SEARCH_3, WAIT},
+                         large[] = {SEARCH_1, WAIT, WAIT, WAIT, SEARCH_2, SEARCH_3, WAIT},
+                         copy[] = {WAIT, WAIT, SEARCH_1, WAIT, SEARCH_2, SEARCH_3, WAIT};
     bool few = y->block.n_interior <= SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return SEARCH_3; /* with more nodes each time, by the effort */
@@ -176,11 +174,6 @@ static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_
     double n = nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6),
            small = fmin(1, (double)LARGE_OPS / y->block.n_interior);
     return (int64_t)(n * (what == SEARCH_1 ? small : small * small)) + 1;
-}
-
-static bool affordable(const pair_state *y, const bound_interval_task *job)
-{
-    return (double)pair_static_cells(&y->block.problem) <= STATIC_CELLS * fmin(job->effort, 1);
 }
 
 /* The search. Where it has been tried before and the pair's plan may be far from the best, a few steps of annealing come
@@ -205,13 +198,11 @@ static int raise_one(void *data, int32_t i)
     pair_state *y = x->c->pair[pair];
     attempt what = attempt_of(x, y, tries);
     bool fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
-    int rc = 0;
     if (util_stopped(&r->job->stop))
         return 0;
-    if (what <= SEARCH_3 && fits)
+    int rc = pair_raise_loads(y, r->job->stop);
+    if (!rc && what <= SEARCH_3 && fits)
         rc = search_one(x, pair, r->need_ns[i], nodes_of(what, y, r->job), &r->job->stop);
-    else if (what == STATIC && affordable(y, r->job) && !util_off(&r->job->stop, UTIL_METHOD_INTERVAL_STATIC))
-        rc = pair_raise_static(y, r->job->stop);
     if (y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
     return rc;

@@ -3,7 +3,7 @@
  * What chains know of their intervals comes mostly from the exhaustive search, which leaves nothing behind. So every
  * interval of which more is known than a longest path becomes a problem of its own, its ends the cuts, and each pair of
  * devices that was raised is searched once more for just that value, with a tree that is kept (pair_raise.c), or raised
- * by the static programme. Heads, tails and arcs follow from what that proves (interval_windows.c), by the same
+ * by prices on loads. Heads, tails and arcs follow from what that proves (interval_windows.c), by the same
  * recursion as the verifier's (prove/prove_windows.c), and the pool runs within them once more, because its proof is one
  * of just these windows. Intervals are searched side by side; where time ends it, the others are left out. */
 #include "bound/intervals/window_proof.h"
@@ -94,7 +94,7 @@ static int prove_pair(const proving *x, pair_state *y, int64_t known_ns)
     y->lower_ns = known_ns;
     int rc = pair_prove_by_search(y, x->job->nodes, &left, x->job->stop);
     if (!rc && pair_certified_ns(y) < known_ns && !util_stopped(&x->job->stop))
-        rc = pair_raise_static(y, x->job->stop);
+        rc = pair_raise_loads(y, x->job->stop);
     return rc;
 }
 

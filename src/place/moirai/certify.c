@@ -1,7 +1,7 @@
 /* What of the bound can be certified, and its certificate.
  *
  * Prices on loads, blocks, intervals, windows and the exhaustive search prove in ways of their own; the strongest that leaves a
- * proof behind is written. What comes with its proof (loads, the programme of the whole) and is all of the bound goes first: it
+ * proof behind is written. What comes with its proof (loads) and is all of the bound goes first: it
  * takes no time. Where the search kept none, it is repeated by rules that a verifier can follow. */
 #include <math.h>
 #include <stdlib.h>
@@ -110,7 +110,6 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
 {
     bound_certify_task job = {.goal_ns = x->in.lower_ns,
                               .most_tree = MOST_TREE,
-                              .programmes = (x->inner ? x->inner : x)->blocks->programmes.used,
                               .effort = x->in.o->budget.effort,
                               .threads = x->in.o->budget.threads,
                               .seed = x->in.o->budget.seed,
@@ -119,7 +118,6 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
         job.stop.deadline -= PATHS_KEPT * path_s;
     if (by_intervals) {
         job.levels = INTERVAL_LEVELS;
-        job.statics = true;
         job.effort *= INTERVAL_EFFORT;
     }
     return job;

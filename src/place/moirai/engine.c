@@ -17,7 +17,7 @@ int engine_blocks(engine *x)
 {
     int rc = x->blocks ? 0 : blocks_new(&x->blocks, &x->in);
     if (!rc)
-        x->blocks->programmes.wanted = x->differ;
+        x->blocks->loads_first.wanted = x->differ;
     return rc;
 }
 

@@ -21,7 +21,7 @@ typedef struct engine {
     char why[512];        /* what a heuristic said that found no plan that fits, or "" */
     int64_t certified_ns; /* of the bound, by the certificate that was written */
     double plain_s;       /* what the plain bounds took: a measure of the problem's size */
-    bool differ;          /* blocks are no copies of each other, and of a size for static programmes */
+    bool differ;          /* blocks are no copies of each other, and large enough for prices on loads */
     bool undivided;       /* nearly all operators lie between two cuts */
     bool copies;          /* layers repeat, and are annealed as copies */
     int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
@@ -35,7 +35,7 @@ typedef struct engine {
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     bound_windows windows;           /* heads and tails from all intervals; head NULL: none */
-    pair_chain *one_block;           /* the whole as one, raised by its programme or by a search; NULL: not raised */
+    pair_chain *one_block;           /* the whole as one, raised by a search; NULL: not raised */
 } engine;
 
 /* A row of the schedule. */
@@ -55,7 +55,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
-    step_interval_plans, step_loads_first, step_loads, step_programme, step_windows;
+    step_interval_plans, step_loads_first, step_loads, step_windows;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);

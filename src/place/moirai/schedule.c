@@ -11,7 +11,6 @@
 #include "util/util.h"
 
 #define SMALL_GAP 0.025    /* what is left is more likely the plan's */
-#define WIDE_GAP 0.1       /* a bound of another kind is worth its time */
 #define WIDE 0.3           /* of the operators in large components: blocks are weak */
 #define LARGE_COMPONENT 36 /* operators */
 #define ONE_BLOCK 0.8      /* of the operators between two cuts */
@@ -23,11 +22,6 @@
 static bool gap_is_near(const engine *x)
 {
     return incumbent_gap(&x->in) <= ENGINE_NEAR;
-}
-
-static bool gap_is_wide(const engine *x)
-{
-    return incumbent_gap(&x->in) > WIDE_GAP;
 }
 
 static bool layers_repeat(const engine *x)
@@ -111,7 +105,6 @@ static const engine_turn wide[] = {
     {.step = &step_copies, .share = 0.22},
     {.step = &step_whole_anneal, .share = 0.1, .rounds = 2, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
-    /* Recommenders: a static programme of the one block may be all it takes. */
     {.step = &step_blocks, .share = 0.12, .size = 1, .when = none_repeats_far},
     /* Layers that are copies get the best by cases of their few pairs, one round long. */
     {.step = &step_intervals, .share = 0.25, .rounds = 2, .when = none_repeats},
@@ -121,7 +114,6 @@ static const engine_turn wide[] = {
     {.step = &step_interval_plans, .share = 0.2},
     {.step = &step_windows, .share = 0.2, .when = gap_is_near},
     {.step = &step_blocks, .share = 0.35, .size = 1, .when = nothing_raised}, /* finer prices would take for ever */
-    {.step = &step_programme, .share = 0.2, .when = gap_is_wide},
     {.step = &step_copies, .share = 0.3, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 1, .rounds = 9},
 };
@@ -227,7 +219,7 @@ int engine_search(engine *x)
     if (rc || incumbent_done(&x->in))
         return rc;
     rc = find_width(&width, &x->undivided, x->in.p);
-    if (!rc && !incumbent_off(&x->in, PROGRAMMES))
+    if (!rc && !incumbent_off(&x->in, LOADS_FIRST))
         rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
     if (rc)
         return rc;

@@ -3,7 +3,6 @@
 import json
 
 INF = float("inf")
-UNIT = 1 << 22  # of the multipliers of static proofs
 LAST = (1 << 63) - 1
 TIME = 1 << 61
 SPAN = 1 << 60
@@ -44,7 +43,6 @@ def parse(text):
 # missing. A type is n (number), l (list of numbers), L (list of such lists), t (text), b (true or false), or a kind.
 GRID = {"length_ns": ("n", 0, SPAN), "step_ns": ("n", 1, TIME), "buckets": ("l", 0, INT)}
 CASES = {"?receivers": ("l", 0, INT), "?open": ("b",), "?counts": ("l", -2, LAST, 5)}
-DUALS = {"loads": ("l", 0, SPAN, 4), "duals": ("l", -(10**15), 10**15, 2)}
 CLASS = {"component_kind": ("l", 0, INT), "trees": ("L", 0, INT, 3), "?shared": ("n", 0, INT), "?pairs": ("[pair",)}
 CLAIMS = {
     "operators": ("n", 0, INT), "lower_bound_ns": ("n", 0, LAST), "certified_bound_ns": ("n", 0, LAST),
@@ -57,7 +55,7 @@ CHAIN = {
 KINDS = {
     "certificate": {**CLAIMS, **CHAIN},
     "pair": {
-        "entry": ("n", 0, INT), "exit": ("n", 0, INT), "lower_ns": ("n", 0, LAST), "?static": ("[static",),
+        "entry": ("n", 0, INT), "exit": ("n", 0, INT), "lower_ns": ("n", 0, LAST),
         "?search": ("search",), "?leaves": ("[leaf",), "?loads": ("loads",),
     },
     "pool": {
@@ -87,10 +85,9 @@ FORMS = {
         ("prices", {**CASES, **GRID, "prices": ("l", 0, TIME, 3), "?count_prices": ("l", -TIME, TIME)}),
         (None, CASES),
     ],
-    "static": [(None, {"upper_ns": ("n", 0, SPAN), **DUALS})],
 }  # fmt: skip
 # Kinds of proof that earlier versions have written: refused by name.
-GONE = {"static": ("cases", "static proofs by cases"), "pair": ("pool", "pools outside of windows")}
+GONE = {"pair": {"static": "static proofs", "pool": "pools outside of windows"}}
 
 
 def rows(numbers, each):
@@ -110,8 +107,8 @@ def check_shape(kind, value):
             check_shape(kind[1:], item)
         return
     demand(type(value) is dict, f"{kind} is no object")
-    gone, what = GONE.get(kind, (None, None))
-    demand(value.get(gone) is None, f"{kind}: {gone}: {what} are no longer verified")
+    for gone, what in GONE.get(kind, {}).items():
+        demand(value.get(gone) is None, f"{kind}: {gone}: {what} are no longer verified")
     keys = KINDS.get(kind)
     if kind in FORMS:
         keys = next(keys for key, keys in FORMS[kind] if key is None or value.get(key) is not None)

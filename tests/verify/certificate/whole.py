@@ -6,7 +6,6 @@ from .loads import Loads
 from .pool import prove_pool
 from .pricing import Pricing
 from .search import Search
-from .static import Static
 
 
 def prove_class(b, obj):
@@ -24,8 +23,6 @@ def prove_class(b, obj):
         a, z = pair["entry"], pair["exit"]
         demand(a in firsts and z in lasts, "entry or exit of a pair is out of range")
         before = ns = bound[a, z]
-        for proof in pair.get("static") or []:
-            ns = max(ns, Static(b, a, z, ns, proof).bound())
         if pair.get("search") is not None:
             ns = max(ns, Search(b, a, z, pair["search"]).bound())
         if pair.get("loads") is not None:

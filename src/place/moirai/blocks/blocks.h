@@ -1,7 +1,7 @@
 /* Plans and bounds block by block: what is known of the chain of blocks, for the files that refine it.
  *
  * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their
- * first levels, compose_path.c makes plans of the whole, programmes.c begins with static programmes where no two
+ * first levels, compose_path.c makes plans of the whole, loads_first.c begins with prices on loads where no two
  * layers are copies, within_memory.c goes on at prices on bytes where memory binds, copies.c anneals layers that repeat. */
 #ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
 #define MOIRAI_PLACE_MOIRAI_BLOCKS_H
@@ -22,12 +22,12 @@ typedef struct blocks_batch {
     int64_t *plan_times; /* and how often the plan's does */
 } blocks_batch;
 
-/* Static programmes for blocks that are no copies of each other (programmes.c). */
-typedef struct blocks_programmes {
-    bool wanted; /* blocks are no copies of each other, and of a size for programmes */
-    bool used;   /* blocks are raised by programmes before prices */
+/* Prices on loads for blocks that are no copies of each other (loads_first.c). */
+typedef struct blocks_loads_first {
+    bool wanted; /* blocks are no copies of each other, and large enough */
+    bool used;   /* blocks are raised by prices on loads before prices in time */
     bool begun;
-} blocks_programmes;
+} blocks_loads_first;
 
 typedef struct blocks {
     incumbent *in;
@@ -44,7 +44,7 @@ typedef struct blocks {
     blocks_batch batch;
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
-    blocks_programmes programmes;
+    blocks_loads_first loads_first;
     bytes_prices *memory; /* NULL: memory does not bind, as far as is known */
     int32_t copy_rounds;  /* of annealing layers that repeat */
 } blocks;
@@ -83,16 +83,16 @@ int blocks_open_bound_path(blocks *x, bool *any);
  * plan_device. */
 int blocks_compose(blocks *x);
 
-/* ---- programmes.c ---- */
-/* Whether most operators, of the spine where there is one, are in blocks of a size for programmes that are no copies of
- * each other. O(V + E) besides the spine. */
+/* ---- loads_first.c ---- */
+/* Whether most operators, of the spine where there is one, are in blocks of some size that are no copies of each other.
+ * O(V + E) besides the spine. */
 int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop);
-/* Static programmes of a few pairs. programmes.used: they are of use, and pairs get theirs before prices. */
-int blocks_begin_with_programmes(blocks *x);
-/* Whether the pair should have one. */
-bool blocks_wants_programme(const blocks *x, const pair_state *y);
-/* Plans for the pairs of the plan's path, programmes for those of the bound's, plans again. */
-int blocks_refine_by_programmes(blocks *x);
+/* Prices on loads of a few pairs. loads_first.used: they are of use, and pairs get theirs before prices in time. */
+int blocks_begin_with_loads(blocks *x);
+/* Whether the pair should have them. */
+bool blocks_wants_loads(const blocks *x, const pair_state *y);
+/* Plans for the pairs of the plan's path, prices on loads for those of the bound's, plans again. */
+int blocks_refine_by_loads(blocks *x);
 
 /* ---- within_memory.c ---- */
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or

@@ -1,43 +1,43 @@
-/* Blocks that are no copies of each other, raised by programmes before prices.
+/* Blocks that are no copies of each other, raised by prices on loads before prices in time.
  *
  * Where layers repeat, the pairs of a few classes are worth minutes of prices in time. Where every layer has sizes of its
  * own, there are K^2 pairs for each of them, and what they take for a start decides: one price per resource takes 0.1 s
- * for a pair of 24 operators in 8 branches, and proves less than a static programme (static_lp.h) of 0.02 s. So
+ * for a pair of 24 operators in 8 branches, prices on loads (relax/relax.h) some milliseconds. So
  *
- *   1. a few pairs of the bound's path show what programmes are worth;
- *   2. one for each pair that the bound's path meets (in blocks.c, as it goes);
- *   3. plans for the pairs of the plan's path, by prices: LP solutions of masters are what annealing needs to begin with;
- *   4. programmes again, where the path has moved;
+ *   1. a few pairs of the bound's path show what prices on loads are worth;
+ *   2. some for each pair that the bound's path meets (in blocks.c, as it goes);
+ *   3. plans for the pairs of the plan's path, by prices in time: LP solutions of masters are what annealing needs to
+ *      begin with;
+ *   4. prices on loads again, where the path has moved;
  *   5. plans once more, from other seeds, with more evaluations.
  *
  * What is left of the time goes to pairs by what hangs on them, as everywhere. */
 #include "place/moirai/blocks/blocks.h"
-#include "lp/lp.h"
 #include "util/pool.h"
 #include "util/util.h"
 
 #define DIFFERENT_CLASSES 3
 #define BRANCHES 5
-#define MOST_OPS 20000 /* beyond, there is no time for a programme per class */
-#define TRIALS 4       /* pairs that show whether programmes are worth it, */
+#define MOST_OPS 20000 /* beyond, there is no time for each class */
+#define TRIALS 4       /* pairs that show whether they are worth it, */
 #define WORTH 0.1      /* by this part of what lies between bound and plan */
 #define MOST_OPEN 8192 /* pairs */
 #define PLAN_PATHS 3   /* that are followed as plans get shorter */
 #define BOUND_PATHS 60 /* and as bounds rise */
 #define AGAIN 2.0      /* times the effort of the first plans */
 
-bool blocks_wants_programme(const blocks *x, const pair_state *y)
+bool blocks_wants_loads(const blocks *x, const pair_state *y)
 {
-    return x->programmes.used && pair_wants_programme(y);
+    return x->loads_first.used && !y->loads.tried && y->block.n_interior >= PAIR_LOADS_OPS;
 }
 
-static int raise_static(void *data, int32_t i)
+static int raise_loads(void *data, int32_t i)
 {
     blocks *x = data;
-    return pair_raise_static(x->c->pair[x->opened[i]], x->in->stop);
+    return pair_raise_loads(x->c->pair[x->opened[i]], x->in->stop);
 }
 
-/* The first pairs of the bound's path whose blocks a programme can take; opened. */
+/* The first pairs of the bound's path whose blocks are large enough; opened. */
 static int open_trials(blocks *x, int32_t *n)
 {
     const decompose_cuts *s = x->c->s;
@@ -48,7 +48,7 @@ static int open_trials(blocks *x, int32_t *n)
         int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
         const decompose_block *b =
             s->block_size[i] && s->class_count[class_] == 1 ? pair_chain_block(x->c, class_) : NULL;
-        if (!b || !pair_programme_fits(b))
+        if (!b || b->n_interior < PAIR_LOADS_OPS)
             continue;
         x->index[(*n)++] = at;
     }
@@ -59,8 +59,8 @@ static int open_trials(blocks *x, int32_t *n)
     return rc;
 }
 
-/* A few pairs of the bound's path show what programmes are worth. */
-static int try_programmes(blocks *x)
+/* A few pairs of the bound's path show what prices on loads are worth. */
+static int try_loads(blocks *x)
 {
     int64_t before = 0, open = 0, after = 0;
     int32_t n;
@@ -71,17 +71,17 @@ static int try_programmes(blocks *x)
         open += y->plan.length_ns - y->lower_ns;
     }
     x->opened = x->index;
-    rc = rc ? rc : util_pool_run(raise_static, x, n, x->in->o->budget.threads);
+    rc = rc ? rc : util_pool_run(raise_loads, x, n, x->in->o->budget.threads);
     for (int32_t i = 0; i < n && !rc; i++)
         after += x->c->pair[x->index[i]]->lower_ns;
-    x->programmes.used = n > 0 && (double)(after - before) >= WORTH * (double)open;
+    x->loads_first.used = n > 0 && (double)(after - before) >= WORTH * (double)open;
     return rc;
 }
 
-int blocks_begin_with_programmes(blocks *x)
+int blocks_begin_with_loads(blocks *x)
 {
-    int rc = try_programmes(x);
-    if (!rc && x->programmes.used && pair_chain_distinct(x->c) <= MOST_OPEN) /* longest paths save programmes */
+    int rc = try_loads(x);
+    if (!rc && x->loads_first.used && pair_chain_distinct(x->c) <= MOST_OPEN) /* longest paths save some */
         rc = pair_chain_open_all(x->c, x->in->o->budget.threads, &x->in->stop);
     incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
     return rc;
@@ -90,10 +90,10 @@ int blocks_begin_with_programmes(blocks *x)
 /* Many branches side by side, hardly any of them copies: few are searched, copies are priced together. */
 static bool many_branches(const decompose_block *b)
 {
-    return b->n_components >= BRANCHES && 2 * b->n_kinds > b->n_components && pair_programme_fits(b);
+    return b->n_components >= BRANCHES && 2 * b->n_kinds > b->n_components;
 }
 
-/* Half of the operators are in blocks for programmes, and hardly any of these are copies. */
+/* Half of the operators are in large blocks, and hardly any of these are copies. */
 static bool differs(pair_chain *c)
 {
     const decompose_cuts *s = c->s;
@@ -101,7 +101,7 @@ static bool differs(pair_chain *c)
     int32_t classes = 0, n_blocks = 0;
     for (int32_t i = 0; i < s->n_classes; i++) {
         int32_t n = s->block_size[s->class_block[i]];
-        const decompose_block *b = n >= PAIR_PROGRAMME_OPS ? pair_chain_block(c, i) : NULL;
+        const decompose_block *b = n >= PAIR_LOADS_OPS ? pair_chain_block(c, i) : NULL;
         if (!b || !many_branches(b))
             continue;
         ops += (int64_t)n * s->class_count[i];
@@ -116,7 +116,7 @@ int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop)
     decompose_spine *spine = NULL;
     pair_chain *c = NULL;
     *yes = false;
-    if (p->n_ops > MOST_OPS || !pricing_lp_available())
+    if (p->n_ops > MOST_OPS)
         return 0;
     int rc = decompose_spine_new(&spine, p, stop);
     rc = rc ? rc : pair_chain_new(&c, spine ? spine->problem : p);
@@ -128,7 +128,7 @@ int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop)
 
 /* ---- the bound's path ---- */
 
-/* A programme for all pairs that are new to the bound's path. */
+/* Prices on loads for all pairs that are new to the bound's path. */
 static int raise_path(blocks *x, int32_t *n)
 {
     const decompose_cuts *s = x->c->s;
@@ -136,11 +136,11 @@ static int raise_path(blocks *x, int32_t *n)
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t at = pair_chain_on_path(x->c, i, x->cut_device);
         const pair_state *y = x->c->pair[at];
-        if (y && blocks_wants_programme(x, y))
+        if (y && blocks_wants_loads(x, y))
             *n = pair_list_once(x->index, *n, at);
     }
     x->opened = x->index;
-    int rc = util_pool_run(raise_static, x, *n, x->in->o->budget.threads);
+    int rc = util_pool_run(raise_loads, x, *n, x->in->o->budget.threads);
     x->in->work += *n;
     incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
     return rc;
@@ -190,7 +190,7 @@ static int plan_path(blocks *x, const planning *job, bool all, int32_t *n)
     return rc || !*n ? rc : blocks_compose(x);
 }
 
-int blocks_refine_by_programmes(blocks *x)
+int blocks_refine_by_loads(blocks *x)
 {
     int32_t n = 1;
     int rc = 0;
