@@ -4,6 +4,7 @@
 #include "rank/host/rank_shared.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,19 +32,25 @@ bool rank_shared_can(const rank_shared *a, const rank_shared *b)
     return a->willing && b->willing && a->network == b->network && !strncmp(a->host, b->host, sizeof a->host);
 }
 
-/* All of its pages are there from the beginning: a full memory says so now, not by a signal in the middle of a run. */
+/* All of its pages are there from the beginning: a full memory says so now, not by a signal in the middle of a run; and
+ * so does a limit on the size of files, which this counts as. */
+static void *take_pages(int fd, size_t bytes)
+{
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    int error = posix_fallocate(fd, 0, (off_t)bytes);
+    signal(SIGXFSZ, before);
+    return error ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+}
+
 void *rank_shared_new(rank_shared *s, size_t bytes)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     s->fd = memfd_create("moirai", MFD_CLOEXEC);
-    if (s->fd < 0)
-        return NULL;
-    void *memory = posix_fallocate(s->fd, 0, (off_t)bytes)
-                       ? MAP_FAILED
-                       : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, s->fd, 0);
+    void *memory = s->fd < 0 ? MAP_FAILED : take_pages(s->fd, bytes);
     if (memory == MAP_FAILED) {
-        close(s->fd);
+        if (s->fd >= 0)
+            close(s->fd);
         s->fd = -1;
         return NULL;
     }
