@@ -85,7 +85,8 @@ class Bench:
         splits = [r["measured_ns"] for r in tune["rounds"] if len(r["passes_ns"]) > 1 or not tune["n_passes"]]
         row["tune"] = {"split_pays": tune["split_pays"], "alone_ns": alone, "machine_ns": tune.get("machine_ns"), "noise": tune["noise"],
                        "speed_up": alone / min(splits) if splits and alone else None, "n_passes": tune["n_passes"], "verdict": tune["verdict"], "stopped": tune["stopped"],
-                       "first": [alone / r["passes_ns"][0] for r in tune["rounds"][:1] if alone]}  # fmt: skip
+                       "first": [alone / r["passes_ns"][0] for r in tune["rounds"][:1] if alone],
+                       "longer": [r["measured_ns"] / r["promised_ns"] for r in tune["rounds"] if r.get("promised_ns")]}  # fmt: skip
         row["s"] = time.monotonic() - began
         times.unlink()
         return row
@@ -162,6 +163,9 @@ def counts(rows: list[dict[str, Any]]) -> str:
         verdicts = [judged(r[name], r["tune"]) for r in done]
         text += f"{name}: {len(done)} verdicts, {sum(recommends(r[name]) for r in done)} recommend a split, {verdicts.count('DENIED')} of them denied; "
         text += ", ".join(f"{verdicts.count(v)} {v}" for v in ("held", "above", "open", "below", "one device", "missed", "not tried")) + "\n"
+    longer = sorted(r["tune"]["longer"][0] for r in done if r["tune"].get("longer"))
+    if longer:
+        text += f"first splits took {longer[0]:.2f} to {longer[-1]:.2f} times what was promised, {longer[len(longer) // 2]:.2f} in the median of {len(longer)}\n"
     noisy = sum(r["tune"]["noise"] > 0.1 for r in done)
     text += f"{sum(r['tune']['split_pays'] for r in done)} splits kept by tune; passes of one plan differed by more than 10 % in {noisy} cases"
     failed = [r for r in rows if "failed" in r]

@@ -16,7 +16,7 @@
 
 #include <moirai/cluster.h>
 #include "rank/ort_cuda.h"
-#include "rank/rank_confine.h"
+#include "rank/host/rank_confine.h"
 #include "util/util.h"
 
 static bool is_out_of_memory(const char *words)

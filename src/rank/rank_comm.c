@@ -238,7 +238,7 @@ static void prepare(rank_exec *x, int run)
     for (int i = 0; i < x->n_slots; i++) {
         exec_slot *slot = &x->slot[i];
         slot->ready = false;
-        if (slot->lasting || !slot->value)
+        if (slot->lasting || slot->placed || !slot->value)
             continue;
         x->ort->api->ReleaseValue(slot->value);
         slot->value = NULL;

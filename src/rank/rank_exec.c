@@ -192,6 +192,7 @@ void rank_exec_close(rank_exec *x)
     for (int i = 0; i < x->n_sends; i++)
         free(x->send[i].request);
     rank_gpu_close(x);
+    rank_host_close(x);
     free(x->recv);
     free(x->send);
     free(x->slot);
@@ -213,7 +214,7 @@ static void release_dead(rank_exec *x, int index)
     for (int side = 0; side < 2; side++)
         for (int i = 0; i < (side ? plan->n_outputs : plan->n_inputs); i++) {
             exec_slot *slot = &x->slot[side ? x->segment[index].out[i] : x->segment[index].in[i]];
-            if (slot->lasting || slot->kept || slot->last_use != index || !slot->value)
+            if (slot->lasting || slot->kept || slot->placed || slot->last_use != index || !slot->value)
                 continue;
             x->ort->api->ReleaseValue(slot->value);
             slot->value = NULL;
@@ -241,7 +242,8 @@ static int compute_on_host(rank_exec *x, int index)
 {
     const job_segment *plan = &x->device->segment[index];
     exec_segment *s = &x->segment[index];
-    memset(s->fetch, 0, (size_t)plan->n_outputs * sizeof *s->fetch);
+    for (int i = 0; i < plan->n_outputs; i++)
+        s->fetch[i] = x->slot[s->out[i]].placed ? x->slot[s->out[i]].value : NULL; /* else ONNX Runtime makes it */
     return rank_ort_check(x->ort,
                           x->ort->api->Run(s->session, NULL, plan->input, s->feed, (size_t)plan->n_inputs, plan->output,
                                            (size_t)plan->n_outputs, s->fetch),

@@ -19,6 +19,7 @@ typedef struct exec_slot {
     OrtValue *value;
     bool lasting;     /* an input of the network or a receive buffer: stays between runs */
     bool kept;        /* sent or handed out: stays until the run ends */
+    bool placed;      /* in memory shared with another rank, where every run writes it */
     int last_use;     /* segment */
     bool ready;       /* in this run; under the lock */
     rank_shape shape; /* on a GPU, once the first run has shown it */
@@ -63,6 +64,7 @@ typedef struct exec_send {
 } exec_send;
 
 typedef struct exec_gpu exec_gpu;
+typedef struct exec_host exec_host;
 
 typedef struct rank_exec {
     const rank_world *world;
@@ -77,6 +79,8 @@ typedef struct rank_exec {
     util_names *names;
     exec_segment *segment;
     exec_gpu *gpu;        /* rank_gpu.c; NULL: the device is a CPU */
+    exec_host *host;      /* rank_host.c; NULL: it shares no memory */
+    int n_shared;         /* transfers of the whole plan that lie in memory of both ends */
     int n_recvs, n_sends; /* in the plan's order */
     exec_recv *recv;
     exec_send *send;
@@ -127,6 +131,11 @@ int rank_gpu_settle(rank_exec *x, const rank_world *w, const rank_job *job);
 void rank_gpu_let_go(rank_exec *x);
 /* A copy in host memory of what lies on the device, to be freed. */
 int rank_gpu_fetch(void **out, const rank_exec *x, const void *data, size_t bytes);
+/* ---- rank_host.c ---- */
+/* After the first run: what goes to a processor of the same host gets a place that both see. x: NULL on a rank without a
+ * device. Collective. */
+int rank_host_settle(rank_exec *x, const rank_world *w, const rank_job *job);
+void rank_host_close(rank_exec *x);
 /* ---- rank_result.c ---- */
 /* Everything measured to rank 0, which writes outputs and timeline. `time`: see there. Collective. */
 int rank_result_collect(const rank_exec *x, int64_t *time, int64_t n_times);

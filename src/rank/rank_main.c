@@ -8,7 +8,7 @@
 #include "rank/gpu/mps.h"
 #include "rank/ort.h"
 #include "rank/rank.h"
-#include "rank/rank_confine.h"
+#include "rank/host/rank_confine.h"
 
 typedef struct job {
     const char *name;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rank/rank_confine.h"
+#include "rank/host/rank_confine.h"
 #include "rank/rank_exec.h"
 #include "util/json.h"
 #include "util/sort.h"
@@ -167,6 +167,7 @@ static void write_head(util_writer *w, const result *r)
     util_writer_pair_int(w, "runs", runs);
     util_writer_key(w, "confined");
     util_writer_bool(w, rank_confine_version() > 0);
+    util_writer_pair_int(w, "shared", r->x->n_shared);
     util_writer_break(w);
     util_writer_pair_int(w, "planned_ns", job->makespan_ns);
     util_writer_pair_int(w, "least_ns", r->sorted_ns[0]);

@@ -73,6 +73,15 @@ int rank_value_new(OrtValue **out, void **data, const rank_ort *ort, const rank_
     return rc;
 }
 
+int rank_value_over(OrtValue **out, const rank_ort *ort, void *memory, size_t bytes, const rank_shape *s)
+{
+    *out = NULL;
+    return rank_ort_check(ort,
+                          ort->api->CreateTensorWithDataAsOrtValue(ort->cpu, memory, bytes, s->dim, (size_t)s->rank,
+                                                                   (ONNXTensorElementDataType)s->type, out),
+                          "tensor in shared memory");
+}
+
 static int look(rank_shape *s, void **data, const rank_ort *ort, OrtValue *value)
 {
     const OrtApi *api = ort->api;

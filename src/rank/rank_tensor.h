@@ -20,6 +20,8 @@ void rank_shape_text(char *out, size_t size, const rank_shape *s); /* "float32 1
 
 /* A tensor of this shape, its memory owned by it and not yet set. */
 int rank_value_new(OrtValue **out, void **data, const rank_ort *ort, const rank_shape *s);
+/* A tensor over `bytes` of host memory, which stay the caller's. */
+int rank_value_over(OrtValue **out, const rank_ort *ort, void *memory, size_t bytes, const rank_shape *s);
 /* Shape and memory of a tensor that ONNX Runtime made; MOIRAI_EINPUT for what is no tensor of numbers. */
 int rank_value_look(rank_shape *s, void **data, size_t *bytes, const rank_ort *ort, OrtValue *value, const char *name);
 

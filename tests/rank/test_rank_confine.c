@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "rank/ort.h"
-#include "rank/rank_confine.h"
+#include "rank/host/rank_confine.h"
 
 static void put_file(const char *path, const void *data, size_t length)
 {

@@ -138,7 +138,31 @@ static void test_run_messages_of_many_chunks(void **state)
     (void)state;
     assert_runs("$M zoo gpt3-tiny --onnx m.onnx");
     assert_true(plan("--placer random"));
-    assert_runs("MOIRAI_CHUNK_BYTES=1000 " RUN "--verify");
+    assert_runs("MOIRAI_CHUNK_BYTES=1000 MOIRAI_TRANSPORT=host " RUN "--verify");
+}
+
+static int64_t n_shared(void)
+{
+    yyjson_doc *doc = yyjson_read_file("plan.measured.json", 0, NULL, NULL);
+    assert_non_null(doc);
+    int64_t n = yyjson_get_sint(yyjson_obj_get(yyjson_doc_get_root(doc), "shared"));
+    yyjson_doc_free(doc);
+    return n;
+}
+
+/* What processors of this machine send each other lies in memory of both, and comes out right after many runs; by messages
+ * where that is wanted. */
+static void test_run_processors_of_one_host_share_memory(void **state)
+{
+    (void)state;
+    assert_runs("$M zoo t5-tiny --onnx m.onnx");
+    assert_true(plan("--placer random"));
+    assert_runs("timeout 600 $M run plan.json m.onnx --cluster c.json --warmup 0 --runs 20 --json --verify");
+    assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "verified")));
+    assert_true(number("n_transfers") > 0);
+    assert_int_equal(n_shared(), number("n_transfers"));
+    assert_runs("MOIRAI_TRANSPORT=host " RUN "--verify");
+    assert_int_equal(n_shared(), 0);
 }
 
 static void write_model(wire *graph)
@@ -619,6 +643,7 @@ int main(void)
         TEST(test_run_hundreds_of_operators),
         TEST(test_run_half_precision),
         TEST(test_run_messages_of_many_chunks),
+        TEST(test_run_processors_of_one_host_share_memory),
         TEST(test_run_types_subgraphs_and_constants),
         TEST(test_run_a_branch_that_is_never_taken),
         TEST(test_run_nobody_waits_for_a_tensor_that_is_further_on_in_the_plan),

@@ -33,6 +33,7 @@ typedef struct probe {
     rank_cuda *cuda;      /* this rank's GPU, or NULL */
     probe_side side;      /* of this rank */
     rank_place *place;    /* of all ranks */
+    rank_shared *host;    /* likewise: memory of processors */
 } probe;
 
 static int parse(probe *p, int argc, char **argv)
@@ -87,18 +88,31 @@ static int open_gpu(probe *p, const moirai_device *d)
     return rc ? moirai_error_prefix(rc, "device '%.100s'", d->name) : 0;
 }
 
+/* Memory that others of this machine can map, where the system has such; a token stands before what is sent. */
+static int open_host(probe *p)
+{
+    rank_shared *own = &p->host[p->w.rank];
+    rank_shared_self(own, true);
+    p->side.data = own->willing ? rank_shared_new(own, PROBE_LARGEST + RANK_SHARED_LINE) : NULL;
+    p->side.shared = p->side.data != NULL;
+    own->willing = p->side.shared;
+    if (!p->side.shared && !(p->side.data = malloc(PROBE_LARGEST)))
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    return 0;
+}
+
 static int open_side(probe *p)
 {
     const moirai_device *d = p->from ? &p->from->device[p->w.rank] : NULL;
     p->place = util_alloc((size_t)p->w.size, sizeof *p->place);
-    int rc = p->place ? 0 : MOIRAI_EFAIL;
+    p->host = util_alloc((size_t)p->w.size, sizeof *p->host);
+    int rc = p->place && p->host ? 0 : MOIRAI_EFAIL;
     if (!rc && d && moirai_ep_gpu(d->ep) >= 0)
         rc = open_gpu(p, d);
-    else if (!rc && !(p->side.data = malloc(PROBE_LARGEST)))
-        rc = moirai_error(MOIRAI_EFAIL, "out of memory");
-    if (!rc)
-        memset(p->side.data, 1,
-               PROBE_LARGEST); /* pages that were never written are all one page: too fast to be true */
+    else if (!rc)
+        rc = open_host(p);
+    if (!rc) /* pages that were never written are all one page: too fast to be true */
+        memset(p->side.data + RANK_SHARED_LINE, 1, PROBE_LARGEST - RANK_SHARED_LINE);
     return rc;
 }
 
@@ -112,6 +126,7 @@ static int share_memory(probe *p)
     if (!rank_world_all_fine(&p->w, rc))
         return rc ? rc : MOIRAI_EFAIL;
     rank_place_share(p->place, p->w.comm, p->w.rank, p->cuda, &handle);
+    rank_shared_tell(p->host, p->w.comm);
     return 0;
 }
 
@@ -120,11 +135,14 @@ static void close_side(probe *p)
     if (p->cuda) {
         rank_cuda_free(p->cuda, p->side.memory);
         rank_cuda_host_free(p->cuda, p->side.data);
+    } else if (p->side.shared) {
+        rank_shared_free(p->side.data, PROBE_LARGEST + RANK_SHARED_LINE);
     } else {
         free(p->side.data);
     }
     rank_cuda_close(p->cuda);
     free(p->place);
+    free(p->host);
 }
 
 static int prepare(probe *p)
@@ -152,19 +170,43 @@ static void collect_ranks(probe *p)
         rank_world_recv(&p->w, &p->rank[k], sizeof *p->rank, k, TAG_RANK);
 }
 
+/* Processors of one host, if the receiver can map the sender's memory. Called by both. */
+static void *map_host(probe *p, int a, int b)
+{
+    enum { TAG_MAP = 3 };
+    int yes = 0;
+    void *peer = NULL;
+    if (!rank_shared_can(&p->host[a], &p->host[b]))
+        return NULL;
+    if (p->w.rank == b) {
+        peer = rank_shared_map(&p->host[a]);
+        yes = peer != NULL;
+        rank_world_send(&p->w, &yes, sizeof yes, a, TAG_MAP);
+    } else {
+        rank_world_recv(&p->w, &yes, sizeof yes, b, TAG_MAP);
+    }
+    p->side.mapped = yes != 0;
+    return peer;
+}
+
 /* This rank's part in the link from a to b. */
 static void measure_link(probe *p, int a, int b, double seconds)
 {
     const rank_place *from = &p->place[a], *to = &p->place[b];
     p->side.mapped = rank_place_mapped(from, to);
     p->side.peer = NULL;
-    if (p->w.rank == b && p->side.mapped && !rank_place_same_gpu(from, to)) {
+    void *host = p->side.mapped ? NULL : map_host(p, a, b);
+    if (host)
+        p->side.peer = (char *)host + RANK_SHARED_LINE;
+    if (p->w.rank == b && !p->host[b].willing && p->side.mapped && !rank_place_same_gpu(from, to)) {
         int rc = rank_cuda_map(&p->side.peer, p->cuda, &from->memory);
         if (rc)
             rank_world_abort(&p->w, rc);
     }
     rank_probe_pair(&p->link[a * p->w.size + b], &p->w, a, b, &p->side, seconds);
-    if (p->side.peer)
+    if (host)
+        rank_shared_free(host, p->host[a].bytes);
+    else if (p->side.peer)
         rank_cuda_unmap(p->cuda, p->side.peer);
 }
 

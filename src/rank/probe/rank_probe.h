@@ -7,6 +7,7 @@
 
 #include "rank/gpu/cuda.h"
 #include "rank/mpi_world.h"
+#include "rank/host/rank_shared.h"
 #include "rank/probe/probe_link.h"
 
 #define PROBE_TEXT 128
@@ -39,12 +40,13 @@ int32_t rank_probe_gpus(probe_gpu *out, int32_t most);
 
 /* A rank's side of a link: tensors travel as in `moirai run` (rank/rank_transport.h). */
 typedef struct probe_side {
-    char *data;            /* PROBE_LARGEST bytes on the host, which MPI reads and fills */
+    char *data;            /* PROBE_LARGEST bytes on the host, which MPI reads and fills, or other ranks map */
+    bool shared;           /* others can map `data` */
     const rank_cuda *cuda; /* NULL: the device is a CPU. Else: */
     void *memory;          /* as many bytes on its GPU */
     bool mapped;           /* the other rank maps it: messages are empty */
-    void *peer;            /* memory of a sender on another GPU, which is copied; else NULL */
-    bool own_core;         /* a GPU's, and no other rank needs it: waiting is without sleep, as in `moirai run` */
+    void *peer;    /* memory of a sender: another GPU's, which is copied, or a processor's, which is read; else NULL */
+    bool own_core; /* a GPU's, and no other rank needs it: waiting is without sleep, as in `moirai run` */
 } probe_side;
 
 /* Rank `from` measures what it takes to send to rank `to`; the result is at `from`. Called by both. */

@@ -88,6 +88,12 @@ static int64_t n_measured(const rank_job *job)
     return job->runs * (job->other ? 2 : 1);
 }
 
+int rank_play_settle(rank_exec *x, const rank_world *w, const rank_job *job)
+{
+    int rc = rank_gpu_settle(x, w, job);
+    return rc ? rc : rank_host_settle(x, w, job);
+}
+
 /* All runs: begin[place], and a row of times for each that is measured. */
 static int play_runs(rank_exec *x, int64_t *time, int64_t row, int64_t *begin)
 {
@@ -97,7 +103,7 @@ static int play_runs(rank_exec *x, int64_t *time, int64_t row, int64_t *begin)
     for (int64_t i = 0; i < all; i++) {
         int64_t begin_ns;
         rank_comm_run(x, x->n_played++, &begin_ns);
-        int rc = x->n_played == 1 ? rank_gpu_settle(x, x->world, job) : 0;
+        int rc = x->n_played == 1 ? rank_play_settle(x, x->world, job) : 0;
         if (rc)
             return rc;
         tell(x, i + 1 + (before == job->warmup), &told_s);

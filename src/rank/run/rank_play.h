@@ -12,6 +12,8 @@ int rank_play_check(const rank_world *w, const rank_job *job);
 int rank_play_load(rank_exec **out, rank_ort **ort, const rank_world *w, const rank_job *job, const job_device *d);
 /* Starts the computing thread. Once, before the first play. Collective over the job's ranks. */
 int rank_play_begin(rank_exec *x);
+/* After the first run: tensors that move get lasting places. x: NULL on a rank without a device. Collective. */
+int rank_play_settle(rank_exec *x, const rank_world *w, const rank_job *job);
 /* x->job->warmup runs and x->job->runs measured ones, to x->job->result, and as many to x->job->other; the first time one more before them, in which
  * sizes are learned. Collective over the job's ranks. */
 int rank_play(rank_exec *x);

@@ -45,7 +45,7 @@ static int idle_play(const rank_world *w, const rank_job *job)
     for (int64_t run = -job->warmup - 1; run < job->runs; run++) {
         rank_world_barrier(w);
         rank_world_bcast(w, &begin_ns, sizeof begin_ns, 0);
-        int rc = run == -job->warmup - 1 ? rank_gpu_settle(NULL, w, job) : 0;
+        int rc = run == -job->warmup - 1 ? rank_play_settle(NULL, w, job) : 0;
         if (rc)
             return rc;
     }

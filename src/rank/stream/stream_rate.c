@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rank/rank_confine.h"
+#include "rank/host/rank_confine.h"
 #include "rank/stream/stream.h"
 #include "util/json.h"
 #include "util/sort.h"

@@ -10,7 +10,7 @@
  * It can still read what loading may need: system libraries, those folders from which libraries were loaded (cuDNN opens
  * its parts late), devices of NVIDIA, and what the kernel tells of the machine. Only reading is confined: no operator
  * writes. It is no wall against faults in ONNX Runtime itself: threads share their memory. */
-#include "rank/rank_confine.h"
+#include "rank/host/rank_confine.h"
 
 #include <pthread.h>
 #include <stdlib.h>
