@@ -34,6 +34,7 @@ import torch  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+import gpu_where  # noqa: E402
 import networks_compiled  # noqa: E402
 from gpu import cluster_of  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
@@ -186,12 +187,14 @@ class Case:
             off = self.check(run)
             measured = run.measure(warmup=5, runs=self.o.runs)
             made = {d: f"{c.pieces}, {c.distinct} distinct, {c.compiled} compiled" for d, c in run.compiled.items()}
-            why = run.why_eager
+            why, program = run.why_eager, run.program
         ms, predicted_ms = measured.median_ns / 1e6, expected_ns(plan) / 1e6 if known else None
         held = [g["held_ns"] for d in measured.timeline["devices"] for g in d["segments"] if g["held_ns"] > 0]
         self.say(what, ms=ms, predicted_ms=predicted_ms, of_torch=ms / self.best if self.best else 0.0,
                  transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why,
                  held_us=statistics.fmean(held) / 1000 if held else 0.0)  # fmt: skip
+        if known and plan.transfers:
+            self.say("where", **gpu_where.where(program, measured.timeline, plan.meetings or {}))
         return measured
 
     def single(self) -> None:
