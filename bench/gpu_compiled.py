@@ -123,9 +123,12 @@ class Lines:
 
     def __init__(self, o: argparse.Namespace) -> None:
         self.o, self.path = o, o.out / "lines.jsonl"
+        kinds = [("TF32" if o.tf32 else ""), (o.dtype if o.dtype != "float32" else ""), o.cuts and f"cut {o.cuts}"]
+        self.setting = {"shares": o.shares, "setting": "; ".join(k for k in kinds if k)}
 
     def add(self, network: str, what: str, **numbers: Any) -> None:
         line = {"at_s": round(time.monotonic() - began, 1), "network": network, "what": what, **numbers}
+        line.update(self.setting)
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
