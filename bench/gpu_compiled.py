@@ -34,6 +34,7 @@ import torch  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+import gpu_where  # noqa: E402
 import networks_compiled  # noqa: E402
 from gpu import cluster_of  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
@@ -122,9 +123,12 @@ class Lines:
 
     def __init__(self, o: argparse.Namespace) -> None:
         self.o, self.path = o, o.out / "lines.jsonl"
+        kinds = [("TF32" if o.tf32 else ""), (o.dtype if o.dtype != "float32" else ""), o.cuts and f"cut {o.cuts}"]
+        self.setting = {"shares": o.shares, "setting": "; ".join(k for k in kinds if k)}
 
     def add(self, network: str, what: str, **numbers: Any) -> None:
         line = {"at_s": round(time.monotonic() - began, 1), "network": network, "what": what, **numbers}
+        line.update(self.setting)
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
@@ -186,12 +190,14 @@ class Case:
             off = self.check(run)
             measured = run.measure(warmup=5, runs=self.o.runs)
             made = {d: f"{c.pieces}, {c.distinct} distinct, {c.compiled} compiled" for d, c in run.compiled.items()}
-            why = run.why_eager
+            why, program = run.why_eager, run.program
         ms, predicted_ms = measured.median_ns / 1e6, expected_ns(plan) / 1e6 if known else None
         held = [g["held_ns"] for d in measured.timeline["devices"] for g in d["segments"] if g["held_ns"] > 0]
         self.say(what, ms=ms, predicted_ms=predicted_ms, of_torch=ms / self.best if self.best else 0.0,
                  transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why,
                  held_us=statistics.fmean(held) / 1000 if held else 0.0)  # fmt: skip
+        if known and plan.transfers:
+            self.say("where", **gpu_where.where(program, measured.timeline, plan.meetings or {}))
         return measured
 
     def single(self) -> None:
@@ -237,7 +243,8 @@ class Case:
 
     def groups(self) -> None:
         start = time.monotonic()
-        report = mt.profile(self.captured, workers=self.workers, cache=None, options=mt.Options(runs=10, seconds=0.05))
+        options = mt.Options(runs=10, seconds=0.05)  # code per number of multiprocessors, times anew
+        report = mt.profile(self.captured, workers=self.workers, cache=self.o.out / "cache", fresh=True, options=options)
         total = sum((op.time_ns or {}).get(self.part, 0) for op in self.captured.graph.ops) / 1e6
         self.say(f"sum of groups on {self.part}", ms=total, of_torch=total / self.best if self.best else 0.0,
                  distinct=report.distinct, not_compiled=len(report.not_compiled), failed=len(report.failed),
@@ -249,13 +256,15 @@ class Case:
         meetings = mt.meetings(self.workers, transport=way, cache=self.o.out / "cache")
         self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
         times = mt.Times(self.captured, cluster, options, folder, meetings)
-        for number in range(self.o.plans):
-            plan = times.place("moirai", time_limit=self.o.time_limit, threads=self.o.threads)
-            parts = len(set(plan.placement.values()))
-            measured = self.run(f"{parts} parts by {transport}, plan {number}", plan, way)
-            times.learn(plan, measured)
-            if self.lines.late():
-                break
+        search, number = {"time_limit": self.o.time_limit, "threads": self.o.threads}, 0
+        while number < self.o.plans:  # those of one search, then those of what was learnt from their runs
+            for plan in times.places("moirai", within=1.03, **search)[: self.o.plans - number]:
+                parts = len(set(plan.placement.values()))
+                measured = self.run(f"{parts} parts by {transport}, plan {number}", plan, way)
+                times.learn(plan, measured)
+                number += 1
+                if self.lines.late():
+                    return
 
     def all(self, links: Any, folder: Path) -> None:
         last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
@@ -288,7 +297,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--time-limit", type=float, default=8, help="of a search, in seconds")
     p.add_argument("--no-alone", action="store_true", help="ours is not run on one part, nor the module without a compiler")
     p.add_argument("--only-alone", action="store_true", help="one part that runs all against torch.compile, nothing else")
-    p.add_argument("--plans", type=int, default=2, help="the first one, and those made from the run of the one before")
+    p.add_argument("--plans", type=int, default=2, help="the first search's, and those made from what was learnt of their runs")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
     p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")

@@ -13,7 +13,7 @@ import cut_networks as networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.choose import balanced, samples  # noqa: E402
+from moirai.torch.choose import _Chooser, balanced, samples  # noqa: E402
 
 UNITS = {"gpt2": (4, "heads"), "vit": (6, "heads"), "llama": (2, "head groups"), "llama-native": (3, "head groups"),
          "biased": (4, "heads"), "encoder": (4, "heads")}  # fmt: skip
@@ -135,6 +135,22 @@ def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():
         slow = {op.name: factor * max(whole.graph.ops, key=lambda o: o.flops).flops * 100 for op in cut.graph.ops}
         cut.graph.set_times(device, slow)
     assert mt.choose(whole, two(), measured=[whole.graph, cut.graph]).cut == ""
+
+
+def test_sizes_of_pieces_are_looked_at_in_all_layers_at_once(monkeypatch):
+    whole = mt.capture(*networks.make("llama"))
+    for device, factor in (("A", 1), ("B", 2)):
+        whole.graph.set_times(device, {op.name: factor * (op.flops + 1) * 100 for op in whole.graph.ops})
+    chooser = _Chooser(whole, two(), {}, {"seed": 1, "threads": 1}, [], 0)
+    key = next(k for k, strips in chooser.classes.items() if strips[0].kind == "mlp")
+    assert len(chooser.classes[key]) > 1
+    made, again = [], whole.again
+    monkeypatch.setattr(whole, "again", lambda cuts: made.append(cuts) or again(cuts))
+    at_once, few = chooser.piece_ns(key), len(made)
+    chooser.classes[key] = chooser.classes[key][:1]
+    assert chooser.piece_ns(key) == at_once and set(at_once) == {"A", "B"}
+    assert all(0 < a < b for times in at_once.values() for a, b in zip(times[1:], times[2:]))
+    assert few < len(made) - few
 
 
 def test_a_plan_of_pieces_runs_on_ranks_as_the_module_does(cpu_workers, cpu_cluster):

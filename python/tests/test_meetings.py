@@ -14,9 +14,12 @@ import networks  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import held  # noqa: E402
+from moirai.torch.ir import Meta  # noqa: E402
+from moirai.torch.measure import OpToMeasure, _environments  # noqa: E402
 from moirai.torch.merging import Game, Item, expect, expected_ns, merge, play  # noqa: E402
+from moirai.torch.profile import _cold  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
-from moirai.torch.tune import one_device  # noqa: E402
+from moirai.torch.tune import one_device, plan_key  # noqa: E402
 
 
 def two_devices():
@@ -100,6 +103,36 @@ def test_first_plans_know_what_meetings_cost(inception, cpu_cluster, tmp_path):
     # The plan that knows of no meetings is no faster with them.
     held_up = expect(network, free.replay(some.problem), dict.fromkeys("ABCD", 50_000), False)
     assert expected_ns(some) <= expected_ns(held_up)
+
+
+def test_plans_found_beside_the_first_are_handed_out(inception, cpu_cluster, tmp_path):
+    network = mt.capture(*networks.make("inception", small=True), name="inception")
+    problem_of(network, cpu_cluster, 50_000)
+    quick = cpu_cluster.with_links([moirai.Link(x.source, x.target, 10**12, 2000) for x in cpu_cluster.links])
+    times = mt.Times(network, quick, {"congestion": "none"}, tmp_path, dict.fromkeys("ABCD", 20_000))
+    some = times.places("moirai", within=10, effort=0.01, threads=1)
+    keys = [plan_key(p) for p in some]
+    assert len(some) > 1 and len(set(keys)) == len(keys)
+    assert [expected_ns(p) for p in some] == sorted(expected_ns(p) for p in some)
+    assert plan_key(times.place("moirai", effort=0.01, threads=1)) == keys[0]
+    least = expected_ns(some[0])
+    assert all(expected_ns(p) == least for p in times.places("moirai", effort=0.01, threads=1))
+
+
+@pytest.mark.parametrize("megabytes, cold", [(1, False), (40, True)])
+def test_weights_are_cold_where_a_network_s_do_not_fit_into_the_cache(megabytes, cold):
+    class Ranks:
+        about = {0: {"cache": 60 << 20}, 1: {"cache": 60 << 20}}
+
+    class Network:
+        weights = {"w": torch.empty(megabytes << 18)}
+
+    assert _cold(Network, Ranks) == cold
+    meta = Meta((1 << 18,), torch.float32, (1,))
+    op = OpToMeasure((), {"x": meta, "w": meta}, frozenset({"w"}))
+    made = _environments(op, torch.device("cpu"), cold)
+    assert len(made) == (16 if cold else 1)
+    assert len({e["w"].data_ptr() for e in made}) == len(made) and len({e["x"].data_ptr() for e in made}) == 1
 
 
 def timeline(lengths):

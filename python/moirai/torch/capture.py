@@ -186,13 +186,15 @@ class _How:
 
 
 def _pieces(
-    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None
+    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Strip]]
 ) -> tuple[dict[str, Node], list[Strip]]:
-    """The nodes, cut as asked, and what can be cut."""
+    """The nodes, cut as asked, and what can be cut. `known` are strips that were found before: looking for them takes
+    longer than all else."""
     nodes, results = {n: replace(node) for n, node in exported.nodes.items()}, exported.out_leaves
     asked = parse(cuts) if cuts else []
     attentions = head_strips(nodes)
-    nodes = split_heads(nodes, _heads(attentions, how.heads, [c for c in asked if _of(c, "heads")]))
+    heads = [c for c in asked if _of(c, "heads")]
+    nodes = split_heads(nodes, _heads(attentions, how.heads, heads))
     images = [c for c in asked if _of(c, "rows")]
     asked = [c for c in asked if not _of(c, "heads") and not _of(c, "rows")]
     classify(nodes)
@@ -204,9 +206,12 @@ def _pieces(
         nodes = apply_rows(nodes, results, images, operator_names(nodes))
         classify(nodes)
     nodes = live(nodes, results)
-    strips = [] if how.core else find_strips(nodes, results)
+    before = repr((heads, images))
+    if before not in known:
+        known[before] = [] if how.core else find_strips(nodes, results)
+    strips = known[before]
     if asked:
-        nodes = apply_cuts(nodes, results, asked, operator_names(nodes))
+        nodes = apply_cuts(nodes, strips, asked, operator_names(nodes))
         classify(nodes)
     return nodes, [*strips, *attentions, *by_rows]
 
@@ -227,8 +232,11 @@ def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool)
     return live(nodes, results)
 
 
-def _make(exported: Exported, how: _How, cuts: str | Mapping[str, str] | None) -> Captured:
-    nodes, strips = _pieces(exported, how, cuts)
+def _make(
+    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Strip]] | None = None
+) -> Captured:
+    known = {} if known is None else known
+    nodes, strips = _pieces(exported, how, cuts, known)
     last = pays(nodes) if how.channels_last is None else how.channels_last
     nodes = _laid_out(nodes, exported.out_leaves, how, last)
     captured = Captured(
@@ -243,7 +251,7 @@ def _make(exported: Exported, how: _How, cuts: str | Mapping[str, str] | None) -
         fuse=how.fuse,
         strips=strips,
         cuts=text(cuts) if cuts else "",
-        again=lambda other: _make(exported, how, other),
+        again=lambda other: _make(exported, how, other, known),
     )
     if not how.core:
         inputs = {n: nodes[n].meta for n in exported.inputs}

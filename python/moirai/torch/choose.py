@@ -100,22 +100,34 @@ class _Chooser:
         return tuple(best.values())
 
     def piece_ns(self, key: Any) -> dict[str, list[int]]:
-        """Per device the times of a piece of 0, 1, ... steps of a class."""
-        strip, step = self.classes[key][0], step_of(self.classes[key][0])
-        found: dict[str, list[int]] = {}
-        for units in range(step, strip.units, step):
-            graph = self.whole.recut(f"{strip.name}: {units},{strip.units - units}").graph
+        """Per device the times of a piece of 0, 1, ... steps of a class. Strips that are alike are cut into pieces of one
+        size each, as many sizes at once as there are such strips: cutting a network anew takes its time."""
+        strips, step = self.classes[key], step_of(self.classes[key][0])
+        units = strips[0].units
+        sizes = list(range(step, units, step))
+        took: dict[str, dict[int, int]] = {}
+        for first in range(0, len(sizes), len(strips)):
+            some = dict(zip((s.name for s in strips), sizes[first : first + len(strips)]))
+            graph = self.whole.recut("; ".join(f"{name}: {n},{units - n}" for name, n in some.items())).graph
             if self.measured:
                 piece_times(graph, self.measured)
-            problem = Problem(graph, self.cluster, **self.options)
-            took = dict.fromkeys(problem.devices, 0)
-            for name in problem.op_names:
-                for device, ns in problem.time_ns(name).items() if " (1 of 2, " in name else ():
-                    took[device] += ns or 0
-            for device, ns in took.items():
-                last = found.setdefault(device, [0])
-                last.append(max(ns, last[-1]))
+            self._add_pieces(Problem(graph, self.cluster, **self.options), some.values(), units, took)
+        found: dict[str, list[int]] = {}
+        for device, by_size in took.items():
+            last = found.setdefault(device, [0])
+            for n in sizes:
+                last.append(max(by_size.get(n, 0), last[-1]))
         return found
+
+    @staticmethod
+    def _add_pieces(problem: Problem, sizes: Iterable[int], units: int, took: dict[str, dict[int, int]]) -> None:
+        labels = {f" (1 of 2, {n} of {units} ": n for n in sizes}
+        for device in problem.devices:
+            took.setdefault(device, {})
+        for name in problem.op_names:
+            n = next((n for label, n in labels.items() if label in name), None)
+            for device, ns in problem.time_ns(name).items() if n is not None else ():
+                took[device][n] = took[device].get(n, 0) + (ns or 0)  # type: ignore[index]
 
     def message_ns(self, key: Any) -> int:
         """There and back, of what a strip ends in: what being elsewhere costs a piece."""

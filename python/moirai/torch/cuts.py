@@ -32,6 +32,8 @@ _PRODUCTS = {
 _OPTIONAL = "add sub mul div where masked_fill maximum minimum pow scaled_dot_product_attention".split()
 ALTERNATIVES = ("heads", "rows")  # kinds that overlap others: cut where they are asked for by name
 _MOST = 400  # operators of a strip: more is no layer
+_MOST_SHAPES = 20_000
+_shapes: dict[str, Any] = {}  # call -> what its results are like
 
 
 @dataclass
@@ -224,10 +226,9 @@ def match(strips: list[Strip], items: Iterable[Cut]) -> dict[str, Cut]:
 
 
 def apply_cuts(
-    nodes: dict[str, Node], results: list[Any], items: Iterable[Cut], names: Mapping[str, str]
+    nodes: dict[str, Node], strips: list[Strip], items: Iterable[Cut], names: Mapping[str, str]
 ) -> dict[str, Node]:
-    """New nodes of the same results; `names` are those of the operators whole, by node."""
-    strips = find_strips(nodes, results)
+    """New nodes of the same results; `strips` are what there is to cut, `names` those of the operators whole, by node."""
     chosen = match(strips, items)
     sizes = {s.name: chosen[s.name].sizes(s.name, s.units, s.unit) for s in strips if s.name in chosen}
     writer = _Writer(nodes, names)
@@ -291,15 +292,27 @@ class _Writer:
         if name not in self.out:
             plain = self.names.get(like.name) or f"{like.path}/{base_name(target)}"
             node = Node(name, "op", target, args, kwargs, path=like.path, named=f"{plain} ({label})" if label else "")
+            node.meta = self.meta_of(node)
+            self.out[name] = node
+        return Ref(name)
+
+    def meta_of(self, node: Node) -> Any:
+        """Layers are alike, and a network is cut many times: equal calls are looked at once."""
+
+        def change(leaf: Any) -> Any:
+            return ("ref", self.out[leaf.name].meta) if isinstance(leaf, Ref) else leaf
+
+        key = repr((node.target, substitute(node.args, change), substitute(node.kwargs, change)))
+        if key not in _shapes:
             env: dict[str, Any] = {}
             for r in node.refs():
                 meta = self.out[r].meta
-                several = isinstance(meta, tuple)
-                env[r] = tuple(m.empty("meta") for m in meta) if several else meta.empty("meta")
+                env[r] = tuple(m.empty("meta") for m in meta) if isinstance(meta, tuple) else meta.empty("meta")
             made = call(node, env, torch.device("meta"))
-            node.meta = Meta.of(made) if isinstance(made, torch.Tensor) else tuple(Meta.of(t) for t in made)
-            self.out[name] = node
-        return Ref(name)
+            if len(_shapes) >= _MOST_SHAPES:
+                _shapes.clear()
+            _shapes[key] = Meta.of(made) if isinstance(made, torch.Tensor) else tuple(Meta.of(t) for t in made)
+        return _shapes[key]
 
     def slice_of(self, ref: Ref, at: Layout, p: Piece, like: Node) -> Ref:
         """Some units of a value: a view, and of a weight memory of its own, so that the rest of it is not held."""

@@ -108,21 +108,24 @@ class Node:
 
     def refs(self) -> list[str]:
         """Names of the values that it reads, in order, repeats kept."""
-        return [r.name for r in walk((self.args, self.kwargs)) if isinstance(r, Ref)]
+        found: list[str] = []
+        _add_refs(self.args, found)
+        _add_refs(self.kwargs, found)
+        return found
 
 
-def walk(value: Any) -> Iterator[Any]:
-    """The leaves of nested tuples, lists and dicts."""
-    if isinstance(value, (tuple, list)):
+def _add_refs(value: Any, found: list[str]) -> None:
+    """Of nested tuples, lists and dicts. No generator: this is asked for more often than anything else."""
+    if isinstance(value, Ref):
+        found.append(value.name)
+    elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from walk(item)
+            _add_refs(item, found)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from walk(item)
+            _add_refs(item, found)
     elif isinstance(value, slice):
-        yield from walk((value.start, value.stop, value.step))
-    else:
-        yield value
+        _add_refs((value.start, value.stop, value.step), found)
 
 
 def substitute(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -1,7 +1,8 @@
 """The time of single operators on this process' device: run by a worker for `profile`.
 
-Weights go through the cache once a request and are cold when their operator comes; activations have just been written.
-So copies of the weights take turns until they exceed the cache, activations stay the same.
+Weights go through the cache once a request and are cold when their operator comes, unless all of a network's fit into
+the cache; activations have just been written. So copies of the weights take turns until they exceed the cache,
+activations stay the same.
 
 On a GPU two times are found: as a CUDA graph of many calls in a row (what an operator takes when its launch does not
 count), and eagerly.
@@ -22,7 +23,8 @@ from .piece import Piece
 from .products import Judge, WrongProduct
 
 _COLD_BYTES = 160 << 20  # more than any cache
-_MOST_COPIES = 16
+_MOST_COPIES = {"cpu": 16, "cuda": 512}  # a GPU's convolutions have small weights: 16 of them would stay in its cache
+_LEAST_COLD = {"cpu": 1 << 16, "cuda": 1 << 12}
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Options:
     runs: int = 20
     seconds: float = 0.25
     graphs: bool = True
+    cold: bool | None = None  # whether weights are out of the cache when they are read; None: by the network's size
 
 
 @dataclass(frozen=True)
@@ -68,9 +71,10 @@ def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
     return tensor.expand(meta.shape)
 
 
-def _environments(op: OpToMeasure, device: torch.device) -> list[dict[str, Any]]:
-    cold = sum(op.metas[w].bytes for w in op.weights)
-    copies = min(max(-(-_COLD_BYTES // cold), 1), _MOST_COPIES) if cold >= 1 << 16 else 1
+def _environments(op: OpToMeasure, device: torch.device, cold: bool = True) -> list[dict[str, Any]]:
+    size, kind = sum(op.metas[w].bytes for w in op.weights), device.type
+    some = cold and size >= _LEAST_COLD[kind]
+    copies = min(max(-(-_COLD_BYTES // size), 1), _MOST_COPIES[kind]) if some else 1
     warm = {n: _fill(m, device) for n, m in op.metas.items() if n not in op.weights}
     return [{**warm, **{w: _fill(op.metas[w], device) for w in op.weights}} for _ in range(copies)]
 
@@ -120,7 +124,7 @@ def measure_ops(
     found = []
     for op in ops:
         try:
-            environments, other = _environments(op, device), ""
+            environments, other = _environments(op, device, options.cold is not False), ""
             if judge:
                 op, other = _look(op, environments[0], device, judge)
             measure = _measure_cuda if device.type == "cuda" else _measure_cpu
@@ -206,6 +210,7 @@ def _measure_cuda(
     )
     if not options.graphs:
         return OpTime(max(int(eager), 1), max(int(eager), 1), spread)
+    repeats = max(repeats, len(environments))  # each copy once a replay
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):

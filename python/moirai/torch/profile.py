@@ -114,6 +114,8 @@ def profile(
     options = options or Options()
     if workers.kind == "mixed":  # GPUs run operator by operator there
         options = replace(options, graphs=False)
+    if options.cold is None:
+        options = replace(options, cold=_cold(captured, workers))
     folder, compiled = chosen_folder(cache), captured.fuse == "inductor"
     by_signature: dict[str, list[str]] = {}
     outside = _read_outside(captured)
@@ -152,6 +154,12 @@ def profile(
     for k, device in enumerate(workers.devices):
         _put(captured, device.name, by_signature, caches[k].times, report)
     return report
+
+
+def _cold(captured: Captured, workers: Workers) -> bool:
+    """Whether a request finds weights where the last one left them: parts of a GPU share its cache."""
+    caches = [about.get("cache", 0) for about in workers.about.values()]
+    return sum(w.numel() * w.element_size() for w in captured.weights.values()) > max(caches, default=0) // 2
 
 
 def _put(

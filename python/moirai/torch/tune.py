@@ -141,28 +141,37 @@ class Times:
             cluster = cluster.with_links([_link(x, -segment_ns) for x in cluster.links])
         return Problem(graph, cluster, **self._options)
 
-    def _split(self, placer: str, options: Mapping[str, Any]) -> Plan:
-        """A plan of several devices. Where it is known what meetings cost, it is the one that ends first with them, of
-        plans for messages that take so much longer: many a cut less may pay for itself."""
+    def _splits(self, placer: str, options: Mapping[str, Any]) -> list[Plan]:
+        """Plans of several devices. Where it is known what meetings cost, they are for messages that take so much longer,
+        since many a cut less may pay for itself; the one that ends first with its meetings comes first."""
         meets = self.meets(placer)
         if not meets:
-            return place(self.problem(False, placer), placer, **options)
+            return [place(self.problem(False, placer), placer, **options)]
         shared = {**options, **{k: options[k] / len(_SEGMENTS) for k in ("time_limit",) if options.get(k)}}
         usual, bare, plans = int(statistics.median(meets.values())), self.problem(False, placer), []
         for n in _SEGMENTS:
             plan = place(self.problem(False, placer, n * usual), placer, **shared).replay(bare)
             plans.append(expect(self.captured, plan, meets, self._options.get("congestion") != "none"))
-        return min(plans, key=expected_ns)
+        return sorted(plans, key=expected_ns)
 
     def place(self, placer: str = "moirai", **options: Any) -> Plan:
         """The placer's plan, by these times; `moirai` takes one device where several are predicted to be no faster."""
-        plan = self._split(placer, options)
+        return self.places(placer, **options)[0]
+
+    def places(self, placer: str = "moirai", *, within: float = 1.0, **options: Any) -> list[Plan]:
+        """As `place`, and behind it the plans that were found beside it and are predicted to take at most `within` as
+        long: predictions of plans differ by less than they are wrong, so that runs have to decide."""
+        plans = self._splits(placer, options)
+        plan = plans[0]
         if one_device(plan):
             plan = plan.replay(self.problem(True, placer))
         if placer == "moirai":
             single = place(self.problem(True, placer), "single")
             plan = single if single.makespan_ns < expected_ns(plan) else plan
-        return plan
+        most = within * expected_ns(plan)
+        found = {plan_key(p): p for p in reversed(plans) if expected_ns(p) <= most and not one_device(p)}
+        found.pop(plan_key(plan), None)
+        return [plan, *reversed(found.values())]
 
 
 @dataclass

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Tables of docs/pytorch.md from what bench/gpu_compiled.py and bench/shard.py have measured.
+
+    python3 bench/gpu_tables.py alone LINES.jsonl...          # one part that runs all against torch.compile
+    python3 bench/gpu_tables.py plans LINES.jsonl...          # plans of compiled kernels against torch.compile
+    python3 bench/gpu_tables.py cut RESULTS.json...           # operators in pieces
+    python3 bench/gpu_tables.py --write docs/pytorch.md ...   # in place, between <!-- KIND --> and <!-- end -->
+
+Of a network that was measured more than once, the last time counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+NAMES = {"hrnet": "HRNet-W32's stages", "timm:coat_mini": "CoaT mini", "timm:inception_resnet_v2": "Inception-ResNet v2",
+         "nasnet": "NASNet's cells", "inception": "Inception", "moe": "mixture of experts", "gpt2": "GPT-2",
+         "t5": "T5", "swin": "Swin", "clip": "CLIP", "recommender": "recommender",
+         "layers": "GPT-2 small's layers, 1 x 1,024"}  # fmt: skip
+
+
+def lines_of(paths: list[Path]) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines() if line.strip()]
+
+
+def named(line: dict[str, Any]) -> str:
+    setting = line.get("setting", "")
+    return NAMES.get(line["network"], line["network"]) + (f", {setting}" if setting else "")
+
+
+def alone(lines: list[dict[str, Any]]) -> list[str]:
+    rows = {x["network"]: x for x in lines if x["what"].startswith("alone on")}
+    off = {x["network"]: x["off"] for x in lines if x["what"] == "ready"}
+    made = ["| network | `torch.compile`, ms | ours, ms | of `torch.compile` | runs differ by | results off by |",
+            "|---|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for name, x in rows.items():
+        made.append(f"| {named(x)} | {x['torch_compiled_ms']:.3f} | {x['ours_ms']:.3f} | {x['of_torch']:.3f} | "
+                    f"{100 * x.get('spread', 0):.1f} % | {off.get(name, 0):.0e} |")  # fmt: skip
+    worst = max((x["of_torch"] for x in rows.values()), default=0)
+    return [*made, "", f"Within 2 % of `torch.compile`: {sum(x['of_torch'] <= 1.02 for x in rows.values())} of {len(rows)}; "
+            f"the slowest takes {worst:.3f} of it."]  # fmt: skip
+
+
+class Row:
+    """A network in one setting."""
+
+    def __init__(self) -> None:
+        self.torch: dict[str, Any] = {}
+        self.sum: dict[str, Any] = {}
+        self.plans: dict[str, list[dict[str, Any]]] = {}  # by links, the first plan first
+
+    def add(self, x: dict[str, Any]) -> None:
+        if x["what"].startswith("torch compiled"):
+            self.torch, self.plans = x, {}
+        elif x["what"].startswith("sum of groups"):
+            self.sum = x
+        elif found := re.fullmatch(r"(\d) parts by (\w+), plan (\d+)", x["what"]):
+            self.plans.setdefault(found[2], []).append({**x, "parts": int(found[1])})
+
+    def cells(self, links: str) -> list[str]:
+        best, plans = self.torch["ms"], self.plans[links]
+        first, fastest = plans[0], min(plans, key=lambda p: p["ms"])
+        groups = f"{self.sum['ms']:.3f} ({self.sum['ms'] / best:.2f})" if self.sum else ""
+        off = f"{100 * (first['predicted_ms'] / first['ms'] - 1):+.1f} %"
+        parts = f"{fastest['ms']:.3f}, {fastest['parts']} (plan {plans.index(fastest) + 1} of {len(plans)})"
+        return [f"{best:.3f}", groups, f"{first['predicted_ms']:.3f} / {first['ms']:.3f}", off, parts, f"{best / fastest['ms']:.2f}"]
+
+
+def plans(lines: list[dict[str, Any]]) -> list[str]:
+    rows: dict[tuple[str, str], Row] = {}
+    for x in lines:
+        rows.setdefault((named(x), x.get("shares", "")), Row()).add(x)
+    made = ["| network | parts | links | `torch.compile` on the largest, ms | sum of groups | first plan, predicted / measured | off | "
+            "fastest plan, parts | times as fast |",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+    offs = []
+    for (name, shares), row in rows.items():
+        for links in row.plans if row.torch else ():
+            made.append(f"| {name} | {shares.replace(',', ', ')} | {links} | {' | '.join(row.cells(links))} |")
+            offs += [abs(p["predicted_ms"] / p["ms"] - 1) for p in row.plans[links][:1] if p["parts"] > 1]
+    if offs:
+        made += ["", f"First plans of several parts, predicted against measured: {100 * statistics.median(offs):.1f} % off in the "
+                 f"median, {100 * max(offs):.1f} % at worst ({len(offs)} plans)."]  # fmt: skip
+    return made
+
+
+def cut(rows: list[dict[str, Any]]) -> list[str]:
+    import shard
+
+    last = {r["network"]: r for r in rows}
+    return shard.table(list(last.values())).splitlines()
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--write", type=Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
+    p.add_argument("kind", choices=["alone", "plans", "cut"])
+    p.add_argument("files", type=Path, nargs="+")
+    o = p.parse_args()
+    if o.kind == "cut":
+        made = cut([r for f in o.files for r in json.loads(f.read_text())])
+    else:
+        made = (alone if o.kind == "alone" else plans)(lines_of(o.files))
+    if not o.write:
+        print("\n".join(made))
+        return 0
+    page = o.write.read_text()
+    marks = re.compile(rf"(<!-- {o.kind} -->\n).*?(\n<!-- end -->)", re.S)
+    if not marks.search(page):
+        print(f"gpu_tables.py: {o.write} has no <!-- {o.kind} --> ... <!-- end -->", file=sys.stderr)
+        return 1
+    o.write.write_text(marks.sub(lambda m: m[1] + "\n".join(made) + m[2], page))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
