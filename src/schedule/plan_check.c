@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FEW 16 /* transfers of one tensor that are sorted by insertion */
+
 void schedule_check_bad(schedule_check *c, const char *format, ...)
 {
     char line[512];
@@ -74,6 +76,22 @@ static int by_key(const void *left, const void *right, void *data)
     return (a > b) - (a < b);
 }
 
+/* Those of one tensor by key. They come in order of index, and equal ones stay so. */
+static void sort_by_key(schedule_check *c, int32_t begin, int32_t end)
+{
+    if (end - begin > FEW)
+        qsort_r(c->sorted + begin, (size_t)(end - begin), sizeof *c->sorted, by_key, c);
+    for (int32_t s = begin; s < end; s++) {
+        int32_t item = c->sorted[s], key = key_of(c, item), at = s;
+        for (; at > begin && c->sorted_key[at - 1] > key; at--) {
+            c->sorted[at] = c->sorted[at - 1];
+            c->sorted_key[at] = c->sorted_key[at - 1];
+        }
+        c->sorted[at] = item;
+        c->sorted_key[at] = key;
+    }
+}
+
 /* Transfers by tensor, and those of one tensor by key. */
 static void sort_transfers(schedule_check *c)
 {
@@ -88,8 +106,7 @@ static void sort_transfers(schedule_check *c)
     memmove(off, off + 1, (size_t)n_tensors * sizeof *off);
     off[n_tensors] = n;
     for (int32_t t = 0; t < n_tensors; t++)
-        if (off[t + 1] - off[t] > 1)
-            qsort_r(c->sorted + off[t], (size_t)(off[t + 1] - off[t]), sizeof *c->sorted, by_key, c);
+        sort_by_key(c, off[t], off[t + 1]);
 }
 
 int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key)
@@ -97,12 +114,12 @@ int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key
     int32_t low = c->sorted_off[tensor], end = c->sorted_off[tensor + 1], high = end;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (key_of(c, c->sorted[middle]) < key)
+        if (c->sorted_key[middle] < key)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < end && key_of(c, c->sorted[low]) == key ? c->sorted[low] : MOIRAI_NONE;
+    return low < end && c->sorted_key[low] == key ? c->sorted[low] : MOIRAI_NONE;
 }
 
 /* latency + ceil(bytes * 10^9 / bytes per second), or what the file gives; -1: no channel, or beyond int64. */
@@ -204,15 +221,17 @@ static void check_transfers(schedule_check *c)
         return;
     sort_transfers(c);
     for (int32_t s = 1; s < n; s++) {
+        if (c->sorted_key[s - 1] != c->sorted_key[s])
+            continue;
         int32_t a = c->sorted[s - 1], b = c->sorted[s];
-        if (c->plan->transfer[a].tensor == c->plan->transfer[b].tensor && key_of(c, a) == key_of(c, b))
+        if (c->plan->transfer[a].tensor == c->plan->transfer[b].tensor)
             schedule_check_bad(c, "transfer of %s to %s: listed twice", c->p->tensor_name[c->plan->transfer[a].tensor],
                                c->p->device_name[c->plan->transfer[a].to]);
     }
     for (int32_t i = 0; i < c->p->n_ops; i++)
         check_inputs(c, i);
-    for (int32_t j = 0; j < n; j++)
-        check_transfer(c, j);
+    for (int32_t s = 0; s < n; s++) /* those of one tensor one after the other: all that they ask for is at hand */
+        check_transfer(c, c->sorted[s]);
 }
 
 /* ---- resources ---- */
@@ -342,13 +361,14 @@ static bool make_room(schedule_check *c)
     if (most > INT32_MAX)
         return moirai_error(MOIRAI_EFAIL, "a plan of %zu operators and %zu transfers: too many to check", n_ops, n), 0;
     c->sorted = util_alloc(n, sizeof *c->sorted);
+    c->sorted_key = util_alloc(n, sizeof *c->sorted_key);
     c->sorted_off = util_alloc(n_tensors + 1, sizeof *c->sorted_off);
     c->spans = util_alloc(n_ops + 2 * n, sizeof *c->spans);
     c->lives = util_alloc(n_tensors + n, sizeof *c->lives);
     c->group_op = util_alloc((size_t)c->p->n_groups, sizeof *c->group_op);
     c->key = util_alloc(2 * most, sizeof *c->key);
     c->item = util_alloc(2 * most, sizeof *c->item);
-    if (!c->sorted || !c->sorted_off || !c->spans || !c->lives || !c->group_op || !c->key || !c->item)
+    if (!c->sorted || !c->sorted_key || !c->sorted_off || !c->spans || !c->lives || !c->group_op || !c->key || !c->item)
         return false;
     c->key_spare = c->key + most;
     c->item_spare = c->item + most;
@@ -365,6 +385,7 @@ int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_r
     if (ready)
         run_checks(&c);
     free(c.sorted);
+    free(c.sorted_key);
     free(c.sorted_off);
     free(c.spans);
     free(c.lives);

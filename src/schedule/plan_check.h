@@ -12,7 +12,8 @@ typedef struct schedule_span {
 
 /* A tensor on a device that has it. */
 typedef struct schedule_life {
-    int32_t tensor, device;
+    int64_t bytes;
+    int32_t device;
 } schedule_life;
 
 typedef struct schedule_check {
@@ -23,6 +24,7 @@ typedef struct schedule_check {
     int64_t n_bad;
     char first[512];
     int32_t *sorted;     /* transfers by (tensor, destination device or reader) */
+    int32_t *sorted_key; /* that device or reader: beside each other, since every input looks for its own */
     int32_t *sorted_off; /* by tensor, into `sorted` */
     schedule_span *spans;
     schedule_life *lives;

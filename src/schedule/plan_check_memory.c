@@ -41,7 +41,7 @@ static size_t add_life(schedule_check *c, size_t n, int32_t t, int32_t d, int64_
     life_of(c, t, d, end_ns, &first, &last);
     if (last <= first)
         return n;
-    c->lives[n / 2] = (schedule_life){t, d};
+    c->lives[n / 2] = (schedule_life){c->p->tensor_bytes[t], d};
     c->key[n] = (uint64_t)first << 1 | 1;
     c->key[n + 1] = (uint64_t)last << 1;
     c->item[n] = c->item[n + 1] = (int32_t)(n / 2);
@@ -64,8 +64,7 @@ static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
     wide live[MOIRAI_MAX_DEVICES] = {0};
     for (size_t j = 0; j < n; j++) {
         const schedule_life *life = &c->lives[c->item[j]];
-        wide bytes = p->tensor_bytes[life->tensor];
-        live[life->device] += c->key[j] & 1 ? bytes : -bytes;
+        live[life->device] += c->key[j] & 1 ? (wide)life->bytes : -(wide)life->bytes;
         peak[life->device] = UTIL_MAX(peak[life->device], live[life->device]);
     }
 }

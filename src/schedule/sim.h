@@ -76,13 +76,14 @@ struct moirai_sim {
     int64_t *change_bytes;
     int32_t *change_device;
     int64_t *need_bytes; /* per device */
+    bool peak_known;     /* of the last simulation, in need_bytes */
 };
 
 /* Forget the last simulation. */
 static inline void schedule_sim_reset(moirai_sim *sim)
 {
     sim->n_log = 0;
-    sim->complete = sim->stopped = false;
+    sim->complete = sim->stopped = sim->peak_known = false;
     sim->makespan_ns = 0;
 }
 

@@ -86,7 +86,10 @@ void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
 int64_t moirai_sim_memory_excess(moirai_sim *sim, int32_t *device)
 {
     const moirai_problem *p = sim->p;
-    schedule_sim_need(sim, sim->need_bytes, p->memory == MOIRAI_MEMORY_PEAK);
+    bool peak = p->memory == MOIRAI_MEMORY_PEAK;
+    if (!sim->peak_known)
+        schedule_sim_need(sim, sim->need_bytes, peak);
+    sim->peak_known = peak && sim->complete;
     int32_t worst = 0;
     for (int32_t d = 1; d < p->n_devices; d++)
         if (sim->need_bytes[d] - p->device_memory_bytes[d] > sim->need_bytes[worst] - p->device_memory_bytes[worst])

@@ -49,7 +49,10 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
             fill_transfer(&plan->transfer[n++], sim, (int32_t)(sim->log[j] - p->n_ops));
     schedule_plan_sort_transfers(plan);
     schedule_sim_need(sim, plan->device_memory_bytes, false);
-    schedule_sim_need(sim, plan->device_peak_bytes, true);
+    if (sim->peak_known) /* by whoever asked whether it fits */
+        memcpy(plan->device_peak_bytes, sim->need_bytes, (size_t)p->n_devices * sizeof *sim->need_bytes);
+    else
+        schedule_sim_need(sim, plan->device_peak_bytes, true);
     *out = plan;
     return 0;
 }

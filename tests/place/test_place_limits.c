@@ -10,6 +10,7 @@
 #include "pricing/pricer.h"
 #include "place/list/etf_queue.h"
 #include "place/list/insert.h"
+#include "place/placers.h"
 #include "place/moirai/whole/whole_sim.h"
 #include "relax/messages.h"
 #include "support/check.h"
@@ -26,6 +27,7 @@
 #define ANSWER_S 0.1
 
 static double now_s, raise_at_s;
+static int64_t n_dispatched;
 static moirai_interrupt interrupt;
 
 static void work(double us)
@@ -79,6 +81,7 @@ int64_t __wrap_moirai_sim_replay(moirai_sim *sim, const int32_t *device, const m
 int64_t __wrap_moirai_sim_dispatch(moirai_sim *sim, const int32_t *device, const int64_t *priority)
 {
     int64_t ns = __real_moirai_sim_dispatch(sim, device, priority);
+    n_dispatched++;
     const moirai_task *order;
     work(0.2 * (double)(ns < 0 ? 1 : moirai_sim_order(sim, &order)));
     return ns;
@@ -297,12 +300,35 @@ static void test_limits_hold_with_certificates(void **state)
     }
 }
 
+/* Where any of 100,000 operators may read any, with tight peak memory, m-topo makes the first plan. When the time is up, it is not dispatched; with
+ * time for it, it is. */
+static void test_limits_of_the_first_plan(void **state)
+{
+    (void)state;
+    moirai_problem *p;
+    assert_ok(shape_problem(&p, "one-block", 100000, 16));
+    p->memory = MOIRAI_MEMORY_PEAK;
+    for (int late = 0; late < 2; late++) {
+        moirai_plan *plan = NULL;
+        raise_at_s = 0;
+        now_s = 1;
+        util_stop stop = {.deadline = late ? 0.5 : 0};
+        int64_t before = n_dispatched;
+        assert_ok(place_m_topo_within(&plan, p, &stop, false));
+        assert_int_equal(n_dispatched - before, !late);
+        assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+        moirai_plan_free(plan);
+    }
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits_of_small_problems),       cmocka_unit_test(test_limits_of_large_problems),
         cmocka_unit_test(test_limits_of_list_placers),         cmocka_unit_test(test_limits_of_operators_side_by_side),
         cmocka_unit_test(test_limits_of_memory_that_is_short), cmocka_unit_test(test_limits_hold_with_certificates),
+        cmocka_unit_test(test_limits_of_the_first_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 #define MOST_PASSES 40
 #define WORTH_A_TRY 0.0005
 #define RESERVE 8     /* composing the last plan and its check, in times of the first check */
+#define LARGE 100000  /* operators, of which a check takes a part of a second, and */
+#define LATE 0.4      /* of the time */
 #define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
 void incumbent_begin(incumbent *x, const moirai_problem *p, const moirai_place_options *o)
@@ -72,11 +74,22 @@ static void count_try(incumbent *x, int64_t makespan_ns)
     x->stale = gains ? 0 : x->stale + 1;
 }
 
+/* Where the first plan of a large problem took so much of the time, there is none for two checks: what is left is the last one's. */
+static bool is_late(const incumbent *x)
+{
+    double now = util_seconds();
+    return x->p->n_ops >= LARGE && now - x->begun > LATE * (x->stop.deadline - x->begun);
+}
+
 /* What comes after the search is the check of the plan. It is measured once, with the first plan, whichever step finds it; the last one
  * may send every tensor. */
 static void reserve_time(incumbent *x)
 {
     double begun = util_seconds();
+    if (is_late(x)) {
+        x->stop.deadline = x->begun;
+        return;
+    }
     moirai_plan_check(x->p, x->best, NULL, NULL);
     double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
     double reserve_s = RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
