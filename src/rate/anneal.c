@@ -190,7 +190,8 @@ static void undo(anneal *x)
 static void run(anneal *x)
 {
     const rate_anneal_task *task = x->task;
-    double heat = FIRST_HEAT, cool = pow(LAST_HEAT / FIRST_HEAT, 1.0 / (double)UTIL_MAX(task->steps, 1));
+    double heat = task->heat > 0 ? task->heat : FIRST_HEAT, last = task->last_heat > 0 ? task->last_heat : LAST_HEAT,
+           cool = pow(last / heat, 1.0 / (double)UTIL_MAX(task->steps, 1));
     x->value = x->best_value = value_of(x);
     memcpy(x->best, x->b.device, sizeof *x->best * (size_t)task->v->n);
     for (int64_t i = 0; i < task->steps; i++, heat *= cool) {

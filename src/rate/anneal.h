@@ -8,9 +8,10 @@
 typedef struct rate_anneal_task {
     const relax_view *v;
     const place_units *units;
-    uint64_t devices;    /* that may be used; the start is on them */
-    double send_price;   /* what a nanosecond of sending costs beside the load that it is */
-    const double *price; /* of a nanosecond on each resource: the sum is made small; NULL: the largest load is */
+    uint64_t devices;       /* that may be used; the start is on them */
+    double send_price;      /* what a nanosecond of sending costs beside the load that it is */
+    double heat, last_heat; /* of the value, at the start and at the end; 0: the usual */
+    const double *price;    /* of a nanosecond on each resource: the sum is made small; NULL: the largest load is */
     int64_t steps;
     uint64_t seed;
     util_stop stop;

@@ -13,8 +13,9 @@ typedef struct rate_candidate {
     int64_t *share;   /* whole parts, read where slots are 0 */
     int32_t *slots;   /* or all of them requests in flight */
     moirai_plan
-        *plan;  /* of one request on the first copy; NULL: made by the longest remaining paths when it is judged */
-    bool alone; /* one request at a time, whatever is allowed */
+        *plan; /* of one request on the first copy; NULL: made by the longest remaining paths when it is judged */
+    double send_price; /* at which it was annealed */
+    bool alone;        /* one request at a time, whatever is allowed */
     int64_t
         load_ns; /* the largest; of several copies once it is judged, by their shares, with slots as these came out */
     bool judged, fits; /* fits: memory, and the limit of latency */

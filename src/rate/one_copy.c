@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "rate/anneal.h"
+#include "rate/clusters.h"
+#include "rate/cuts.h"
 #include "rate/search.h"
 #include "rate/stages.h"
 #include "util/pool.h"
@@ -10,10 +12,17 @@
 #include "util/util.h"
 
 #define MOST_STARTS 6
-#define ANNEAL_SHARE 0.6 /* of the time left, at most, for a round of it */
+#define ANNEAL_SHARE 0.6  /* of the time left, at most, for a round of it */
+#define LEAST_CLUSTERS 20 /* or twice, four or eight times as many */
+#define CLUSTER_SIZES 4
+#define CLUSTER_HEAT 0.1
+#define CLUSTER_LAST_HEAT 1e-3
+#define AFTER_HEAT 3e-3 /* for the operators of clusters: less, or all would be lost again */
 
 static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define N_PRICES ((int32_t)(sizeof send_price / sizeof *send_price))
+#define LATER_PRICES 2
+#define KINDS 4 /* of runs: every other one begins with clusters, of units anywhere or of the same device */
 
 /* Operators by their starts in a plan. */
 static int order_of(int32_t *order, const moirai_problem *p, const moirai_plan *plan)
@@ -33,19 +42,71 @@ static int order_of(int32_t *order, const moirai_problem *p, const moirai_plan *
     return rc;
 }
 
+static bool read_by_none(const moirai_problem *p, int32_t op)
+{
+    for (int32_t o = p->op_out_off[op]; o < p->op_out_off[op + 1]; o++)
+        if (p->tensor_edge_off[p->op_out[o]] < p->tensor_edge_off[p->op_out[o] + 1])
+            return false;
+    return true;
+}
+
+/* Depth first from the results: a branch is walked to its end before the next begins, and what reads nothing, such as weights that are operators, stands before its
+ * reader instead of before everything. */
+static int order_deep(int32_t *order, const moirai_problem *p)
+{
+    int32_t n = 0, *stack = util_alloc((size_t)p->n_ops, sizeof *stack),
+            *seen = util_alloc((size_t)p->n_ops, sizeof *seen);
+    int rc = stack && seen ? 0 : MOIRAI_EFAIL; /* seen: inputs that were looked at, and one more */
+    for (int32_t z = 0; z < p->n_ops && !rc; z++) {
+        int32_t depth = 0;
+        if (!read_by_none(p, p->topo[z]))
+            continue;
+        stack[depth++] = p->topo[z];
+        seen[p->topo[z]] = 1;
+        while (depth > 0) {
+            int32_t op = stack[depth - 1], at = p->op_in_off[op] + seen[op]++ - 1;
+            if (at == p->op_in_off[op + 1]) {
+                order[n++] = op;
+                depth--;
+                continue;
+            }
+            int32_t from = p->tensor_producer[p->op_in[at]];
+            if (!seen[from]) {
+                seen[from] = 1;
+                stack[depth++] = from;
+            }
+        }
+    }
+    free(stack);
+    free(seen);
+    return rc;
+}
+
+static int add_stages(rate_search *x, const int32_t *order, int32_t *device)
+{
+    int64_t load = -1;
+    rate_stages_task task = {.v = &x->v, .order = order, .devices = x->all_devices, .stop = x->stop};
+    int rc = rate_stages(device, &load, &task);
+    if (!rc && load >= 0)
+        rc = rate_search_add_devices(x, "stages", device);
+    rate_cuts_task more = {.v = &x->v, .units = x->units, .order = order, .stop = x->stop};
+    bool found = false;
+    rc = rc ? rc : rate_cuts(device, &found, &more);
+    if (rc || !found)
+        return rc;
+    rc = place_fit_assignment(x->p, x->units, x->p->device_memory_bytes, device); /* with weights that are shared */
+    return rc == MOIRAI_EINFEASIBLE ? 0 : rc ? rc : rate_search_add_devices(x, "stages", device);
+}
+
 int rate_add_stages(rate_search *x)
 {
     size_t n = (size_t)x->p->n_ops;
     int32_t *order = util_alloc(n, sizeof *order), *device = util_alloc(n, sizeof *device);
-    int rc = order && device ? order_of(order, x->p, x->latency) : MOIRAI_EFAIL;
-    for (int32_t i = 0; i < 2 && !rc; i++) {
-        int64_t load = -1;
-        rate_stages_task task = {
-            .v = &x->v, .order = i ? order : x->p->topo, .devices = x->all_devices, .stop = x->stop};
-        rc = rate_stages(device, &load, &task);
-        if (!rc && load >= 0)
-            rc = rate_search_add_devices(x, "stages", device);
-    }
+    int rc = order && device ? add_stages(x, x->p->topo, device) : MOIRAI_EFAIL;
+    rc = rc ? rc : order_of(order, x->p, x->latency);
+    rc = rc ? rc : add_stages(x, order, device);
+    rc = rc ? rc : order_deep(order, x->p);
+    rc = rc ? rc : add_stages(x, order, device);
     free(order);
     free(device);
     return rc;
@@ -55,17 +116,51 @@ int rate_add_stages(rate_search *x)
 
 typedef struct run {
     int32_t *device;
+    double price;
     int64_t load_ns;
 } run;
 
 typedef struct batch {
     const rate_search *s;
     const rate_candidate *start[MOST_STARTS];
-    int32_t n_starts;
+    int32_t n_starts, n_runs, round;
+    double price[LATER_PRICES]; /* of sending, after the first round */
     double part;
     util_stop stop; /* earlier than the search's: what comes of it must still be judged */
     run run[MOST_STARTS * N_PRICES];
 } batch;
+
+/* Clusters first, and their operators after that, at less heat. */
+static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
+{
+    const relax_view *v = job->v;
+    place_units *clusters;
+    const place_units *units = job->units;
+    util_rng rng;
+    util_rng_seed(&rng, job->seed);
+    rate_cluster_task task = {.v = v,
+                              .units = units,
+                              .wanted = LEAST_CLUSTERS << util_rng_below(&rng, CLUSTER_SIZES),
+                              .most_ns = (0.15 + 0.5 * util_rng_real(&rng)) * (double)moirai_bound_load(v->p),
+                              .as_they_are = as_they_are,
+                              .seed = job->seed};
+    int64_t steps = job->steps;
+    int rc = rate_cluster(&clusters, r->device, &task);
+    if (rc || !clusters)
+        return rc;
+    job->units = clusters;
+    job->steps = steps / 3;
+    job->heat = CLUSTER_HEAT;
+    job->last_heat = CLUSTER_LAST_HEAT;
+    rc = rate_anneal(r->device, &r->load_ns, job);
+    job->units = units;
+    job->steps = steps - steps / 3;
+    job->heat = AFTER_HEAT;
+    job->last_heat = 0;
+    job->seed += UINT64_C(1) << 40;
+    place_units_free(clusters);
+    return rc;
+}
 
 static int anneal_one(void *data, int32_t which)
 {
@@ -77,18 +172,23 @@ static int anneal_one(void *data, int32_t which)
     r->device = util_alloc((size_t)s->p->n_ops, sizeof *r->device);
     if (!r->device)
         return MOIRAI_EFAIL;
-    memcpy(r->device, b->start[which / N_PRICES]->device[0], sizeof *r->device * (size_t)s->p->n_ops);
+    int32_t start = b->round == 0 ? which / N_PRICES : (which + which / KINDS) % b->n_starts;
+    r->price = b->round == 0 ? send_price[which % N_PRICES] : b->price[which / KINDS];
+    memcpy(r->device, b->start[start]->device[0], sizeof *r->device * (size_t)s->p->n_ops);
     rate_anneal_task job = {.v = &s->v,
                             .units = s->units,
                             .devices = s->all_devices,
-                            .send_price = send_price[which % N_PRICES],
+                            .send_price = r->price,
                             .steps = rate_search_steps(s, b->part),
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
-    return rate_anneal(r->device, &r->load_ns, &job);
+    int32_t kind = which % KINDS;
+    int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3) : 0;
+    return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
 }
 
-/* The first round begins with all plans of one copy; later ones with the best by load, by period, and the newest. */
+/* The first round begins with all plans of one copy, at all prices: many short runs. Later ones begin with the best by load and by period, at the price that was best and at
+ * one more, and are as long together: a run of a tenth of the steps ends several per cent above. */
 static void choose_starts(batch *b, int32_t round)
 {
     const rate_search *s = b->s;
@@ -110,21 +210,27 @@ static void choose_starts(batch *b, int32_t round)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] && (b->n_starts == 0 || all[i] != b->start[b->n_starts - 1]))
             b->start[b->n_starts++] = all[i];
+    b->price[0] = by_period ? by_period->send_price : 0;
+    b->price[1] = send_price[(round - 1) % N_PRICES];
 }
 
 int rate_add_annealed(rate_search *x, double part, int32_t round)
 {
-    batch b = {.s = x, .part = part, .stop = x->stop};
+    batch b = {.s = x, .round = round, .stop = x->stop};
     if (x->o->budget.time_limit_s > 0)
         b.stop = util_stop_within(&x->stop, ANNEAL_SHARE * util_stop_left_s(&x->stop));
     choose_starts(&b, round);
-    int32_t n = b.n_starts * N_PRICES;
-    int rc = util_pool_run(anneal_one, &b, n, x->o->budget.threads);
-    for (int32_t i = 0; i < n; i++) {
+    b.n_runs = round == 0 ? b.n_starts * N_PRICES : b.n_starts > 0 ? KINDS * LATER_PRICES : 0;
+    b.part = round == 0 ? part : part * MOST_STARTS * N_PRICES / (KINDS * LATER_PRICES);
+    int rc = util_pool_run(anneal_one, &b, b.n_runs, x->o->budget.threads);
+    for (int32_t i = 0; i < b.n_runs; i++) {
+        int32_t before = x->n_candidates;
         if (!rc && b.run[i].device && b.run[i].load_ns >= 0)
             rc = rate_search_add_devices(x, "annealed", b.run[i].device);
+        if (x->n_candidates > before)
+            x->candidate[before]->send_price = b.run[i].price;
         free(b.run[i].device);
     }
-    x->seed += (uint64_t)n;
+    x->seed += (uint64_t)b.n_runs;
     return rc;
 }

@@ -192,7 +192,8 @@ static bool good_enough(const rate_search *x)
 
 /* ---- bounds and first plans ---- */
 
-#define LATENCY_SHARE 0.2 /* of the time for the plan of one request */
+#define LATENCY_SHARE 0.2 /* of the time for the plan of one request, where few of them take turns */
+#define FEW_IN_FLIGHT 8
 #define LATENCY_EFFORT 0.2
 #define BOUND_SHARE 0.25
 
@@ -202,7 +203,8 @@ static int find_latency(rate_search *x)
     moirai_place_options_init(&o);
     o.budget = util_stop_rest(&x->stop, &x->o->budget);
     if (x->o->budget.time_limit_s > 0)
-        o.budget.time_limit_s = LATENCY_SHARE * x->o->budget.time_limit_s;
+        o.budget.time_limit_s =
+            (x->in_flight <= FEW_IN_FLIGHT ? LATENCY_SHARE : LATENCY_SHARE / 2) * x->o->budget.time_limit_s;
     o.budget.effort = LATENCY_EFFORT * x->o->budget.effort;
     o.gap = x->o->gap;
     o.start = x->o->start;
