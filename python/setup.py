@@ -108,28 +108,31 @@ def take_programs(folder, where):
             shutil.copy2(folder / "src" / name, where / name)
 
 
-def needed(file):
-    """Names of the libraries that an ELF file asks for, and where the loader finds them here."""
+def asked_for(file):
+    """Names of the libraries that an ELF file itself asks for; it may be one for another kind of machine."""
+    return subprocess.run(["patchelf", "--print-needed", str(file)], check=True, capture_output=True, text=True).stdout.split()
+
+
+def found_at(file):
+    """Where the loader of this machine finds libraries for it, by name."""
     text = subprocess.run(["ldd", str(file)], check=True, capture_output=True, text=True).stdout
     return dict(re.findall(r"^\s*(\S+) => (/\S+)", text, re.M))
 
 
 def take_dependencies(where):
     """Copies of the libraries that others may bring, too (highspy has a libhighs.so.1 of its own version), under names
-    that nobody else has: the loader takes two files of one name for the same."""
+    that nobody else has: the loader takes two files of one name for the same. What scripts/wheel builds asks for none."""
     ours = [f for f in where.iterdir() if f.name in ("libmoirai.so", "libmoirai-learn.so", "moirai", *RANKS)]
     for file in ours:
-        for name, path in needed(file).items():
-            if not re.match(r"lib(highs|yyjson|protobuf-c)\.so", name):
-                continue
+        names = [n for n in asked_for(file) if re.match(r"lib(highs|yyjson|protobuf-c)\.so", n)]
+        paths = found_at(file) if names else {}
+        for name in names:
             copy = where / ("libmoirai-" + name[3:])
             if not copy.exists():
-                shutil.copyfile(path, copy)
+                shutil.copyfile(paths[name], copy)
                 subprocess.run(["patchelf", "--set-soname", copy.name, str(copy)], check=True)
-            direct = subprocess.run(["patchelf", "--print-needed", str(file)], check=True, capture_output=True, text=True)
-            if name in direct.stdout.split():
-                change = ["--replace-needed", name, copy.name, "--set-rpath", "$ORIGIN:$ORIGIN/../../.."]
-                subprocess.run(["patchelf", *change, str(file)], check=True)
+            change = ["--replace-needed", name, copy.name, "--set-rpath", "$ORIGIN:$ORIGIN/../../.."]
+            subprocess.run(["patchelf", *change, str(file)], check=True)
 
 
 def take_licences(where):

@@ -7,7 +7,8 @@
  * Two threads look after messages, one at a time (MPI_THREAD_SERIALIZED). The computing thread does it whenever it has
  * nothing to compute or has just made what leaves: no other thread must wake for that, which would take longer than
  * most messages. While it computes, the main thread looks every now and then, so that transfers overlap with computing.
- * As often as that is, it is what an arrival may be noted late while nobody waits for it.
+ * As often as that is, it is what an arrival may be noted late while nobody waits for it. What lies in memory of both
+ * ends (rank_host.c) is a message without content, which needs no looking after.
  *
  * Sizes are learned, not trusted: in the first run a small header precedes each tensor, and its buffer is made when the
  * header has come. Later runs have the same inputs, so the same sizes. */

@@ -5,9 +5,10 @@
  *   staged   a GPU's memory: it is copied to or from pinned host memory, which MPI reads or fills. One side may be
  *            staged and the other direct: the message is the same
  *   mapped   GPUs of one host: the message is empty and says that the tensor is there. On the same GPU the receiver
- *            reads it where it lies; from another GPU it is copied, device to device
+ *            reads it where it lies; from another GPU it is copied, device to device. Processors of one host likewise
+ *            (rank_host.c): both have the memory that it lies in
  *
- * A mapped tensor is safe to read: its sender has waited for the GPU before the message, and writes to it again in the
+ * A mapped tensor is safe to read: its sender has made it (waited for the GPU) before the message, and writes to it again in the
  * next run, which begins for nobody before everybody has computed all of this one (rank_comm.c, let_go). */
 #ifndef MOIRAI_RANK_RANK_TRANSPORT_H
 #define MOIRAI_RANK_RANK_TRANSPORT_H
