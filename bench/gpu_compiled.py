@@ -40,6 +40,7 @@ from gpu import cluster_of  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.precision import adopt, flags  # noqa: E402
+from moirai.torch.tune import plan_key  # noqa: E402
 
 began = time.monotonic()
 
@@ -271,15 +272,19 @@ class Case:
             meetings = mt.meetings(self.workers, transport=way, cache=self.o.out / "cache")
         self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
         times = mt.Times(self.captured, cluster, options, folder, meetings)
-        search, number = {"time_limit": self.o.time_limit, "threads": self.o.threads}, 0
-        while number < self.o.plans:  # those of one search, then those of what was learnt from their runs
-            for plan in times.places("moirai", within=1.03, **search)[: self.o.plans - number]:
+        search, seen = {"time_limit": self.o.time_limit, "threads": self.o.threads}, set()
+        while len(seen) < self.o.plans:  # those of one search, then those of what was learnt from their runs
+            found = times.places("moirai", within=1.03, **search)[: self.o.plans - len(seen)]
+            new = [plan for plan in found if plan_key(plan) not in seen]
+            for plan in new:
                 parts = len(set(plan.placement.values()))
-                measured = self.run(f"{parts} parts by {transport}, plan {number}", plan, way)
+                measured = self.run(f"{parts} parts by {transport}, plan {len(seen)}", plan, way)
                 times.learn(plan, measured)
-                number += 1
+                seen.add(plan_key(plan))
                 if self.lines.late():
                     return
+            if not new:
+                return
 
     def all(self, links: Any, folder: Path) -> None:
         last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())

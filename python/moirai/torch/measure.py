@@ -24,6 +24,7 @@ from .products import Judge, WrongProduct
 
 _COLD_BYTES = 160 << 20  # more than any cache
 _MOST_COPIES = {"cpu": 16, "cuda": 512}  # a GPU's convolutions have small weights: 16 of them would stay in its cache
+_REPLAY_NS = 20_000_000  # of calls in a row: where an operator takes long, its few weights are none of the reason
 _LEAST_COLD = {"cpu": 1 << 16, "cuda": 1 << 12}
 
 
@@ -214,7 +215,7 @@ def _measure_cuda(
     )
     if not options.graphs:
         return OpTime(max(int(eager), 1), max(int(eager), 1), spread)
-    repeats = max(repeats, len(environments))  # each copy once a replay
+    repeats = max(repeats, min(len(environments), int(_REPLAY_NS / rough)))  # each copy once a replay, or as many as fit
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):
