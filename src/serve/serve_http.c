@@ -19,6 +19,7 @@
 #include "util/util.h"
 
 enum { HTTP_THREADS = 2, HEADER_BYTES = 1 << 15, TICK_NS = 10000000, DRAIN_S = 5 };
+#define CROWDED_S 1.0
 
 /* A client. */
 typedef struct client {
@@ -49,7 +50,7 @@ struct serve_http {
     struct MHD_Daemon *daemon;
     pthread_mutex_t lock; /* for the clients and the number of calls */
     client *client;
-    int64_t n_calls;
+    int64_t n_clients, n_calls;
     pthread_t ticker;
     bool has_ticker;
     atomic_bool stop;
@@ -353,6 +354,7 @@ static void come(serve_http *h, struct MHD_Connection *c, void **context)
     if (k->next)
         k->next->back = &k->next;
     h->client = k;
+    h->n_clients++;
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -365,6 +367,7 @@ static void go(serve_http *h, void **context)
     *k->back = k->next;
     if (k->next)
         k->next->back = k->back;
+    h->n_clients--;
     pthread_mutex_unlock(&h->lock);
     free(k);
     *context = NULL;
@@ -378,12 +381,15 @@ static void notice(void *data, struct MHD_Connection *c, void **context, enum MH
         go(data, context);
 }
 
-/* Those who let us wait are cut off: libmicrohttpd then closes. */
+/* Those who let us wait are cut off: libmicrohttpd then closes. Where all connections are taken, others wait for one: whoever holds one without a
+ * whole request has a second, not --idle, or a few hundred silent clients would keep everybody else out. */
 static void cut_off(serve_http *h, double now_s)
 {
     pthread_mutex_lock(&h->lock);
+    bool crowded = h->n_clients >= h->s->options.most_connections;
+    double patience_s = crowded ? UTIL_MIN(h->s->options.idle_s, CROWDED_S) : h->s->options.idle_s;
     for (client *k = h->client; k; k = k->next)
-        if (k->sending && k->fd >= 0 && now_s - k->since_s > h->s->options.idle_s)
+        if (k->sending && k->fd >= 0 && now_s - k->since_s > patience_s)
             shutdown(k->fd, SHUT_RDWR);
     pthread_mutex_unlock(&h->lock);
 }

@@ -18,9 +18,27 @@ static int io_error(const char *path, const char *what)
     return moirai_error(rc, "%s: %s: %s", path, what, strerror(errno));
 }
 
+/* A problem of a million operators on 64 devices has a gigabyte, an ONNX model at most two. What is larger than this, or comes without end
+ * from a device (a link to /dev/zero), is none of ours, and must not take all memory to find that out. */
+#define MOST_BYTES ((size_t)4 << 30)
+#define MOST_BYTES_OF_DEVICE ((size_t)64 << 20)
+
+static int too_large(const char *path, size_t most)
+{
+    return moirai_error(MOIRAI_EINPUT, "%s: more than %zu MiB, which no file of moirai's is", path, most >> 20);
+}
+
+static size_t most_bytes(int fd)
+{
+    struct stat info;
+    return !fstat(fd, &info) && S_ISCHR(info.st_mode) ? MOST_BYTES_OF_DEVICE : MOST_BYTES;
+}
+
 static int read_all(char **data, size_t *length, int fd, size_t expected, const char *path)
 {
-    size_t capacity = 0, n = 0;
+    size_t capacity = 0, n = 0, most = most_bytes(fd);
+    if (expected > most)
+        return too_large(path, most);
     char *bytes = NULL;
     if (util_grow(&bytes, &capacity, expected + 1, 1))
         return MOIRAI_EFAIL;
@@ -40,6 +58,10 @@ static int read_all(char **data, size_t *length, int fd, size_t expected, const 
         if (got == 0)
             break;
         n += (size_t)got;
+        if (n > most) {
+            free(bytes);
+            return too_large(path, most);
+        }
     }
     bytes[n] = '\0';
     *data = bytes;

@@ -273,6 +273,19 @@ class Refusals(Case):
         self.assertEqual(self.server.metrics()["moirai_in_flight_requests"], 0)
 
 
+class Crowd(Case):
+    options = ("--connections", "8", "--idle", "100")
+
+    def test_silent_clients_keep_nobody_out(self):
+        silent = []
+        for _ in range(40):  # five times as many as there are connections
+            silent.append(socket.create_connection(("127.0.0.1", self.server.port), 10))
+            silent[-1].sendall(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\n")
+        self.check_alive()
+        for s in silent:
+            s.close()
+
+
 class Copies(Case):
     """The plan on all three devices, and the network whole on two of them: every client has its own answers."""
     plan = {"copies": "BC", "slots": (3, 1, 2)}

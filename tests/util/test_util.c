@@ -6,6 +6,7 @@
 #include "util/util.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -118,6 +119,32 @@ static void test_file_write_fails_with_one_line(void **state)
     assert_int_equal(util_file_read(&data, &n, "/nonexistent/x.json"), MOIRAI_EINPUT);
     snprintf(text, sizeof text, "%s", moirai_error_message());
     assert_string_equal(text, "/nonexistent/x.json: can't open: No such file or directory");
+}
+
+/* A file that claims to be enormous is refused before it is read, a device without end soon: neither may take all memory. */
+static void test_file_read_ends_where_the_file_does_not(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/moirai-test-XXXXXX", *data;
+    size_t n;
+    int fd = mkstemp(path);
+    struct rlimit before, few;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    few = before;
+#ifndef __SANITIZE_ADDRESS__ /* which needs all addresses */
+    few.rlim_cur = UTIL_MIN((rlim_t)3 << 30, before.rlim_max);
+#endif
+    assert_true(fd >= 0 && !ftruncate(fd, (off_t)6 << 30) && !setrlimit(RLIMIT_AS, &few));
+    close(fd);
+    int large = util_file_read(&data, &n, path), endless = util_file_read(&data, &n, "/dev/zero");
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(large, MOIRAI_EINPUT);
+    assert_int_equal(endless, MOIRAI_EINPUT);
+    assert_string_equal(moirai_error_message(), "/dev/zero: more than 64 MiB, which no file of moirai's is");
+    assert_ok(util_file_read(&data, &n, "/dev/null"));
+    assert_int_equal(n, 0);
+    free(data);
+    remove(path);
 }
 
 static void test_writer_is_valid_json_whatever_the_text(void **state)
@@ -271,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_util_sort_is_stable),
         cmocka_unit_test(test_util_percentile_is_the_nearest_rank),
         cmocka_unit_test(test_util_sort_of_random_keys),
+        cmocka_unit_test(test_file_read_ends_where_the_file_does_not),
         cmocka_unit_test(test_trimmed_mean_leaves_the_ends_out),
         cmocka_unit_test(test_folders_are_made_once_and_named),
     };
