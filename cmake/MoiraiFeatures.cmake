@@ -9,8 +9,7 @@ find_package(Threads REQUIRED)
 find_package(HiGHS MODULE)
 set(MOIRAI_HAVE_HIGHS ${HiGHS_FOUND})
 if(NOT MOIRAI_HAVE_HIGHS)
-  message(WARNING "moirai: HiGHS not found (libhighs-dev): the milp placer is switched off, and the default placer proves much less "
-    "(a gap of 49 % in place of 3 % on gpt3-13B); every plan will say so")
+  message(WARNING "moirai: HiGHS not found (libhighs-dev): the placers milp, m-sct and getf are switched off")
 endif()
 
 # For libmoirai-learn alone. The header that declares openblas_set_num_threads; Debian keeps it in a folder of the variant.

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "bytes/bytes_tuning.h"
-#include "lp/lp.h"
 #include "bytes/bytes_state.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -301,7 +300,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
     bytes_master *x = &m->cuts;
     int64_t most = 0;
     *lower_ns = m->search.best_ns;
-    if (!pricing_lp_available() || !units_fit(m, job))
+    if (!units_fit(m, job))
         return 0;
     int rc = take_plans(m);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {

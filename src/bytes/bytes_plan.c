@@ -15,7 +15,6 @@
 
 #include "bytes/bytes_state.h"
 #include "bytes/bytes_tuning.h"
-#include "lp/lp.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -220,8 +219,6 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     *length_ns = INT64_MAX;
     *cut_device = m->last.device;
     *block_plan = m->plan;
-    if (!pricing_lp_available())
-        return 0;
     memcpy(dual_ns, m->search.best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {
         rc = plan_column(m, x, dual_ns, job, round);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bytes/bytes_state.h"
-#include "lp/lp.h"
+#include "lp/simplex.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -51,26 +51,26 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, doub
         upper[k] = k < m->K ? fill : 1;
     }
     static const util_stop never; /* a row per device: soon solved */
-    pricing_lp *lp;
+    pricing_simplex *lp = NULL;
     int rc = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
-    rc = rc ? rc : pricing_lp_new(&lp, m->K + 1, lower, upper);
+    rc = rc ? rc : pricing_simplex_new(&lp, m->K + 1, lower, upper);
     if (rc)
         return rc;
     for (size_t i = 0; i < x->n && !rc; i++) {
         for (int32_t k = 0; k < m->K; k++)
             value[k] = x->path[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
         value[m->K] = 1;
-        rc = pricing_lp_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
+        rc = pricing_simplex_add_column(lp, x->path[i].time_ns, m->K + 1, row, value);
     }
     for (int32_t k = 0; k < m->K && !rc; k++) { /* overflow, at a price that no good LP solution pays */
         double out = -1;
-        rc = pricing_lp_add_column(lp, overflow_ns, 1, &row[k], &out);
+        rc = pricing_simplex_add_column(lp, overflow_ns, 1, &row[k], &out);
     }
     double objective;
-    rc = rc ? rc : pricing_lp_solve(lp, &never, &objective, dual, x->part);
+    rc = rc ? rc : pricing_simplex_solve(lp, &never, &objective, dual, x->part);
     for (int32_t k = 0; k < m->K && !rc; k++)
         dual_ns[k] = fmax(-dual[k], 0);
-    pricing_lp_free(lp);
+    pricing_simplex_free(lp);
     return rc;
 }
 

@@ -1,5 +1,5 @@
 /* HiGHS for programmes that are written down at once. The one file that includes its C header, which defines constants
- * with external linkage: lp.c declares by hand the few functions that it uses. */
+ * with external linkage. */
 #include "lp/lp_whole.h"
 
 #include <math.h>
@@ -124,21 +124,6 @@ static void listen(int type, const char *text, const HighsCallbackDataOut *out, 
     }
     if ((type == kHighsCallbackSimplexInterrupt || type == kHighsCallbackIpmInterrupt) && in)
         in->user_interrupt = goes_on(task, -HUGE_VAL, 0) ? 0 : 1;
-}
-
-static void heed(int type, const char *text, const HighsCallbackDataOut *out, HighsCallbackDataIn *in, void *data)
-{
-    (void)type, (void)text, (void)out;
-    if (in)
-        in->user_interrupt = moirai_interrupt_raised(data);
-}
-
-void pricing_highs_heed(void *highs, const moirai_interrupt *interrupt)
-{
-    if (!interrupt)
-        return;
-    Highs_setCallback(highs, heed, (void *)(uintptr_t)interrupt);
-    Highs_startCallback(highs, kHighsCallbackSimplexInterrupt);
 }
 
 static void set_mip_options(void *h, const pricing_whole_task *task)

@@ -1,6 +1,6 @@
 /* Linear and mixed-integer programmes that are written down at once, row by row, and solved once. Minimises.
  *
- * The master of the price search grows by columns and lives on: that is lp.h. Here are the programmes of m-SCT, GETF
+ * The master of the price search grows by columns and lives on: that is simplex.h. Here are the programmes of m-SCT, GETF
  * and the placer milp. */
 #ifndef MOIRAI_LP_LP_WHOLE_H
 #define MOIRAI_LP_LP_WHOLE_H
@@ -84,8 +84,5 @@ void pricing_whole_term(pricing_whole *m, int32_t column, double value);
  * pricing_whole_answer_clear in every case. */
 int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task);
 void pricing_whole_answer_clear(pricing_whole_answer *a);
-
-/* The simplex method of this solver of HiGHS stops at the interrupt (may be NULL). Here, because its header is. */
-void pricing_highs_heed(void *highs, const moirai_interrupt *interrupt);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "util/stop.h"
 
-#define PRICING_SIMPLEX_ROWS 512 /* its work grows with their square; beyond that a sparse solver is faster */
+#define PRICING_SIMPLEX_ROWS 1536 /* its work and its memory grow with their square */
 
 typedef struct pricing_simplex pricing_simplex;
 
@@ -18,7 +18,7 @@ void pricing_simplex_free(pricing_simplex *s);
 int pricing_simplex_add_column(pricing_simplex *s, double cost, int32_t n, const int32_t *row, const double *value);
 /* From where the last solve ended; row_dual (rows) and primal (columns so far) may be NULL. Deterministic. Limits of rows
  * may be overstepped by a few 1e-7. MOIRAI_ELIMIT where it gives up (no solution, no least one, numbers that are too
- * far apart, the stop): another solver may know more. */
+ * far apart, the stop). */
 int pricing_simplex_solve(pricing_simplex *s, const util_stop *stop, double *objective, double *row_dual,
                           double *primal);
 

@@ -7,7 +7,7 @@
 
 #include "lp/simplex.h"
 
-/* What the numbers are worth: bench_simplex solves masters of a search by this and by HiGHS. */
+/* What the numbers are worth: docs/results.md has solves of masters beside those of HiGHS. */
 #define SIMPLEX_FEASIBLE 1e-9 /* limits are kept to this */
 #define SIMPLEX_LEAST_PIVOT 1e-7
 #define SIMPLEX_PIECE 8   /* numbers that a loop over a line takes at a time */

@@ -50,7 +50,6 @@ typedef struct pair_loads {
 typedef struct pair_state {
     bool open;             /* set up: cases and first bounds are there */
     bool exhausted;        /* lower_ns comes from the exhaustive search */
-    int64_t searched_ns;   /* what it proved when it was cut off; 0: not tried */
     int32_t level;         /* of refinement done */
     int32_t plan_level;    /* the same of its plans, which may be ahead */
     int64_t path_ns;       /* bound of the longest path, transfers included */
@@ -83,7 +82,6 @@ bool pair_certifies_more(const pair_state *x);
 /* Raises lower_ns by prices on loads (relax/relax.h) where they have not been tried; what they prove can be certified.
  * O(rounds * (V K + E K^2)) of the block. */
 int pair_raise_loads(pair_state *x, util_stop stop);
-#define PAIR_LOADS_OPS 16 /* of a block: smaller ones are closed by the search */
 /* Searches what is proven of the pair once more, in a way that leaves a proof behind: at most so many nodes and numbers.
  * Where that does not suffice, lengths in between are tried. *left is lowered by the numbers that were kept. */
 int pair_prove_by_search(pair_state *x, int64_t nodes, size_t *left, util_stop stop);

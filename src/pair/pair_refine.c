@@ -1,5 +1,4 @@
-/* Refinement of one pair: better plans (improve.c), a better bound (cases.c), and for small blocks the exhaustive
- * search.
+/* Refinement of one pair: better plans (improve.c), a better bound (cases.c).
  *
  * A level is a number of buckets for the prices, of solves at cases, and of evaluations. */
 #include "pair/pair_refine.h"
@@ -8,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exact/exact.h"
 #include "pair/cases.h"
 #include "pair/improve.h"
 #include "pair/pair_tuning.h"
@@ -20,51 +18,16 @@
 typedef struct level_plan {
     int32_t buckets, rounds, solves;
     int32_t sent_buckets, sent_solves; /* where components share a tensor, and it is sent */
-    int64_t evaluations, nodes;
+    int64_t evaluations;
 } level_plan;
 
 static const level_plan levels[PAIR_LEVELS + 1] = {
-    {0, 0, 0, 0, 0, 0, 0},
-    {1, 40, 40, 1, 40, 3000, 2000},
-    {12, 50, 60, 8, 60, 40000, 100000},
-    {16, 60, 120, 8, 240, 100000, 1000000},
-    {24, 100, 240, 8, 480, 300000, 4000000},
+    {0, 0, 0, 0, 0, 0},
+    {1, 40, 40, 1, 40, 3000},
+    {12, 50, 60, 8, 60, 40000},
+    {16, 60, 120, 8, 240, 100000},
+    {24, 100, 240, 8, 480, 300000},
 };
-
-/* Small blocks: look for anything better than the plan; finding nothing proves it optimal. */
-static int exhaust(pair_state *x, const pair_refine_task *job, int64_t nodes)
-{
-    if (util_off(&job->stop, UTIL_METHOD_PAIR_EXACT) || x->block.n_interior > PAIR_REFINE_EXACT_OPS ||
-        !exact_fits(&x->block.problem, NULL))
-        return 0;
-    exact_options o;
-    exact_result found;
-    exact_options_init(&o);
-    o.below_ns = x->plan.length_ns;
-    o.node_limit = (int64_t)((double)nodes * job->effort);
-    o.stop = job->stop;
-    int rc = exact_solve(&x->block.problem, &o, &found);
-    if (rc)
-        return rc == MOIRAI_ELIMIT ? 0 : rc;
-    if (found.found && found.makespan_ns < x->plan.length_ns)
-        rc = pair_take_plan(x, found.makespan_ns, found.op_device, found.order, found.n_order);
-    x->searched_ns = UTIL_MAX(x->searched_ns, found.lower_bound_ns);
-    int64_t proven = UTIL_MIN(found.lower_bound_ns, x->plan.length_ns);
-    if (proven > x->lower_ns) {
-        x->lower_ns = proven;
-        x->exhausted = true;
-    }
-    exact_result_clear(&found);
-    return rc;
-}
-
-/* Whether a search that was cut off has come within `part` of what is proven. Where a few nodes have left it far behind,
- * more of them do not help: of eight equal heads of four operators each, two thousand nodes prove as much as a hundred
- * thousand, half of what prices do. */
-static bool search_within(const pair_state *x, double part)
-{
-    return x->searched_ns == 0 || (double)x->searched_ns >= part * (double)x->lower_ns;
-}
 
 static int bound_and_improve(const pair_improve_task *search, const pair_refine_task *job, int64_t evaluations)
 {
@@ -109,16 +72,11 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
                                 .stop = job->stop};
     int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;
     int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
-    bool searched = job->prices_only;
     int rc = pair_improve_plan(&search, evaluations / 4);
-    if (!rc && !searched && (searched = search_within(x, PAIR_REFINE_SEARCH_NEAR)))
-        rc = exhaust(x, job, level->nodes);
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
     if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
         rc = bound_and_improve(&search, job, evaluations);
-    if (!rc && !searched && x->lower_ns < x->plan.length_ns && search_within(x, PAIR_REFINE_SEARCH_FAR))
-        rc = exhaust(x, job, level->nodes);
     x->level = job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;

@@ -10,7 +10,7 @@ typedef struct pair_refine_task {
     int32_t class_, entry_device, exit_device;
     int32_t level;    /* 1 .. PAIR_LEVELS */
     int64_t need_ns;  /* no use in proving more than this */
-    bool prices_only; /* no exhaustive search: what is proven can go into a certificate */
+    bool prices_only; /* they are raised even where something else has proven the pair: for a certificate */
     bool improve;     /* its plan is on the path, or may come to be: worth a longer search */
     bool plans_only;  /* the bound is left as it is, and so is the level */
     double effort;    /* scales the evaluations of the search and the cases of the proof */

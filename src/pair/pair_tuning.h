@@ -40,11 +40,8 @@
 /* of what lies between the certified and the proven bound, where the latter takes too long */
 #define PAIR_RAISE_BISECTIONS 4
 
-/* pair_refine.c: switches `pair-exact`, `pair-prices` */
+/* pair_refine.c: switch `pair-prices` */
 #define PAIR_REFINE_OPEN 0.3 /* where cases are split on arrivals again and again: twice the solves in the same time */
-#define PAIR_REFINE_EXACT_OPS 40    /* blocks up to this size are given to the exhaustive search as well */
-#define PAIR_REFINE_SEARCH_NEAR 0.9 /* of what prices prove: a search that was cut off there may end with more nodes */
-#define PAIR_REFINE_SEARCH_FAR 0.75 /* and one that was cut off here will not */
 
 /* pool.c: switch `windows` */
 #define PAIR_POOL_MOST_LABELS 2000 /* of an operator */

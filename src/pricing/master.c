@@ -18,8 +18,8 @@
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
  * rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read what has
- * not arrived are left out. Without HiGHS, masters that are too large
- * for the simplex of our own keep the prices that they began with. */
+ * not arrived are left out. Masters that are too large for the simplex
+ * keep the prices that they began with. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,7 +327,6 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     m->price.best_part = 0;
     m->failed = 0;
     m->lp.n_solved = 0;
-    m->lp.gave_up = false;
     m->w = job->pricer;
     pricing_pricer_limit(m->w, &job->stop);
     pricing_pricer_join(m->w, !job->memory_price);

@@ -56,7 +56,7 @@ void pricing_master_take_column(void *data, const pricing_column *column)
     }
     c.step_ns = m->grid.step_ns;
     m->pool.column[m->pool.n++] = c;
-    if ((m->lp.simplex || m->lp.sparse) && pricing_master_lp_take(m, (int32_t)m->pool.n - 1))
+    if (m->lp.simplex && pricing_master_lp_take(m, (int32_t)m->pool.n - 1))
         m->failed = 1;
     m->pool.added++;
 }

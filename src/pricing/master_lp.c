@@ -17,43 +17,10 @@
 #include "pricing/pricing_tuning.h"
 #include "util/util.h"
 
-/* ---- two solvers ---- */
-
-/* Small masters go to the simplex of our own, which takes a fifth of the time; large ones, and where that gives up, to
- * the LP solver. */
-static int lp_new(pricing_master *m, int32_t rows, const double *lower, const double *upper)
-{
-    pricing_master_lp_free(m);
-    if (rows <= PRICING_SIMPLEX_ROWS && !m->lp.gave_up)
-        return pricing_simplex_new(&m->lp.simplex, rows, lower, upper);
-    return pricing_lp_new(&m->lp.sparse, rows, lower, upper);
-}
-
-static int lp_add_column(pricing_master *m, double cost, int32_t n)
-{
-    return m->lp.simplex ? pricing_simplex_add_column(m->lp.simplex, cost, n, m->lp.row, m->lp.value)
-                         : pricing_lp_add_column(m->lp.sparse, cost, n, m->lp.row, m->lp.value);
-}
-
-static int lp_run(pricing_master *m, double *value)
-{
-    const util_stop *stop = &m->job->stop;
-    if (!m->lp.simplex)
-        return pricing_lp_solve(m->lp.sparse, stop, value, m->lp.row_dual, m->lp.primal);
-    int rc = pricing_simplex_solve(m->lp.simplex, stop, value, m->lp.row_dual, m->lp.primal);
-    if (rc != MOIRAI_ELIMIT || util_stopped(stop))
-        return rc;
-    m->lp.gave_up = true;
-    rc = pricing_master_lp_build(m);
-    return rc ? rc : pricing_lp_solve(m->lp.sparse, stop, value, m->lp.row_dual, m->lp.primal);
-}
-
 void pricing_master_lp_free(pricing_master *m)
 {
     pricing_simplex_free(m->lp.simplex);
-    pricing_lp_free(m->lp.sparse);
     m->lp.simplex = NULL;
-    m->lp.sparse = NULL;
 }
 
 /* ---- columns ---- */
@@ -140,7 +107,7 @@ int pricing_master_lp_take(pricing_master *m, int32_t index)
 {
     pricing_pool_column *c = &m->pool.column[index];
     int32_t n = lp_entries(m, pricing_master_entries(m, c));
-    int rc = lp_add_column(m, pricing_master_column_cost(m, c), n);
+    int rc = pricing_simplex_add_column(m->lp.simplex, pricing_master_column_cost(m, c), n, m->lp.row, m->lp.value);
     return rc ? rc : lp_note(m, index);
 }
 
@@ -179,7 +146,9 @@ static int lp_rows(pricing_master *m)
         }
     }
     lower[rows] = upper[rows] = 1; /* the block times, where there is one */
-    return lp_new(m, rows + (m->job->form == PRICING_PRICED_FORM), lower, upper);
+    rows += m->job->form == PRICING_PRICED_FORM;
+    pricing_master_lp_free(m);
+    return rows > PRICING_SIMPLEX_ROWS ? MOIRAI_ELIMIT : pricing_simplex_new(&m->lp.simplex, rows, lower, upper);
 }
 
 /* A column that gives every cell a part of its bucket. */
@@ -195,7 +164,7 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_s
         m->lp.row[n] = m->lp.n_rows - m->cell.n + lp_cells(m);
         m->lp.value[n++] = 1;
     }
-    int rc = lp_add_column(m, cost, n);
+    int rc = pricing_simplex_add_column(m->lp.simplex, cost, n, m->lp.row, m->lp.value);
     return rc ? rc : lp_note(m, -1);
 }
 
@@ -237,7 +206,7 @@ static int lp_elastic(pricing_master *m)
     for (int32_t i = 0; !rc && i < 2 * m->job->n_branches; i++) {
         m->lp.row[0] = pricing_master_branch_row(m, i / 2) - m->cell.n + lp_cells(m);
         m->lp.value[0] = i % 2 ? -1 : 1;
-        rc = lp_add_column(m, price, 1);
+        rc = pricing_simplex_add_column(m->lp.simplex, price, 1, m->lp.row, m->lp.value);
         rc = rc ? rc : lp_note(m, -1);
     }
     return rc;
@@ -320,7 +289,7 @@ int pricing_master_lp_solve(pricing_master *m, double *value)
     while (!rc && overloaded) {
         if (util_grow(&m->lp.primal, &m->lp.primal_capacity, m->lp.n, sizeof *m->lp.primal))
             return MOIRAI_EFAIL;
-        rc = lp_run(m, value);
+        rc = pricing_simplex_solve(m->lp.simplex, &m->job->stop, value, m->lp.row_dual, m->lp.primal);
         if (!rc) /* else the LP solution of the round before stays */
             m->lp.n_solved = m->lp.n;
         overloaded = !rc && m->lp.n_resources < m->cell.n / m->grid.n_buckets && find_overload(m, *value);

@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-#include "lp/lp.h"
 #include "pricing/master.h"
 #include "lp/simplex.h"
 
@@ -25,9 +24,7 @@ typedef struct pricing_pool_column {
 
 /* The LP of the present solve. */
 typedef struct pricing_master_lp {
-    pricing_simplex *simplex; /* one of the two: */
-    pricing_lp *sparse;
-    bool gave_up; /* the simplex, in this solve */
+    pricing_simplex *simplex;
     int32_t n_rows;
     int32_t *resource; /* per resource: its number among those that have rows, -1: none yet */
     int32_t n_resources;

@@ -16,7 +16,6 @@
     X(EXACT, "exact", "exhaustive search of a small problem as a whole") \
     X(BLOCKS, "blocks", "plans and bounds block by block, between cuts") \
     X(SPINE, "spine", "work that floats beside a spine with cuts") \
-    X(LOADS_FIRST, "loads-first", "blocks that are no copies: prices on loads before prices in time") \
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \
     X(WHOLE, "whole", "annealing of the whole problem") \
@@ -28,7 +27,6 @@
     X(WINDOWS, "windows", "the pool within heads and tails from intervals") \
     X(AGAIN, "again", "all once more with twice the effort while time is left") \
     X(PAIR_LOADS, "pair-loads", "pairs: prices on loads") \
-    X(PAIR_EXACT, "pair-exact", "pairs: exhaustive search of small blocks") \
     X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \
     X(LP_PLANS, "lp-plans", "pairs: plans from LP solutions") \
     X(MIRRORS, "mirrors", "exhaustive search: symmetry of the graph")

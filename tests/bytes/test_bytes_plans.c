@@ -6,7 +6,6 @@
 
 #include "bytes/bytes_state.h"
 #include "pair/pair_refine.h"
-#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
@@ -283,8 +282,7 @@ static void test_bytes_plans_fill_the_memory(void **state)
         const pair_plan *const *block_plan;
         assert_ok(bytes_plan_find(&length, &cut_device, &block_plan, f.m, &job));
         int64_t best = sack_ns(a_ns, b_ns, bytes);
-        if (pricing_lp_available())
-            assert_in_range(length, best, best + best / 200);
+        assert_in_range(length, best, best + best / 200);
         close_prices(&f);
     }
 }

@@ -3,7 +3,6 @@
 
 #include "bytes/bytes_state.h"
 #include "pair/pair_refine.h"
-#include "lp/lp.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
@@ -144,16 +143,14 @@ static void test_bytes_master_by_hand(void **state)
     fixture f;
     bytes_master x = {0};
     double dual_ns[2];
-    if (!pricing_lp_available())
-        skip();
     open_prices(&f, TINY_TIGHT);
     assert_ok(bytes_master_add(&x, &(bytes_path){.time_ns = 20, .use = {20, 0}}));
     assert_ok(bytes_master_add(&x, &(bytes_path){.time_ns = 60, .use = {0, 20}}));
     assert_ok(bytes_master_solve(f.m, &x, 1, 1000, dual_ns));
-    assert_true(fabs(dual_ns[0] - 20) < 1e-9 && fabs(dual_ns[1]) < 1e-9);
-    assert_true(fabs(x.part[0] - 0.5) < 1e-9 && fabs(x.part[1] - 0.5) < 1e-9);
+    assert_true(fabs(dual_ns[0] - 20) < 1e-6 && fabs(dual_ns[1]) < 1e-6); /* limits are moved by some 1e-7 */
+    assert_true(fabs(x.part[0] - 0.5) < 1e-6 && fabs(x.part[1] - 0.5) < 1e-6);
     assert_ok(bytes_master_solve(f.m, &x, 0.5, 1000, dual_ns)); /* half the room */
-    assert_true(fabs(x.part[0] - 0.25) < 1e-9);
+    assert_true(fabs(x.part[0] - 0.25) < 1e-6);
     bytes_master_free(&x);
     close_prices(&f);
 }
@@ -216,10 +213,6 @@ static void test_bytes_values_at_other_prices(void **state)
     int64_t price[2];
     open_prices(&f, TINY_TWO);
     bound_of(&f, 4);
-    if (!pricing_lp_available()) {
-        close_prices(&f);
-        return;
-    }
     int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0), stamp = f.m->now.stamp;
     pair_priced *v = &f.m->pair[pair].priced;
     int64_t value = v->value;

@@ -5,7 +5,7 @@
  * this clock on any machine, however busy that is; the prices of work are set so that a second of it is about one of a
  * real machine. What works without calling anything that is priced here does not count: bench/bench_promises measures
  * seconds. */
-#include "lp/lp.h"
+#include "lp/simplex.h"
 #include "lp/lp_whole.h"
 #include "pricing/pricer.h"
 #include "place/list/etf_queue.h"
@@ -65,8 +65,8 @@ int64_t __real_place_whole_try(place_whole *, int64_t);
 int64_t __wrap_place_whole_try(place_whole *, int64_t);
 int64_t __real_pricing_pricer_cost(pricing_pricer *, const pricing_prices *, pricing_column_fn, void *);
 int64_t __wrap_pricing_pricer_cost(pricing_pricer *, const pricing_prices *, pricing_column_fn, void *);
-int __real_pricing_lp_solve(pricing_lp *, const util_stop *, double *, double *, double *);
-int __wrap_pricing_lp_solve(pricing_lp *, const util_stop *, double *, double *, double *);
+int __real_pricing_simplex_solve(pricing_simplex *, const util_stop *, double *, double *, double *);
+int __wrap_pricing_simplex_solve(pricing_simplex *, const util_stop *, double *, double *, double *);
 void __real_relax_set_costs(relax_state *);
 void __wrap_relax_set_costs(relax_state *);
 void __real_relax_sweep(relax_state *);
@@ -124,10 +124,11 @@ int64_t __wrap_pricing_pricer_cost(pricing_pricer *w, const pricing_prices *pric
     return __real_pricing_pricer_cost(w, prices, column, data);
 }
 
-int __wrap_pricing_lp_solve(pricing_lp *lp, const util_stop *stop, double *objective, double *dual, double *primal)
+int __wrap_pricing_simplex_solve(pricing_simplex *lp, const util_stop *stop, double *objective, double *dual,
+                                 double *primal)
 {
     work(500);
-    return __real_pricing_lp_solve(lp, stop, objective, dual, primal);
+    return __real_pricing_simplex_solve(lp, stop, objective, dual, primal);
 }
 
 /* Every edge between every two devices, forwards and backwards. */

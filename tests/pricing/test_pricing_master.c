@@ -1,7 +1,6 @@
 /* The master: LPs small enough to solve on paper, what they choose, and what their prices prove. */
 #include <math.h>
 
-#include "lp/lp.h"
 #include "pricing/master.h"
 #include "support/check.h"
 #include "support/tiny.h"

@@ -110,13 +110,6 @@ static void show_proof(cli_context *cli, const moirai_plan *plan)
                   cli_human_ns(plan->solver_bound_ns).s);
         yyjson_mut_obj_add_int(cli->doc, cli->result, "solver_bound_ns", plan->solver_bound_ns);
     }
-#if !MOIRAI_HAVE_HIGHS
-    static const char note[] = "this build has no HiGHS: placer moirai proves much less without it";
-    if (!strcmp(plan->placer, "moirai")) {
-        cli_print(cli, "note         %s\n", note);
-        yyjson_mut_obj_add_str(cli->doc, cli->result, "note", note);
-    }
-#endif
 }
 
 static void show_texts(cli_context *cli, const char *key, int32_t n, const char *const *text, const char *advice)

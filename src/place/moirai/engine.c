@@ -15,10 +15,7 @@ engine *engine_new(const moirai_problem *p, const moirai_place_options *o)
 
 int engine_blocks(engine *x)
 {
-    int rc = x->blocks ? 0 : blocks_new(&x->blocks, &x->in);
-    if (!rc)
-        x->blocks->loads_first.wanted = x->differ;
-    return rc;
+    return x->blocks ? 0 : blocks_new(&x->blocks, &x->in);
 }
 
 int engine_whole_block(pair_chain **out, const moirai_problem *p)

@@ -21,7 +21,6 @@ typedef struct engine {
     char why[512];        /* what a heuristic said that found no plan that fits, or "" */
     int64_t certified_ns; /* of the bound, by the certificate that was written */
     double plain_s;       /* what the plain bounds took: a measure of the problem's size */
-    bool differ;          /* blocks are no copies of each other, and large enough for prices on loads */
     bool undivided;       /* nearly all operators lie between two cuts */
     bool copies;          /* layers repeat, and are annealed as copies */
     int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */

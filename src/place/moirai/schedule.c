@@ -59,11 +59,6 @@ static bool too_many_for_intervals(const engine *x)
     return !has_intervals(x);
 }
 
-static bool intervals_and_copies(const engine *x)
-{
-    return has_intervals(x) && !x->differ;
-}
-
 /* What has had a turn and gained nothing is not worth a longer one. */
 static bool blocks_may_gain(const engine *x)
 {
@@ -120,7 +115,7 @@ static const engine_turn wide[] = {
 
 static const engine_turn deep[] = {
     {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
-    {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = intervals_and_copies},
+    {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = has_intervals},
     {.step = &step_blocks, .share = 0.35, .when = is_undivided}, /* more where that gains */
     {.step = &step_blocks, .share = 0.8, .when = has_intervals_and_blocks},
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
@@ -219,11 +214,9 @@ int engine_search(engine *x)
     if (rc || incumbent_done(&x->in))
         return rc;
     rc = find_width(&width, &x->undivided, x->in.p);
-    if (!rc && !incumbent_off(&x->in, LOADS_FIRST))
-        rc = blocks_differ(&x->differ, x->in.p, &x->in.stop);
     if (rc)
         return rc;
-    rc = width > WIDE && has_intervals(x) && !x->differ ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
+    rc = width > WIDE && has_intervals(x) ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
     rc = rc ? rc : search_on(x);
     while (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && incumbent_grow(&x->in))
         rc = engine_take_turn(x, &exact_again);

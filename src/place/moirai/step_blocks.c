@@ -26,7 +26,6 @@ static int improve_spine(engine *x, const engine_turn *turn)
     y->in.outer = &x->in;
     y->in.spine = x->spine;
     y->in.stop = x->in.stop;
-    y->differ = x->differ;
     int rc = step_starts.run(y, turn);
     return rc ? rc : improve(y, turn);
 }

@@ -108,9 +108,7 @@ int blocks_improve(blocks *x)
     /* First levels of many classes take longer than prices that know the bytes from the start. */
     if (!rc && x->in->memory_binds && x->n_large > 1 && many)
         return blocks_improve_within_memory(x);
-    if (!rc && x->loads_first.wanted && !incumbent_stopped(x->in))
-        rc = blocks_begin_with_loads(x);
-    if (!rc && !many && !x->loads_first.used) /* else those on the bound's path, as it goes */
+    if (!rc && !many) /* else those on the bound's path, as it goes */
         rc = blocks_first_levels(x);
     for (bool done = false, found = true; !rc && !done;) {
         blocks_raise_bound(x);
@@ -121,12 +119,6 @@ int blocks_improve(blocks *x)
             return blocks_improve_within_memory(x);
         if (rc || !x->in->best || incumbent_gap(x->in) <= x->in->o->gap || incumbent_stopped(x->in))
             break;
-        if (x->loads_first.used && !x->loads_first.begun) {
-            x->loads_first.begun = true;
-            rc = blocks_refine_by_loads(x);
-            found = true;
-            continue;
-        }
         rc = blocks_refine_batch(x, &done, &found);
         if (!rc && done)
             done = !blocks_grow(x);

@@ -1,8 +1,8 @@
 /* Plans and bounds block by block: what is known of the chain of blocks, for the files that refine it.
  *
- * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their
- * first levels, compose_path.c makes plans of the whole, loads_first.c begins with prices on loads where no two
- * layers are copies, within_memory.c goes on at prices on bytes where memory binds, copies.c anneals layers that repeat. */
+ * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their first levels,
+ * compose_path.c makes plans of the whole, within_memory.c goes on at prices on bytes where memory binds, copies.c
+ * anneals layers that repeat. */
 #ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
 #define MOIRAI_PLACE_MOIRAI_BLOCKS_H
 
@@ -22,13 +22,6 @@ typedef struct blocks_batch {
     int64_t *plan_times; /* and how often the plan's does */
 } blocks_batch;
 
-/* Prices on loads for blocks that are no copies of each other (loads_first.c). */
-typedef struct blocks_loads_first {
-    bool wanted; /* blocks are no copies of each other, and large enough */
-    bool used;   /* blocks are raised by prices on loads before prices in time */
-    bool begun;
-} blocks_loads_first;
-
 typedef struct blocks {
     incumbent *in;
     pair_chain *c;
@@ -44,7 +37,6 @@ typedef struct blocks {
     blocks_batch batch;
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
-    blocks_loads_first loads_first;
     bytes_prices *memory; /* NULL: memory does not bind, as far as is known */
     int32_t copy_rounds;  /* of annealing layers that repeat */
 } blocks;
@@ -82,17 +74,6 @@ int blocks_open_bound_path(blocks *x, bool *any);
 /* The best chain of block plans as one plan; kept if it fits and is better. The path of the best plan stays in
  * plan_device. */
 int blocks_compose(blocks *x);
-
-/* ---- loads_first.c ---- */
-/* Whether most operators, of the spine where there is one, are in blocks of some size that are no copies of each other.
- * O(V + E) besides the spine. */
-int blocks_differ(bool *yes, const moirai_problem *p, const util_stop *stop);
-/* Prices on loads of a few pairs. loads_first.used: they are of use, and pairs get theirs before prices in time. */
-int blocks_begin_with_loads(blocks *x);
-/* Whether the pair should have them. */
-bool blocks_wants_loads(const blocks *x, const pair_state *y);
-/* Plans for the pairs of the plan's path, prices on loads for those of the bound's, plans again. */
-int blocks_refine_by_loads(blocks *x);
 
 /* ---- within_memory.c ---- */
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or

@@ -8,11 +8,10 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-#define OPEN_ALL_FEW 8192     /* pairs that are opened at once, on few devices */
-#define OPEN_ALL_MANY 1024    /* and on many */
-#define PATH_ROUNDS 200       /* in which the bound's path may meet unknown pairs, at effort 1 */
-#define LOADS_FIRST_SHARE 0.5 /* of the time that is left */
-#define SMALL_SHARE 0.15      /* of the largest: classes with less of the makespan get less work at first */
+#define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
+#define OPEN_ALL_MANY 1024 /* and on many */
+#define PATH_ROUNDS 200    /* in which the bound's path may meet unknown pairs, at effort 1 */
+#define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 void blocks_set_shares(blocks *x)
 {
@@ -36,8 +35,6 @@ static int first_level(void *data, int32_t i)
     const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
     if (!pair->open || pair->level > 0 || incumbent_stopped(x->in))
         return 0;
-    if (blocks_wants_loads(x, pair))
-        return pair_raise_loads(x->c->pair[x->opened[i]], x->in->stop);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > SMALL_SHARE && (!x->in->memory_binds || x->n_large <= 1);
@@ -69,8 +66,7 @@ static int32_t unknown_on_path(blocks *x, const int32_t *device)
     for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
-        bool loads = known && x->loads_first.used && known->loads.proof.n_leaves > 0; /* does for a first level */
-        if ((!known || (known->level == 0 && known->open && known->block.n_interior && !loads)) && x->batch.times[pair])
+        if ((!known || (known->level == 0 && known->open && known->block.n_interior)) && x->batch.times[pair])
             x->index[n++] = pair;
         x->batch.times[pair] = 0;
     }
@@ -128,10 +124,8 @@ int blocks_first_levels(blocks *x)
 int blocks_open_bound_path(blocks *x, bool *any)
 {
     int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->in->effort, 0.05), 1000));
-    /* They leave time for the first plans, and go on after them. */
-    util_stop until = incumbent_part(x->in, x->loads_first.used && !x->loads_first.begun ? LOADS_FIRST_SHARE : 1);
     int rc = 0;
-    while (n > 0 && rounds-- > 0 && !rc && !util_stopped(&until)) {
+    while (n > 0 && rounds-- > 0 && !rc && !incumbent_stopped(x->in)) {
         rc = open_path(x, x->cut_device, &n);
         *any |= n > 0;
         if (n > 0 && !rc)

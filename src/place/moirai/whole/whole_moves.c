@@ -80,8 +80,9 @@ static int32_t draw_device(place_mover *m, int32_t op)
 static bool may_move(const place_mover *m, int32_t op)
 {
     const place_whole *w = m->w;
-    for (int32_t x = w->group_off[w->group[op]]; x < w->group_off[w->group[op] + 1]; x++) {
-        int32_t q = w->position[w->group_op[x]];
+    const place_units *u = w->units;
+    for (int32_t x = u->off[u->of_op[op]]; x < u->off[u->of_op[op] + 1]; x++) {
+        int32_t q = w->position[u->op[x]];
         if (q < m->low || q >= m->high)
             return false;
     }

@@ -16,107 +16,11 @@
  *  - Convergence. Where all lines are as they were and nobody further on can see a difference, the rest is as it was.
  * A trial writes in place and logs what was there; rejecting it writes back. */
 #include "place/moirai/whole/whole_sim.h"
-#include "schedule/paths.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define STALE 6 /* accepted states until lateness is found anew */
 #define FAR (INT64_MAX / 4)
-
-void place_whole_free(place_whole *w)
-{
-    if (!w)
-        return;
-    void *all[] = {w->in_off,       w->in_producer,   w->in_slot,        w->in_class,      w->least_tail_ns,
-                   w->group_off,    w->group_op,      w->group,          w->device,        w->order,
-                   w->position,     w->finish_ns,     w->slot,           w->bytes,         w->mark_ns,
-                   w->part_ns,      w->late_start_ns, w->late_finish_ns, w->late_mark_ns,  w->need_ns,
-                   w->slot_need_ns, w->moved_op,      w->moved_from,     w->cut_order,     w->cut_spare,
-                   w->mark_of_op,   w->line_ns,       w->trial_mark_ns,  w->trial_part_ns, w->finish_log,
-                   w->slot_log};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-    free(w);
-}
-
-static bool allocate(place_whole *w)
-{
-    const moirai_problem *p = w->p;
-    size_t V = (size_t)p->n_ops, E = (size_t)p->n_edges, K = (size_t)p->n_devices, marks = (size_t)w->n_marks;
-    size_t slots = w->per_edge ? E : (size_t)p->n_tensors * K, lines = (size_t)w->n_lines;
-#define TAKE(field, n) (w->field = util_alloc((n), sizeof *w->field)) != NULL
-    return TAKE(in_off, V + 1) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(in_class, E) &&
-           TAKE(least_tail_ns, V * K) && TAKE(group_off, V + 1) && TAKE(group_op, V) && TAKE(group, V) &&
-           TAKE(device, V) && TAKE(order, V) && TAKE(position, V) && TAKE(finish_ns, V) && TAKE(slot, slots) &&
-           TAKE(bytes, K) && TAKE(mark_ns, marks * lines) && TAKE(part_ns, marks) && TAKE(late_start_ns, V) &&
-           TAKE(late_finish_ns, V) && TAKE(late_mark_ns, marks * lines) && TAKE(need_ns, V) &&
-           TAKE(slot_need_ns, slots) && TAKE(moved_op, V) && TAKE(moved_from, V) && TAKE(cut_order, V) &&
-           TAKE(cut_spare, V) && TAKE(mark_of_op, V) && TAKE(line_ns, lines) && TAKE(trial_mark_ns, marks * lines) &&
-           TAKE(trial_part_ns, marks) && TAKE(finish_log, V) && TAKE(slot_log, E);
-#undef TAKE
-}
-
-static void flatten_inputs(place_whole *w)
-{
-    const moirai_problem *p = w->p;
-    memcpy(w->in_off, p->op_in_off, sizeof *w->in_off * ((size_t)p->n_ops + 1));
-    for (int32_t j = 0; j < p->op_in_off[p->n_ops]; j++) {
-        int32_t t = p->op_in[j];
-        w->in_producer[j] = p->tensor_producer[t];
-        w->in_slot[j] = w->per_edge ? p->op_in_edge[j] : t * w->K;
-        w->in_class[j] = p->tensor_class[t] * w->K * w->K;
-    }
-}
-
-static void list_groups(place_whole *w)
-{
-    const moirai_problem *p = w->p;
-    int32_t n = 0,
-            *first = w->cut_spare; /* list of each of the problem's groups; there are no more groups than operators */
-    for (int32_t i = 0; i < w->n; i++)
-        first[i] = MOIRAI_NONE;
-    for (int32_t i = 0; i < w->n; i++) {
-        int32_t g = p->op_group[i];
-        bool known = g >= 0 && g < w->n && first[g] != MOIRAI_NONE;
-        w->group[i] = known ? first[g] : n++;
-        if (!known && g >= 0 && g < w->n)
-            first[g] = w->group[i];
-        w->group_off[w->group[i] + 1]++;
-    }
-    for (int32_t g = 0; g < n; g++)
-        w->group_off[g + 1] += w->group_off[g];
-    memcpy(first, w->group_off, sizeof *first * (size_t)n);
-    for (int32_t i = 0; i < w->n; i++)
-        w->group_op[first[w->group[i]]++] = i;
-}
-
-int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop *stop)
-{
-    *out = NULL;
-    place_whole *w = util_alloc(1, sizeof *w);
-    if (!w)
-        return MOIRAI_EFAIL;
-    int32_t K = p->n_devices;
-    w->p = p;
-    w->n = p->n_ops;
-    w->K = K;
-    w->per_edge = p->flow == MOIRAI_FLOW_EDGE;
-    w->port = p->congestion == MOIRAI_CONGESTION_PORT;
-    w->n_lines = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * K
-                 : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K
-                                                              : K;
-    w->n_marks = (w->n + PLACE_WHOLE_STRIDE - 1) / PLACE_WHOLE_STRIDE + 1;
-    if (!allocate(w)) {
-        place_whole_free(w);
-        return MOIRAI_EFAIL;
-    }
-    flatten_inputs(w);
-    schedule_tails(w->least_tail_ns, &(schedule_paths){.p = p, .stop = stop});
-    list_groups(w);
-    *out = w;
-    return 0;
-}
 
 /* ---- putting down ---- */
 
@@ -254,108 +158,6 @@ static void find_lateness(place_whole *w)
 
 /* ---- trials ---- */
 
-void place_whole_begin(place_whole *w)
-{
-    w->trial++;
-    w->first = w->n;
-    w->last = -1;
-    w->n_moved = 0;
-    w->cut_first = 0;
-    w->cut_last = -1;
-    w->n_slot_log = 0;
-    w->done = 0;
-    w->from_mark = w->to_mark = 0;
-    w->seen_until = -1;
-}
-
-static void touch(place_whole *w, int32_t first, int32_t last)
-{
-    w->first = UTIL_MIN(w->first, first);
-    w->last = UTIL_MAX(w->last, last);
-}
-
-bool place_whole_move(place_whole *w, int32_t op, int32_t device)
-{
-    const moirai_problem *p = w->p;
-    int32_t g = w->group[op], begin = w->group_off[g], end = w->group_off[g + 1], from = w->device[op];
-    int64_t bytes = 0;
-    for (int32_t x = begin; x < end; x++)
-        bytes += p->op_memory_bytes[w->group_op[x]];
-    if (device == from || !(p->op_devices[op] >> device & 1) || w->n_moved + end - begin > w->n ||
-        w->bytes[device] + bytes > p->device_memory_bytes[device])
-        return false;
-    w->bytes[device] += bytes;
-    w->bytes[from] -= bytes;
-    for (int32_t x = begin; x < end; x++) {
-        int32_t i = w->group_op[x];
-        w->moved_op[w->n_moved] = i;
-        w->moved_from[w->n_moved++] = from;
-        w->device[i] = device;
-        touch(w, w->position[i], w->position[i]);
-    }
-    return true;
-}
-
-static void keep_cut(place_whole *w, int32_t first, int32_t last)
-{
-    w->cut_first = first;
-    w->cut_last = last;
-    memcpy(w->cut_order, w->order + first, sizeof *w->order * (size_t)(last - first + 1));
-    touch(w, first, last);
-}
-
-static void set_order(place_whole *w, int32_t first, int32_t n, const int32_t *op)
-{
-    for (int32_t x = 0; x < n; x++) {
-        w->order[first + x] = op[x];
-        w->position[op[x]] = first + x;
-    }
-}
-
-void place_whole_pull(place_whole *w, int32_t op, int32_t to)
-{
-    int32_t last = w->position[op], n = last - to + 1, ahead = 0, behind = n;
-    if (n < 2)
-        return;
-    keep_cut(w, to, last);
-    int32_t now = ++w->mark_now;
-    w->mark_of_op[op] = now;
-    for (int32_t x = n - 1; x >= 0; x--) { /* the stretch backwards: what precedes a marked operator is marked before */
-        int32_t i = w->cut_order[x];
-        if (w->mark_of_op[i] == now)
-            for (int32_t j = w->in_off[i]; j < w->in_off[i + 1]; j++)
-                w->mark_of_op[w->in_producer[j]] = now;
-        else
-            w->cut_spare[--behind] = i;
-    }
-    for (int32_t x = 0; x < n; x++)
-        if (w->mark_of_op[w->cut_order[x]] == now)
-            w->cut_spare[ahead++] = w->cut_order[x];
-    set_order(w, to, n, w->cut_spare);
-}
-
-void place_whole_push(place_whole *w, int32_t op, int32_t to)
-{
-    int32_t first = w->position[op], n = to - first + 1, ahead = 0, behind = 0;
-    if (n < 2)
-        return;
-    keep_cut(w, first, to);
-    int32_t now = ++w->mark_now;
-    w->mark_of_op[op] = now;
-    for (int32_t x = 1; x < n; x++) {
-        int32_t i = w->cut_order[x];
-        for (int32_t j = w->in_off[i]; j < w->in_off[i + 1] && w->mark_of_op[i] != now; j++)
-            if (w->mark_of_op[w->in_producer[j]] == now)
-                w->mark_of_op[i] = now;
-        if (w->mark_of_op[i] != now)
-            w->cut_spare[ahead++] = i;
-    }
-    for (int32_t x = 0; x < n; x++)
-        if (w->mark_of_op[w->cut_order[x]] == now)
-            w->cut_spare[ahead + behind++] = w->cut_order[x];
-    set_order(w, first, n, w->cut_spare);
-}
-
 /* Readers of what the moved operators read and write: their transfers may be others now. */
 static void note_moved(place_whole *w)
 {
@@ -489,7 +291,7 @@ void place_whole_reject(place_whole *w)
     for (int64_t x = w->n_slot_log - 1; x >= 0; x--)
         w->slot[w->slot_log[x].slot] = w->slot_log[x].old;
     if (w->cut_last >= w->cut_first)
-        set_order(w, w->cut_first, w->cut_last - w->cut_first + 1, w->cut_order);
+        place_whole_set_order(w, w->cut_first, w->cut_last - w->cut_first + 1, w->cut_order);
     for (int32_t x = w->n_moved - 1; x >= 0; x--) {
         int32_t i = w->moved_op[x];
         w->bytes[w->device[i]] -= w->p->op_memory_bytes[i];
@@ -504,7 +306,7 @@ int64_t place_whole_set(place_whole *w, const int32_t *device, const int32_t *or
     size_t n = (size_t)w->n, lines = (size_t)w->n_lines,
            slots = (size_t)(w->per_edge ? p->n_edges : p->n_tensors * w->K);
     memcpy(w->device, device, sizeof *device * n);
-    set_order(w, 0, w->n, order);
+    place_whole_set_order(w, 0, w->n, order);
     memset(w->bytes, 0, sizeof *w->bytes * (size_t)w->K);
     for (int32_t i = 0; i < w->n; i++)
         w->bytes[device[i]] += p->op_memory_bytes[i];

@@ -4,7 +4,7 @@
 
 #include <moirai/schedule.h>
 
-#include "util/stop.h"
+#include "place/fit.h"
 #include "util/util.h"
 
 #define PLACE_WHOLE_STRIDE 8 /* positions of the order from one mark to the next */
@@ -29,9 +29,9 @@ typedef struct place_whole {
     int32_t n_marks;     /* marks lie before positions 0, STRIDE, ... and after the last */
     bool per_edge, port; /* flow edge; congestion port */
     int32_t *in_off, *in_producer, *in_slot,
-        *in_class;                         /* of operators, flat: producer, slot (of device 0), class * K * K */
-    int64_t *least_tail_ns;                /* [op * K + device]: what follows its finish at least */
-    int32_t *group_off, *group_op, *group; /* operators that share a device: group[op] is its list */
+        *in_class;          /* of operators, flat: producer, slot (of device 0), class * K * K */
+    int64_t *least_tail_ns; /* [op * K + device]: what follows its finish at least */
+    place_units *units;     /* operators that share a device */
 
     int32_t *device, *order, *position;
     int64_t *finish_ns;     /* per operator */
@@ -73,6 +73,9 @@ void place_whole_free(place_whole *w);
 /* Sets the state: `order` holds all operators in an order of precedence, devices are allowed ones. The makespan.
  * O(V+E). */
 int64_t place_whole_set(place_whole *w, const int32_t *device, const int32_t *order);
+
+/* n operators from position `first` on, where the order has them in another order. */
+void place_whole_set_order(place_whole *w, int32_t first, int32_t n, const int32_t *op);
 
 /* ---- one trial: changes, then place_whole_try, then accept or reject ---- */
 

@@ -1,0 +1,64 @@
+/* Units: what keep-together groups place as one. O(V). */
+#include "place/fit.h"
+#include "util/util.h"
+
+#include <stdlib.h>
+
+static void fill_units(place_units *u, const moirai_problem *p, int32_t *of_group)
+{
+    for (int32_t g = 0; g < p->n_groups; g++)
+        of_group[g] = MOIRAI_NONE;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t g = p->op_group[i];
+        int32_t unit = g != MOIRAI_NONE && of_group[g] != MOIRAI_NONE ? of_group[g] : u->n++;
+        if (g != MOIRAI_NONE)
+            of_group[g] = unit;
+        u->of_op[i] = unit;
+        u->bytes[unit] += p->op_memory_bytes[i];
+        u->devices[unit] = p->op_devices[i];
+        u->off[unit + 1]++;
+    }
+    for (int32_t unit = 0; unit < u->n; unit++)
+        u->off[unit + 1] += u->off[unit];
+    for (int32_t i = 0; i < p->n_ops; i++)
+        u->op[u->off[u->of_op[i]]++] = i;
+    for (int32_t unit = u->n; unit > 0; unit--)
+        u->off[unit] = u->off[unit - 1];
+    u->off[0] = 0;
+}
+
+int place_units_new(place_units **out, const moirai_problem *p)
+{
+    *out = NULL;
+    size_t V = (size_t)p->n_ops;
+    place_units *u = util_alloc(1, sizeof *u);
+    int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
+    if (u && of_group) {
+        u->of_op = util_alloc(V, sizeof *u->of_op);
+        u->off = util_alloc(V + 1, sizeof *u->off);
+        u->op = util_alloc(V, sizeof *u->op);
+        u->bytes = util_alloc(V, sizeof *u->bytes);
+        u->devices = util_alloc(V, sizeof *u->devices);
+    }
+    if (!u || !of_group || !u->of_op || !u->off || !u->op || !u->bytes || !u->devices) {
+        free(of_group);
+        place_units_free(u);
+        return MOIRAI_EFAIL;
+    }
+    fill_units(u, p, of_group);
+    free(of_group);
+    *out = u;
+    return 0;
+}
+
+void place_units_free(place_units *u)
+{
+    if (!u)
+        return;
+    free(u->of_op);
+    free(u->off);
+    free(u->op);
+    free(u->bytes);
+    free(u->devices);
+    free(u);
+}
