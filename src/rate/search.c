@@ -27,10 +27,15 @@
 #define LEAST_PART 0.02   /* of these */
 #define WORTH_A_LOOK 0.9  /* of the best period: a load that small is simulated even if the time is over */
 
+bool rate_by_loads(const rate_search *x)
+{
+    return x->o->kind && !strcmp(x->o->kind, "loads");
+}
+
 int rate_search_add(rate_search *x, rate_candidate *c)
 {
     size_t bytes = sizeof **c->device * (size_t)x->p->n_ops;
-    bool wanted = !x->o->kind || (!strcmp(x->o->kind, c->origin) && !c->alone);
+    bool wanted = !x->o->kind || (!c->alone && (rate_by_loads(x) ? c->n_copies == 1 : !strcmp(x->o->kind, c->origin)));
     if (!wanted || (x->o->copies > 0 && c->n_copies > x->o->copies)) {
         rate_candidate_free(c);
         return 0;
@@ -155,8 +160,27 @@ int rate_search_judge(rate_search *x)
     return rc;
 }
 
-/* The time may be over before any plan of a round is simulated: then the one of the least load is, all the same, where it promises much more than the best has.
- * It takes as long as the check of the plan that is handed out. */
+/* A stream that is simulated even if the time is over: it takes as long as the check of the plan that is handed out. */
+static int judge_late(rate_search *x, rate_candidate *c)
+{
+    moirai_budget endless = x->o->budget;
+    endless.time_limit_s = 0;
+    rate_judge_task task = {.v = &x->v,
+                            .in_flight = x->in_flight,
+                            .latency_limit_ns = x->o->latency_limit_ns > 0 ? x->o->latency_limit_ns : INT64_MAX,
+                            .most_tasks = RATE_STREAM_TASKS,
+                            .stop = util_stop_of(&endless)};
+    int rc = rate_judge(c, &task);
+    if (rc == MOIRAI_ELIMIT)
+        return 0;
+    if (!rc && rate_better(c, x->best)) {
+        x->best = c;
+        tell(x);
+    }
+    return rc;
+}
+
+/* The time may be over before any plan of a round is simulated: then the one of the least load is, all the same, where it promises much more than the best has. */
 static int judge_last(rate_search *x)
 {
     rate_candidate *least = NULL;
@@ -167,20 +191,21 @@ static int judge_last(rate_search *x)
     }
     if (!least || !x->best || (double)least->load_ns > WORTH_A_LOOK * (double)x->best->outcome.period_ns)
         return 0;
-    moirai_budget endless = x->o->budget;
-    endless.time_limit_s = 0;
-    rate_judge_task task = {.v = &x->v,
-                            .in_flight = x->in_flight,
-                            .latency_limit_ns = x->o->latency_limit_ns > 0 ? x->o->latency_limit_ns : INT64_MAX,
-                            .most_tasks = RATE_STREAM_TASKS,
-                            .stop = util_stop_of(&endless)};
-    int rc = rate_judge(least, &task);
-    if (rc == MOIRAI_ELIMIT)
-        return 0;
-    if (!rc && rate_better(least, x->best)) {
-        x->best = least;
-        tell(x);
-    }
+    return judge_late(x, least);
+}
+
+/* The least load that keeps memory and latency in a stream. */
+static int judge_by_loads(rate_search *x)
+{
+    int32_t n;
+    rate_candidate **list;
+    int rc = list_promising(&list, &n, x);
+    if (rc)
+        return rc;
+    qsort(list, (size_t)n, sizeof *list, by_load);
+    for (int32_t i = 0; i < n && !rc && !x->best; i++)
+        rc = judge_late(x, list[i]);
+    free(list);
     return rc;
 }
 
@@ -315,7 +340,8 @@ void rate_search_close(rate_search *x)
     0.15 /* of the time left, for the annealing of the first round: each has twice the steps of the one before */
 #define MOST_PART 64.0
 #define TRIAL_STEPS 2000
-#define RUNS 30 /* of a round, at most */
+#define RUNS 30         /* of a round, at most */
+#define LAST_SHARE 0.03 /* of the time: no round is begun in it */
 
 /* The part of the usual steps that the first round has time for. */
 static int first_part(rate_search *x, double *part)
@@ -341,6 +367,22 @@ static int first_part(rate_search *x, double *part)
     return rc;
 }
 
+/* Annealing alone, until the least load is near the bound. */
+static int run_by_loads(rate_search *x, double part)
+{
+    const moirai_budget *b = &x->o->budget;
+    bool limited = b->time_limit_s > 0, near = false;
+    int rc = 0;
+    for (int32_t round = 0; !rc && !near && (limited || round < ROUNDS); round++, part *= 2) {
+        if (util_stopped(&x->stop) || (limited && util_stop_left_s(&x->stop) < LAST_SHARE * b->time_limit_s))
+            break;
+        rc = rate_add_annealed(x, part, round);
+        for (int32_t i = 0; i < x->n_candidates && !near; i++)
+            near = (double)(x->candidate[i]->load_ns - x->bound_ns) <= x->o->gap * (double)x->candidate[i]->load_ns;
+    }
+    return rc ? rc : judge_by_loads(x);
+}
+
 int rate_search_run(rate_search *x)
 {
     double part = 1;
@@ -349,9 +391,11 @@ int rate_search_run(rate_search *x)
         int rc = rate_add_groups(x, LEAST_PART);
         return rc ? rc : rate_search_judge(x);
     }
-    if (x->in_flight == 1 || x->p->n_ops == 0 || x->o->kind)
+    if (x->in_flight == 1 || x->p->n_ops == 0 || (x->o->kind && !rate_by_loads(x)))
         return rate_search_judge(x);
     int rc = first_part(x, &part);
+    if (!rc && rate_by_loads(x))
+        return run_by_loads(x, part);
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
         rc = rate_search_judge(x);
         if (rc || good_enough(x) || util_stopped(&x->stop))

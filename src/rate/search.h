@@ -52,6 +52,8 @@ int rate_search_add(rate_search *x, rate_candidate *c);
 int rate_search_add_devices(rate_search *x, const char *origin, const int32_t *device);
 /* Simulates all candidates that may still be better than the best. */
 int rate_search_judge(rate_search *x);
+/* Plans are compared by their largest loads, not by the period that a stream has. */
+bool rate_by_loads(const rate_search *x);
 /* Steps of an annealing run. */
 int64_t rate_search_steps(const rate_search *x, double part);
 
