@@ -221,6 +221,7 @@ static bool good_enough(const rate_search *x)
 #define FEW_IN_FLIGHT 8
 #define LATENCY_EFFORT 0.2
 #define BOUND_SHARE 0.25
+#define ONE_COPY_CASES 200
 
 static int find_latency(rate_search *x)
 {
@@ -256,11 +257,33 @@ static int find_bound(rate_search *x)
     return rc;
 }
 
+/* What holds for plans of one copy alone: an operator on which many transfers hang is on one device then, which are cases. */
+static int find_bound_of_one(rate_search *x)
+{
+    double effort = UTIL_MIN(x->o->budget.effort, 100);
+    relax_answer answer = {0};
+    relax_task job = {.goal_ns = INT64_MAX / 4,
+                      .cases = ONE_COPY_CASES,
+                      .rounds = 2 + (int32_t)(RATE_BOUND_ROUNDS / 2 * effort),
+                      .rate = true,
+                      .one_copy = true,
+                      .threads = x->o->budget.threads,
+                      .stop = x->stop};
+    if (x->o->copies != 1 || x->v.n_packets == 0)
+        return 0;
+    if (x->o->budget.time_limit_s > 0)
+        job.stop = util_stop_within(&x->stop, BOUND_SHARE / 2 * x->o->budget.time_limit_s);
+    int rc = relax_solve(&answer, x->p, &job);
+    x->one_copy_ns = rc ? 0 : answer.lower_ns;
+    relax_answer_clear(&answer);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
 /* The bound for the requests in flight of now. */
 static void set_bound(rate_search *x)
 {
     int64_t latency = UTIL_MAX(x->latency->lower_bound_ns, 0), turns = (latency + x->in_flight - 1) / x->in_flight;
-    x->bound_ns = UTIL_MAX(UTIL_MAX(x->relaxed.lower_ns, moirai_bound_load(x->p)), turns);
+    x->bound_ns = UTIL_MAX(UTIL_MAX(UTIL_MAX(x->relaxed.lower_ns, x->one_copy_ns), moirai_bound_load(x->p)), turns);
 }
 
 /* The relaxation knows nothing of groups and shared weights: its devices are mended. */
@@ -310,6 +333,7 @@ int rate_search_open(rate_search *x)
     rc = rc ? rc : place_units_new(&x->units, p);
     rc = rc ? rc : find_latency(x);
     rc = rc ? rc : find_bound(x);
+    rc = rc ? rc : find_bound_of_one(x);
     if (rc)
         return rc;
     set_bound(x);
