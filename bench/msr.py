@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Periods of the instances of dnn-partitioning (Tarnawski et al., NeurIPS 2020), which are not in this repository.
 
-    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--threads 1] [--in-flight 32] [--only bert24] [--keep FOLDER]
+    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--threads 1] [--in-flight 32] [--kind loads] [--only bert24] [--keep FOLDER]
 
 FOLDER has their files, as `Layer-bert24_inference.json`. Each becomes a problem with congestion `device`: a transfer holds both of its
 devices. Operators of one colour class stay together, accelerators have the memory that the file says, and the CPU has any.
 
 Their own model is not quite ours: what leaves an accelerator goes to the host once, however many read it, each accelerator that reads it
-fetches it once, and the CPU pays for neither. So a tensor with several readers has a relay, an operator that takes no time, on any device or on one
-of a few hosts: through a host it leaves its accelerator once (and is fetched by readers there as well, which in their model is free). No plan has
-less in this model than in theirs. `period`, `bound` and `gap` are of ours; `their load` is what the devices of the plan
-come to in theirs, to be compared with figures for it. A bound of ours is none of theirs. --relays 0 leaves relays out.
+fetches it once, and the CPU pays for neither; sending and fetching need not be at the same time. No plan has less in our model than in theirs. `period`, `bound` and
+`gap` are of ours; `their load` is what the devices of the plan come to in theirs, to be compared with figures for it, which are largest loads as well: so --kind is
+`loads`, and the period is that of the same plan in a stream. A bound of ours is none of theirs.
+--relays N adds N hosts: a tensor with several readers has a relay, an operator that takes no time, on any device or on one
+of them, through which it leaves its accelerator once (and is fetched by readers there as well, which in their model is free).
 """
 
 import argparse
@@ -132,7 +133,7 @@ def solve(o, name, instance, folder):
     problem.write_text(json.dumps(problem_of(name, instance, o.relays)))
     begun = processor_s()
     subprocess.run(
-        [o.moirai, "place", problem, "--objective", "rate", "--in-flight", str(o.in_flight), "--gap", "0", "--copies", "1",
+        [o.moirai, "place", problem, "--objective", "rate", "--in-flight", str(o.in_flight), "--gap", "0", "--copies", "1", "--kind", o.kind,
          "--time-limit", str(o.time_limit), "--threads", str(o.threads), "--force", "-o", plan],
         check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     seconds = processor_s() - begun
@@ -151,7 +152,8 @@ def main():
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--in-flight", type=int, default=32)
     a.add_argument("--only", default="")
-    a.add_argument("--relays", type=int, default=3, help="hosts that tensors with several readers may go through")
+    a.add_argument("--kind", default="loads", help="of plan, as for `moirai place`")
+    a.add_argument("--relays", type=int, default=0, help="hosts that tensors with several readers may go through")
     a.add_argument("--keep", type=pathlib.Path, help="problems and plans stay here")
     o = a.parse_args()
     print("| instance | nodes | period, ms | bound | gap | copies | their load | best known | their bound | processor s |")

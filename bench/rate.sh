@@ -4,7 +4,7 @@
 #   bench/rate.sh [MOIRAI [FOLDER [SECONDS [NETWORK...]]]]
 #
 # MOIRAI: the command (default build/release/src/moirai); FOLDER: where the .onnx files are (default ../shared/data/onnx); SECONDS: time limit of
-# each plan (default 10); a NETWORK without a file there is one of the zoo, unfused. IN_FLIGHT (environment, default "4 16"): the numbers of requests; COPIES: of the network, at most; THREADS. Prints a Markdown table; all plans are
+# each plan (default 10); a NETWORK without a file there is one of the zoo, unfused. IN_FLIGHT (environment, default "4 16"): the numbers of requests; COPIES: of the network, at most; THREADS; DTYPE: of networks of the zoo. Prints a Markdown table; all plans are
 # checked by the command itself. Cuts are free of the runtime's price of a segment, since that is no load of a device in this model.
 set -eu
 flights=${IN_FLIGHT:-4 16}
@@ -23,7 +23,7 @@ for network in "$@"; do
             "$moirai" plan "$folder/$network.onnx" --cluster inter-server --rules onnxruntime --segment-us 0 --objective rate --in-flight "$n" \
                 --gap 0.001 --time-limit "$seconds" $more -q --json
         else
-            "$moirai" plan "$network" --cluster inter-server --rules none --segment-us 0 --objective rate --in-flight "$n" \
+            "$moirai" plan "$network" ${DTYPE:+--dtype $DTYPE} --cluster inter-server --rules none --segment-us 0 --objective rate --in-flight "$n" \
                 --gap 0.001 --time-limit "$seconds" $more -q --json
         fi | python3 -c '
 import json, sys

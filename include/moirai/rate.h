@@ -22,7 +22,7 @@ typedef struct moirai_rate_options {
     const char *certificate_path; /* the proof of the bound by prices on loads goes there, and is verified; or NULL */
     int32_t copies;               /* of the network, at most; 0: any number. The bound is of any number */
     const char *
-        kind; /* of plan: "latency", the plan of one request; "stages"; "replicas", a copy on each device; NULL: any. The bound
+        kind; /* of plan: "latency", the plan of one request; "stages"; "replicas", a copy on each device; "loads", one copy whose largest load is least; NULL: any. The bound
                                    * is of any kind */
 } moirai_rate_options;
 

@@ -70,8 +70,8 @@ def place(
 
     `objective` "rate" asks for as many inferences per second as can be, with at most `in_flight` requests at once (0:
     twice the devices), none of which takes longer than `latency_limit_ms` (0: no limit): the plan's `rate` has what is
-    reached, and its `copies` of the network, at most so many (0: any number; docs/rate.md). `kind` "latency", "stages"
-    or "replicas" asks for a plan of that kind.
+    reached, and its `copies` of the network, at most so many (0: any number; docs/rate.md). `kind` "latency", "stages",
+    "replicas" or "loads" asks for a plan of that kind.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"place: {problem!r:.80} is no moirai.Problem: moirai.plan takes a network and a cluster")

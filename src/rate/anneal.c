@@ -20,6 +20,7 @@
 
 #define FIRST_HEAT 0.02 /* of the value */
 #define LAST_HEAT 1e-5
+#define NEAR_BEST 1.005 /* of the best value */
 #define MOST_REGION 128
 #define STOP_EVERY 256
 #define TRIES 8 /* to find something to move */
@@ -34,6 +35,7 @@ typedef struct anneal {
     double value;
     uint8_t *best;
     double best_value;
+    int64_t best_ns;                                        /* its largest load */
     int32_t region[2 * MOST_REGION], from[2 * MOST_REGION]; /* units of the move, and where they were */
     int32_t n_region;
     int32_t *mark, stamp; /* units in the region */
@@ -187,12 +189,35 @@ static void undo(anneal *x)
 
 /* ---- the run ---- */
 
+static int64_t largest_now(const anneal *x)
+{
+    int64_t most = 0;
+    for (int32_t r = 0; r < x->task->v->n_resources; r++)
+        most = UTIL_MAX(most, x->b.load_ns[r]);
+    return most;
+}
+
+/* The best by value; where nothing but loads counts, by the largest of them: the norm is a guide, and near its least value the largest load may still fall. */
+static void keep_best(anneal *x)
+{
+    bool loads = !x->task->price && x->task->send_price == 0, better = x->value < x->best_value * (1 - 1e-12);
+    if (!better && !(loads && x->value < x->best_value * NEAR_BEST))
+        return;
+    int64_t most = loads ? largest_now(x) : 0;
+    x->best_value = better ? x->value : x->best_value;
+    if (loads ? most >= x->best_ns : !better)
+        return;
+    x->best_ns = most;
+    memcpy(x->best, x->b.device, sizeof *x->best * (size_t)x->task->v->n);
+}
+
 static void run(anneal *x)
 {
     const rate_anneal_task *task = x->task;
     double heat = task->heat > 0 ? task->heat : FIRST_HEAT, last = task->last_heat > 0 ? task->last_heat : LAST_HEAT,
            cool = pow(last / heat, 1.0 / (double)UTIL_MAX(task->steps, 1));
     x->value = x->best_value = value_of(x);
+    x->best_ns = largest_now(x);
     memcpy(x->best, x->b.device, sizeof *x->best * (size_t)task->v->n);
     for (int64_t i = 0; i < task->steps; i++, heat *= cool) {
         if (i % STOP_EVERY == 0 && util_stopped(&task->stop))
@@ -205,10 +230,7 @@ static void run(anneal *x)
             continue;
         }
         x->value = value;
-        if (value < x->best_value * (1 - 1e-12)) {
-            x->best_value = value;
-            memcpy(x->best, x->b.device, sizeof *x->best * (size_t)task->v->n);
-        }
+        keep_best(x);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "util/util.h"
 
 #define MOST_STARTS 6
+#define DEEP_ORDERS 6
 #define ANNEAL_SHARE 0.6  /* of the time left, at most, for a round of it */
 #define LEAST_CLUSTERS 20 /* or twice, four or eight times as many */
 #define CLUSTER_SIZES 4
@@ -50,13 +51,16 @@ static bool read_by_none(const moirai_problem *p, int32_t op)
     return true;
 }
 
-/* Depth first from the results: a branch is walked to its end before the next begins, and what reads nothing, such as weights that are operators, stands before its
+/* Depth first from the results, the inputs of each operator from a random one on, or with seed 0 from the first: a branch is walked to its end before the next begins, and what reads nothing, such as weights that are operators, stands before its
  * reader instead of before everything. */
-static int order_deep(int32_t *order, const moirai_problem *p)
+static int order_deep(int32_t *order, const moirai_problem *p, uint64_t seed)
 {
-    int32_t n = 0, *stack = util_alloc((size_t)p->n_ops, sizeof *stack),
-            *seen = util_alloc((size_t)p->n_ops, sizeof *seen);
-    int rc = stack && seen ? 0 : MOIRAI_EFAIL; /* seen: inputs that were looked at, and one more */
+    util_rng rng;
+    util_rng_seed(&rng, seed);
+    size_t V = (size_t)p->n_ops;
+    int32_t n = 0, *stack = util_alloc(V, sizeof *stack), *seen = util_alloc(V, sizeof *seen),
+            *turn = util_alloc(V, sizeof *turn);
+    int rc = stack && seen && turn ? 0 : MOIRAI_EFAIL; /* seen: inputs that were looked at, and one more */
     for (int32_t z = 0; z < p->n_ops && !rc; z++) {
         int32_t depth = 0;
         if (!read_by_none(p, p->topo[z]))
@@ -64,13 +68,14 @@ static int order_deep(int32_t *order, const moirai_problem *p)
         stack[depth++] = p->topo[z];
         seen[p->topo[z]] = 1;
         while (depth > 0) {
-            int32_t op = stack[depth - 1], at = p->op_in_off[op] + seen[op]++ - 1;
-            if (at == p->op_in_off[op + 1]) {
+            int32_t op = stack[depth - 1], n_in = p->op_in_off[op + 1] - p->op_in_off[op], at = seen[op]++ - 1;
+            if (at == n_in) {
                 order[n++] = op;
                 depth--;
                 continue;
             }
-            int32_t from = p->tensor_producer[p->op_in[at]];
+            turn[op] = at == 0 && seed ? (int32_t)util_rng_below(&rng, (uint32_t)n_in) : turn[op];
+            int32_t from = p->tensor_producer[p->op_in[p->op_in_off[op] + (at + turn[op]) % n_in]];
             if (!seen[from]) {
                 seen[from] = 1;
                 stack[depth++] = from;
@@ -79,6 +84,46 @@ static int order_deep(int32_t *order, const moirai_problem *p)
     }
     free(stack);
     free(seen);
+    free(turn);
+    return rc;
+}
+
+/* Cuts of an order, *load_ns -1 where there are none. */
+static int find_cuts(const rate_search *x, const int32_t *order, int32_t *device, int64_t *load_ns)
+{
+    rate_cuts_task task = {.v = &x->v, .units = x->units, .order = order, .stop = x->stop};
+    bool found;
+    *load_ns = -1;
+    int rc = rate_cuts(device, &found, &task);
+    if (rc || !found)
+        return rc;
+    rc = place_fit_assignment(x->p, x->units, x->p->device_memory_bytes, device); /* with weights that are shared */
+    if (rc)
+        return rc == MOIRAI_EINFEASIBLE ? 0 : rc;
+    rate_candidate one = {.n_copies = 1, .device = &device};
+    int64_t *load = util_alloc((size_t)x->v.n_resources, sizeof *load), all = 1;
+    *load_ns = load ? rate_loads(load, &x->v, &one, &all, 1) : MOIRAI_EFAIL;
+    free(load);
+    return *load_ns < 0 ? MOIRAI_EFAIL : 0;
+}
+
+/* The best cuts of several orders depth first. */
+static int add_deep(rate_search *x, int32_t *order, int32_t *device)
+{
+    size_t n = (size_t)x->p->n_ops;
+    int64_t least = INT64_MAX, load;
+    int32_t *best = util_alloc(n, sizeof *best);
+    int rc = best ? 0 : MOIRAI_EFAIL;
+    for (uint64_t i = 0; i < DEEP_ORDERS && !rc && !util_stopped(&x->stop); i++) {
+        rc = order_deep(order, x->p, i);
+        rc = rc ? rc : find_cuts(x, order, device, &load);
+        if (!rc && load >= 0 && load < least) {
+            least = load;
+            memcpy(best, device, sizeof *best * n);
+        }
+    }
+    rc = rc || least == INT64_MAX ? rc : rate_search_add_devices(x, "stages", best);
+    free(best);
     return rc;
 }
 
@@ -89,13 +134,8 @@ static int add_stages(rate_search *x, const int32_t *order, int32_t *device)
     int rc = rate_stages(device, &load, &task);
     if (!rc && load >= 0)
         rc = rate_search_add_devices(x, "stages", device);
-    rate_cuts_task more = {.v = &x->v, .units = x->units, .order = order, .stop = x->stop};
-    bool found = false;
-    rc = rc ? rc : rate_cuts(device, &found, &more);
-    if (rc || !found)
-        return rc;
-    rc = place_fit_assignment(x->p, x->units, x->p->device_memory_bytes, device); /* with weights that are shared */
-    return rc == MOIRAI_EINFEASIBLE ? 0 : rc ? rc : rate_search_add_devices(x, "stages", device);
+    rc = rc ? rc : find_cuts(x, order, device, &load);
+    return rc || load < 0 ? rc : rate_search_add_devices(x, "stages", device);
 }
 
 int rate_add_stages(rate_search *x)
@@ -105,8 +145,7 @@ int rate_add_stages(rate_search *x)
     int rc = order && device ? add_stages(x, x->p->topo, device) : MOIRAI_EFAIL;
     rc = rc ? rc : order_of(order, x->p, x->latency);
     rc = rc ? rc : add_stages(x, order, device);
-    rc = rc ? rc : order_deep(order, x->p);
-    rc = rc ? rc : add_stages(x, order, device);
+    rc = rc ? rc : add_deep(x, order, device);
     free(order);
     free(device);
     return rc;
@@ -173,7 +212,7 @@ static int anneal_one(void *data, int32_t which)
     if (!r->device)
         return MOIRAI_EFAIL;
     int32_t start = b->round == 0 ? which / N_PRICES : (which + which / KINDS) % b->n_starts;
-    r->price = b->round == 0 ? send_price[which % N_PRICES] : b->price[which / KINDS];
+    r->price = rate_by_loads(s) ? 0 : b->round == 0 ? send_price[which % N_PRICES] : b->price[which / KINDS];
     memcpy(r->device, b->start[start]->device[0], sizeof *r->device * (size_t)s->p->n_ops);
     rate_anneal_task job = {.v = &s->v,
                             .units = s->units,
@@ -187,6 +226,15 @@ static int anneal_one(void *data, int32_t which)
     return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
 }
 
+/* Whether two other stages have less load: others than stages are to be begun with, too. */
+static bool lesser_stages(const rate_search *s, int32_t which)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_candidates && !strcmp(s->candidate[which]->origin, "stages"); i++)
+        n += !strcmp(s->candidate[i]->origin, "stages") && s->candidate[i]->load_ns < s->candidate[which]->load_ns;
+    return n >= 2;
+}
+
 /* The first round begins with all plans of one copy, at all prices: many short runs. Later ones begin with the best by load and by period, at the price that was best and at
  * one more, and are as long together: a run of a tenth of the steps ends several per cent above. */
 static void choose_starts(batch *b, int32_t round)
@@ -197,7 +245,7 @@ static void choose_starts(batch *b, int32_t round)
         const rate_candidate *c = s->candidate[i];
         if (c->n_copies != 1)
             continue;
-        if (round == 0 && b->n_starts < MOST_STARTS)
+        if (round == 0 && b->n_starts < MOST_STARTS && !lesser_stages(s, i))
             b->start[b->n_starts++] = c;
         if (!strcmp(c->origin, "stages") && (!stages || c->load_ns < stages->load_ns))
             stages = c;

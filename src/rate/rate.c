@@ -34,8 +34,9 @@ static int check_options(const moirai_rate_options *o)
                             (long long)o->latency_limit_ns);
     if (o->copies < 0)
         return moirai_error(MOIRAI_EUSAGE, "%d copies, expected 1 or more, or 0 for any number", o->copies);
-    if (o->kind && strcmp(o->kind, "latency") && strcmp(o->kind, "stages") && strcmp(o->kind, "replicas"))
-        return moirai_error(MOIRAI_EUSAGE, "plans of kind '%s': expected latency, stages or replicas", o->kind);
+    if (o->kind && strcmp(o->kind, "latency") && strcmp(o->kind, "stages") && strcmp(o->kind, "replicas") &&
+        strcmp(o->kind, "loads"))
+        return moirai_error(MOIRAI_EUSAGE, "plans of kind '%s': expected latency, stages, replicas or loads", o->kind);
     if (!(o->gap >= 0 && o->gap <= 1))
         return moirai_error(MOIRAI_EUSAGE, "gap %g, expected 0 .. 1", o->gap);
     return moirai_budget_check(&o->budget);

@@ -27,10 +27,15 @@
 #define LEAST_PART 0.02   /* of these */
 #define WORTH_A_LOOK 0.9  /* of the best period: a load that small is simulated even if the time is over */
 
+bool rate_by_loads(const rate_search *x)
+{
+    return x->o->kind && !strcmp(x->o->kind, "loads");
+}
+
 int rate_search_add(rate_search *x, rate_candidate *c)
 {
     size_t bytes = sizeof **c->device * (size_t)x->p->n_ops;
-    bool wanted = !x->o->kind || (!strcmp(x->o->kind, c->origin) && !c->alone);
+    bool wanted = !x->o->kind || (!c->alone && (rate_by_loads(x) ? c->n_copies == 1 : !strcmp(x->o->kind, c->origin)));
     if (!wanted || (x->o->copies > 0 && c->n_copies > x->o->copies)) {
         rate_candidate_free(c);
         return 0;
@@ -155,8 +160,27 @@ int rate_search_judge(rate_search *x)
     return rc;
 }
 
-/* The time may be over before any plan of a round is simulated: then the one of the least load is, all the same, where it promises much more than the best has.
- * It takes as long as the check of the plan that is handed out. */
+/* A stream that is simulated even if the time is over: it takes as long as the check of the plan that is handed out. */
+static int judge_late(rate_search *x, rate_candidate *c)
+{
+    moirai_budget endless = x->o->budget;
+    endless.time_limit_s = 0;
+    rate_judge_task task = {.v = &x->v,
+                            .in_flight = x->in_flight,
+                            .latency_limit_ns = x->o->latency_limit_ns > 0 ? x->o->latency_limit_ns : INT64_MAX,
+                            .most_tasks = RATE_STREAM_TASKS,
+                            .stop = util_stop_of(&endless)};
+    int rc = rate_judge(c, &task);
+    if (rc == MOIRAI_ELIMIT)
+        return 0;
+    if (!rc && rate_better(c, x->best)) {
+        x->best = c;
+        tell(x);
+    }
+    return rc;
+}
+
+/* The time may be over before any plan of a round is simulated: then the one of the least load is, all the same, where it promises much more than the best has. */
 static int judge_last(rate_search *x)
 {
     rate_candidate *least = NULL;
@@ -167,20 +191,21 @@ static int judge_last(rate_search *x)
     }
     if (!least || !x->best || (double)least->load_ns > WORTH_A_LOOK * (double)x->best->outcome.period_ns)
         return 0;
-    moirai_budget endless = x->o->budget;
-    endless.time_limit_s = 0;
-    rate_judge_task task = {.v = &x->v,
-                            .in_flight = x->in_flight,
-                            .latency_limit_ns = x->o->latency_limit_ns > 0 ? x->o->latency_limit_ns : INT64_MAX,
-                            .most_tasks = RATE_STREAM_TASKS,
-                            .stop = util_stop_of(&endless)};
-    int rc = rate_judge(least, &task);
-    if (rc == MOIRAI_ELIMIT)
-        return 0;
-    if (!rc && rate_better(least, x->best)) {
-        x->best = least;
-        tell(x);
-    }
+    return judge_late(x, least);
+}
+
+/* The least load that keeps memory and latency in a stream. */
+static int judge_by_loads(rate_search *x)
+{
+    int32_t n;
+    rate_candidate **list;
+    int rc = list_promising(&list, &n, x);
+    if (rc)
+        return rc;
+    qsort(list, (size_t)n, sizeof *list, by_load);
+    for (int32_t i = 0; i < n && !rc && !x->best; i++)
+        rc = judge_late(x, list[i]);
+    free(list);
     return rc;
 }
 
@@ -196,6 +221,7 @@ static bool good_enough(const rate_search *x)
 #define FEW_IN_FLIGHT 8
 #define LATENCY_EFFORT 0.2
 #define BOUND_SHARE 0.25
+#define ONE_COPY_CASES 200
 
 static int find_latency(rate_search *x)
 {
@@ -231,11 +257,33 @@ static int find_bound(rate_search *x)
     return rc;
 }
 
+/* What holds for plans of one copy alone: an operator on which many transfers hang is on one device then, which are cases. */
+static int find_bound_of_one(rate_search *x)
+{
+    double effort = UTIL_MIN(x->o->budget.effort, 100);
+    relax_answer answer = {0};
+    relax_task job = {.goal_ns = INT64_MAX / 4,
+                      .cases = ONE_COPY_CASES,
+                      .rounds = 2 + (int32_t)(RATE_BOUND_ROUNDS / 2 * effort),
+                      .rate = true,
+                      .one_copy = true,
+                      .threads = x->o->budget.threads,
+                      .stop = x->stop};
+    if (x->o->copies != 1 || x->v.n_packets == 0)
+        return 0;
+    if (x->o->budget.time_limit_s > 0)
+        job.stop = util_stop_within(&x->stop, BOUND_SHARE / 2 * x->o->budget.time_limit_s);
+    int rc = relax_solve(&answer, x->p, &job);
+    x->one_copy_ns = rc ? 0 : answer.lower_ns;
+    relax_answer_clear(&answer);
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
 /* The bound for the requests in flight of now. */
 static void set_bound(rate_search *x)
 {
     int64_t latency = UTIL_MAX(x->latency->lower_bound_ns, 0), turns = (latency + x->in_flight - 1) / x->in_flight;
-    x->bound_ns = UTIL_MAX(UTIL_MAX(x->relaxed.lower_ns, moirai_bound_load(x->p)), turns);
+    x->bound_ns = UTIL_MAX(UTIL_MAX(UTIL_MAX(x->relaxed.lower_ns, x->one_copy_ns), moirai_bound_load(x->p)), turns);
 }
 
 /* The relaxation knows nothing of groups and shared weights: its devices are mended. */
@@ -285,6 +333,7 @@ int rate_search_open(rate_search *x)
     rc = rc ? rc : place_units_new(&x->units, p);
     rc = rc ? rc : find_latency(x);
     rc = rc ? rc : find_bound(x);
+    rc = rc ? rc : find_bound_of_one(x);
     if (rc)
         return rc;
     set_bound(x);
@@ -315,7 +364,8 @@ void rate_search_close(rate_search *x)
     0.15 /* of the time left, for the annealing of the first round: each has twice the steps of the one before */
 #define MOST_PART 64.0
 #define TRIAL_STEPS 2000
-#define RUNS 30 /* of a round, at most */
+#define RUNS 30         /* of a round, at most */
+#define LAST_SHARE 0.03 /* of the time: no round is begun in it */
 
 /* The part of the usual steps that the first round has time for. */
 static int first_part(rate_search *x, double *part)
@@ -341,6 +391,22 @@ static int first_part(rate_search *x, double *part)
     return rc;
 }
 
+/* Annealing alone, until the least load is near the bound. */
+static int run_by_loads(rate_search *x, double part)
+{
+    const moirai_budget *b = &x->o->budget;
+    bool limited = b->time_limit_s > 0, near = false;
+    int rc = 0;
+    for (int32_t round = 0; !rc && !near && (limited || round < ROUNDS); round++, part *= 2) {
+        if (util_stopped(&x->stop) || (limited && util_stop_left_s(&x->stop) < LAST_SHARE * b->time_limit_s))
+            break;
+        rc = rate_add_annealed(x, part, round);
+        for (int32_t i = 0; i < x->n_candidates && !near; i++)
+            near = (double)(x->candidate[i]->load_ns - x->bound_ns) <= x->o->gap * (double)x->candidate[i]->load_ns;
+    }
+    return rc ? rc : judge_by_loads(x);
+}
+
 int rate_search_run(rate_search *x)
 {
     double part = 1;
@@ -349,9 +415,11 @@ int rate_search_run(rate_search *x)
         int rc = rate_add_groups(x, LEAST_PART);
         return rc ? rc : rate_search_judge(x);
     }
-    if (x->in_flight == 1 || x->p->n_ops == 0 || x->o->kind)
+    if (x->in_flight == 1 || x->p->n_ops == 0 || (x->o->kind && !rate_by_loads(x)))
         return rate_search_judge(x);
     int rc = first_part(x, &part);
+    if (!rc && rate_by_loads(x))
+        return run_by_loads(x, part);
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
         rc = rate_search_judge(x);
         if (rc || good_enough(x) || util_stopped(&x->stop))

@@ -24,6 +24,7 @@ typedef struct rate_search {
     uint64_t all_devices;
     moirai_plan *latency; /* the plan of one request */
     relax_answer relaxed; /* bound by prices, its proof, devices that balance loads */
+    int64_t one_copy_ns;  /* a bound of plans of one copy, where no others are allowed; 0: none */
     int64_t bound_ns;     /* of the period */
     int64_t certified_ns; /* of it, by the certificate that was asked for; MOIRAI_UNKNOWN: none was */
     rate_candidate **candidate;
@@ -52,6 +53,8 @@ int rate_search_add(rate_search *x, rate_candidate *c);
 int rate_search_add_devices(rate_search *x, const char *origin, const int32_t *device);
 /* Simulates all candidates that may still be better than the best. */
 int rate_search_judge(rate_search *x);
+/* Plans are compared by their largest loads, not by the period that a stream has. */
+bool rate_by_loads(const rate_search *x);
 /* Steps of an annealing run. */
 int64_t rate_search_steps(const rate_search *x, double part);
 

@@ -8,7 +8,7 @@
  * **Hubs.** A linear relaxation may have a hub, an operator on which much of all transfers hangs, half here and half there, and then every neighbour is next to
  * it for nothing. So hubs are cases: on which device is it? The bound is the least over all cases. Best first: the case with the least bound is divided
  * next, by the largest hub that is still open in it; a case that reaches the goal is left alone. All devices of a hub are
- * tried side by side, whatever the number of threads. */
+ * tried side by side, whatever the number of threads. Loads of many requests have no such cases, since each request may have its hub elsewhere, unless all have one assignment. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,7 +251,7 @@ static int search(tree *t)
     int rc = solve(t, 0);
     while (!rc && !util_stopped(&t->job->stop)) {
         int32_t which = least_open(t), hub = next_hub(t, &t->node[which]);
-        if (t->node[which].lower_ns >= t->job->goal_ns || hub == MOIRAI_NONE || t->job->rate ||
+        if (t->node[which].lower_ns >= t->job->goal_ns || hub == MOIRAI_NONE || (t->job->rate && !t->job->one_copy) ||
             t->n_nodes + t->v.K > t->job->cases)
             break;
         rc = divide(t, which, hub);

@@ -52,14 +52,15 @@ typedef struct relax_task {
     const relax_fixed
         *fixed; /* operators that are on one device in all cases: the ends of a block. At most RELAX_ENDS */
     int32_t n_fixed;
-    int64_t goal_ns;     /* no use in proving more */
-    int64_t known_ns;    /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
-    int32_t cases;       /* at most; 1: none are told apart */
-    int32_t rounds;      /* of prices in each case */
-    bool rate;           /* no heads and tails, no cases: what holds for the loads of many requests as well */
-    bool plans;          /* devices are wanted */
-    bool row;            /* proofs of blocks are wanted (relax_solve_chain) */
-    bool ends;           /* their ends alone come first even where devices are few (relax_solve_chain) */
+    int64_t goal_ns;  /* no use in proving more */
+    int64_t known_ns; /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
+    int32_t cases;    /* at most; 1: none are told apart */
+    int32_t rounds;   /* of prices in each case */
+    bool rate;        /* no heads and tails, no cases: what holds for the loads of many requests as well */
+    bool one_copy; /* with rate: requests all go the same way, so that hubs are cases again; no certificate has that */
+    bool plans;    /* devices are wanted */
+    bool row;      /* proofs of blocks are wanted (relax_solve_chain) */
+    bool ends;     /* their ends alone come first even where devices are few (relax_solve_chain) */
     int32_t evaluations; /* of plans of each block (relax_solve_chain); 0: loads alone decide */
     int32_t
         send_percent; /* more than 100: as if transfers took so much longer, for devices that send less (a plan cannot keep all

@@ -159,8 +159,8 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
      .help = "for --objective rate: no request may take longer, in milliseconds"}, \
     {.name = "copies", .argument = "N", .kind = CLI_VALUE_COUNT, .least = 1, .most = 64, \
      .help = "for --objective rate: copies of the network that share the requests, at most (default: any number)"}, \
-    {.name = "kind", .argument = "KIND", .kind = CLI_VALUE_CHOICE, .choices = "any|latency|stages|replicas", .standard = "any", \
-     .help = "for --objective rate: plans of this kind alone: the plan of one request, a row of stages, or a copy on each device"}, \
+    {.name = "kind", .argument = "KIND", .kind = CLI_VALUE_CHOICE, .choices = "any|latency|stages|replicas|loads", .standard = "any", \
+     .help = "for --objective rate: plans of this kind alone: the plan of one request, a row of stages, a copy on each device, or one copy whose largest load is least, whatever a stream makes of it"}, \
     {.name = "curve", .kind = CLI_VALUE_FLAG, \
      .help = "for --objective rate: plans for 1, 2, 4 ... requests in flight, up to --in-flight; the last is written"}
 /* clang-format on */
