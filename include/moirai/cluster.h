@@ -28,6 +28,7 @@ typedef struct moirai_device_type {
     double process_nm;  /* of its chip, by the foundry's name for it */
     const char *source; /* where the figures are from, and whether they were compared; static, or NULL */
     bool processor;     /* a CPU, whatever its vector units: its cores are no multiprocessors */
+    double delivered;   /* the part of bandwidth_gb_s that its memory delivers at best; 0: all of it */
 } moirai_device_type;
 
 /* NULL if unknown. Case-insensitive; "RTX 2080 Ti", "rtx-2080ti" and "rtx2080ti" are one, and so are the names that

@@ -78,9 +78,12 @@ static int read_figures(moirai_device_type *f, const util_json_at *at, yyjson_va
         (rc = read_figure(&f->gflops_fp16, at, object, "gflops_fp16")) ||
         (rc = read_figure(&f->watt, at, object, "watt")) ||
         (rc = read_figure(&f->process_nm, at, object, "process_nm")) ||
+        (rc = read_figure(&f->delivered, at, object, "memory_delivered")) ||
         (rc = read_figure(&f->clock_mhz, at, object, "clock_mhz")) ||
         (rc = read_figure(&f->l2_mb, at, object, "l2_mb")) || (rc = read_count(&f->sm, at, object, "sm")))
         return rc;
+    if (f->delivered > 1)
+        return util_json_fail(at, "memory_delivered is %g, must be at most 1", f->delivered);
     return read_count(&f->cores_per_sm, at, object, "cores_per_sm");
 }
 
@@ -125,6 +128,7 @@ static const char *const device_keys[] = {"name",
                                           "memory_bytes",
                                           "memory_bandwidth",
                                           "memory_bytes_per_second",
+                                          "memory_delivered",
                                           "gflops",
                                           "gflops_tf32",
                                           "gflops_fp16",

@@ -68,6 +68,7 @@ static void write_figures(util_writer *w, const moirai_device *d)
     cluster_usual_figures(&own, d);
     if (f->bandwidth_gb_s != usual->bandwidth_gb_s)
         util_writer_pair_int(w, "memory_bytes_per_second", llround(f->bandwidth_gb_s * 1e9));
+    pair_figure(w, "memory_delivered", f->delivered, usual->delivered);
     pair_figure(w, "gflops", f->gflops_fp32, usual->gflops_fp32);
     pair_figure(w, "gflops_tf32", f->gflops_tf32, usual->gflops_tf32);
     pair_figure(w, "gflops_fp16", f->gflops_fp16, usual->gflops_fp16);

@@ -32,6 +32,10 @@ int64_t cost_flops(const moirai_cost_context *x, int32_t op);
  * scalar operand, weights or not, kernel size. */
 void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op);
 
+/* Of convolutions that look like Winograd's, those whose place in the network tells that they are dilated become direct
+ * ones; for cost_context_new, once all shapes are known. */
+void cost_find_dilated(moirai_cost_context *x);
+
 /* The rate in GFLOPS at which operators of a class compute: products of fp16 numbers run on tensor cores, where there
  * are. */
 double cost_rate(const moirai_cost_context *x, cost_class k, const moirai_device_type *f);

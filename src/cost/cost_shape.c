@@ -12,7 +12,7 @@
  *   convolution             depth = F / O, n = W / depth, m = O / n; k^2 / (groups stride^2) = depth m / I tells 3 x 3
  *                           of stride 1 (9), 1 x 1 of any stride (1, 1/4, 1/9, ...), a channel each (depth is the
  *                           kernel: 9, 25, 49) and groups (less than 1 otherwise: 3 x 3 is taken); without flops a
- *                           3 x 3 kernel is assumed. Dilation does not show in sizes
+ *                           3 x 3 kernel is assumed. Dilation does not show in sizes (cost_dilated.c)
  *   softmax, norms          row = weights / 2 for a norm with weights, else n of the product that the rows come from,
  *                           found by walking back through operators that keep the size; else 512
  *

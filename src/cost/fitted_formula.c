@@ -6,8 +6,8 @@
  *   with a soft corner. Host and start are the runtime's: an eager framework's 26 to 60 us, TensorRT's 7 us; what a
  *   faster runtime saves of an addition, it saves of every class. A kernel of TensorRT is an eager one, faster by a
  *   factor of its class.
- * - Memory: what fits the L2 cache is read and written there, the rest at a share of the bandwidth. In a network weights
- *   always come from memory.
+ * - Memory: what fits the L2 cache is read and written there, the rest at a share of what the memory delivers of its
+ *   stated bandwidth, less on cards whose check bits travel with the data. In a network weights always come from memory.
  * - Softmax and norms also pay per row, and more for rows that don't fit a block's registers: overlapped with memory
  *   (root of the sum of squares).
  * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed out in waves; the fastest tiling wins, as a library would
@@ -15,6 +15,8 @@
  *   number of cores and clock, units don't, and the measured times are met as well (10.3 against 11.2 %). A tile costs
  *   its depth plus a constant; smaller tiles reach a smaller share of the rate; few deep tiles are split along the
  *   depth. Memory is overlapped with arithmetic.
+ * - Direct convolutions are never split along the depth, a step of it waits for the one before, and those of a few rows
+ *   are streams of weights.
  * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel. Where the
  *   kernel is 3 x 3 they are Winograd's sixteen products of a ninth of the depth on a quarter of the pixels, before
  *   which the filters are transformed: that takes as long as some pixels more, on every GPU, and is why a 3 x 3
@@ -53,6 +55,7 @@ enum {
     TILE_DEPTH,
     FILTER_PIXELS,
     PANEL_SHARE = FILTER_PIXELS,
+    LEAST_TILE = FILTER_PIXELS,
     FED_FLOPS = RATE_SHARE
 };
 static const cost_fitted_coefficient PRODUCT[] = {HEAD,
@@ -60,6 +63,12 @@ static const cost_fitted_coefficient PRODUCT[] = {HEAD,
                                                   {"rate_share", 0.8, 0.2, 1.5},
                                                   {"half_tile_share", 0.95, 0.5, 1},
                                                   {"tile_depth", 30, 0.1, 2000}};
+static const cost_fitted_coefficient DIRECT[] = {HEAD,
+                                                 {"bandwidth_share", 0.8, 0.4, 1.2},
+                                                 {"rate_share", 0.8, 0.2, 1.5},
+                                                 {"half_tile_share", 0.95, 0.5, 1},
+                                                 {"tile_depth", 30, 0.1, 2000},
+                                                 {"least_tile", 2000, 500, 16000}};
 static const cost_fitted_coefficient LINEAR[] = {HEAD,
                                                  {"bandwidth_share", 0.8, 0.4, 1.2},
                                                  {"rate_share", 0.8, 0.2, 1.5},
@@ -91,6 +100,7 @@ static const cost_fitted_coefficient SORT[] = {HEAD, {"flops_per_byte", 3000, 1,
 /* Chips that read panels of weights again, and how many caches of weights are held. */
 #define OLD_NM 14
 #define PANELS_HELD 12
+#define SMALLEST_TILE 32
 #define UNIT_GFLOPS 180 /* 64 cores at 1.4 GHz; tensor cores are so many more of them */
 
 static const cost_fitted_coefficient *table(cost_class k, int *n)
@@ -99,8 +109,8 @@ static const cost_fitted_coefficient *table(cost_class k, int *n)
     case COST_CLASS_SOFTMAX:
     case COST_CLASS_LN: *n = COUNT(ROWS); return ROWS;
     case COST_CLASS_LINEAR: *n = COUNT(LINEAR); return LINEAR;
-    case COST_CLASS_BMM:
-    case COST_CLASS_DIRECT: *n = COUNT(PRODUCT); return PRODUCT;
+    case COST_CLASS_BMM: *n = COUNT(PRODUCT); return PRODUCT;
+    case COST_CLASS_DIRECT: *n = COUNT(DIRECT); return DIRECT;
     case COST_CLASS_CONV: *n = COUNT(CONV); return CONV;
     case COST_CLASS_GROUPED:
     case COST_CLASS_DEPTHWISE: *n = COUNT(NARROW); return NARROW;
@@ -192,10 +202,16 @@ static double at_clock(double ns, const moirai_device_type *f, cost_run run, con
     return run == COST_RUN_NETWORK ? limit : ns + (limit - ns) * limit / (limit + WARM_NS);
 }
 
+/* GB/s that the memory can deliver; kernels reach a share of it. */
+static double delivered(const moirai_device_type *f)
+{
+    return f->bandwidth_gb_s * (f->delivered > 0 ? f->delivered : 1);
+}
+
 /* `bytes` of tensors that stay in the cache where they fit. */
 static double memory_ns(double bytes, double share, const moirai_device_type *f)
 {
-    double slow = share * f->bandwidth_gb_s;
+    double slow = share * delivered(f);
     double fast = UTIL_MAX(CACHE_SPEED * sqrt(f->gflops_fp32 * f->bandwidth_gb_s), slow), stays = 0;
     if (f->l2_mb > 0) {
         double r = bytes / (CACHE_SHARE * 1e6 * f->l2_mb);
@@ -208,7 +224,7 @@ static double operands_ns(const cost_shape *s, double share, const moirai_device
 {
     if (run != COST_RUN_NETWORK)
         return memory_ns(s->bytes, share, f);
-    return memory_ns(s->bytes - s->weight_bytes, share, f) + s->weight_bytes / (share * f->bandwidth_gb_s);
+    return memory_ns(s->bytes - s->weight_bytes, share, f) + s->weight_bytes / (share * delivered(f));
 }
 
 static double rows_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
@@ -219,18 +235,21 @@ static double rows_ns(const double *c, const cost_shape *s, const moirai_device_
     return hypot(stream, s->rows * c[ROW_FLOPS] / f->gflops_fp32);
 }
 
-/* b products of m x depth by depth x n, by the best tiling: ns at a rate of 1 GFLOPS per device, at all of it. */
+/* b products of m x depth by depth x n, by the best tiling: ns at a rate of 1 GFLOPS per device, at all of it. Direct
+ * convolutions are not split along their depth, and a step of it waits for the one before: however small, a tile takes
+ * as long as one of `least` elements. */
 static double tiles_ns(double b, double m, double n, double depth, const double *c, const cost_shape *s,
                        const moirai_device_type *f)
 {
     double rate = rate_of(s, f), units = UTIL_MAX(rate / UNIT_GFLOPS, 1), best = INFINITY, smaller_m = 1;
-    for (int tm = 128; tm >= 32; tm /= 2, smaller_m /= c[HALF_TILE]) {
+    double least = s->k == COST_CLASS_DIRECT ? c[LEAST_TILE] : 0;
+    for (int tm = 128; tm >= SMALLEST_TILE; tm /= 2, smaller_m /= c[HALF_TILE]) {
         double smaller = smaller_m;
-        for (int tn = 128; tn >= 32; tn /= 2, smaller /= c[HALF_TILE]) {
+        for (int tn = 128; tn >= SMALLEST_TILE; tn /= 2, smaller /= c[HALF_TILE]) {
             double tiles = b * ceil(m / tm) * ceil(n / tn);
-            double split = UTIL_MAX(1, UTIL_MIN(floor(units / tiles), ceil(depth / 256)));
-            double waves = ceil(tiles * split / units);
-            best = UTIL_MIN(best, waves * tm * tn * (depth / split + c[TILE_DEPTH]) * smaller);
+            double split = least > 0 ? 1 : UTIL_MAX(1, UTIL_MIN(floor(units / tiles), ceil(depth / 256)));
+            double waves = ceil(tiles * split / units), work = UTIL_MAX(tm * tn * smaller, least);
+            best = UTIL_MIN(best, waves * work * (depth / split + c[TILE_DEPTH]));
         }
     }
     return best * 2 * units / rate;
@@ -243,13 +262,15 @@ static double panels_ns(const double *c, const cost_shape *s, const moirai_devic
     if (s->k != COST_CLASS_LINEAR || h->tensorrt || !(f->process_nm >= OLD_NM) || !(s->weight_bytes > 0))
         return 0;
     double held = PANELS_HELD * 1e6 * f->l2_mb / s->weight_bytes;
-    return s->weight_bytes * ceil(s->m / 128) / (1 + held * held) / (c[PANEL_SHARE] * f->bandwidth_gb_s);
+    return s->weight_bytes * ceil(s->m / 128) / (1 + held * held) / (c[PANEL_SHARE] * delivered(f));
 }
 
 static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     static const strain meets = {.cool = 1, .repeated = 2, .network = 1};
-    double rate = tiles_ns(s->b, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
+    /* Few rows (a layer behind a global pool) fill no tile: their weights are streamed by another kernel. */
+    bool streams = s->k == COST_CLASS_DIRECT && s->m <= SMALLEST_TILE / 2.0;
+    double rate = streams ? 0 : tiles_ns(s->b, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run) + panels_ns(c, s, f, h);
     return hypot(at_clock(rate, f, h->run, &meets), memory);
 }
@@ -266,7 +287,8 @@ static double conv_ns(const double *c, const cost_shape *s, const moirai_device_
  * holds the tensors, the cache or the memory: so many for each byte that it delivers. */
 static double narrow_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
-    double fed = s->flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS], f);
+    double stated = f->delivered > 0 ? 1 / f->delivered : 1; /* check bits cost transfers, not operations */
+    double fed = s->flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS] * stated, f);
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, run);
     return s->k == COST_CLASS_GROUPED ? fed + memory : soft_max(fed, memory);
 }

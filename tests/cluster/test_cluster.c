@@ -367,14 +367,14 @@ static void test_cluster_round_trip_of_own_figures(void **state)
     char *path = temporary_path("figures.json");
     moirai_cluster *again,
         *c = parse(CLUSTER("{\"name\": \"A\", \"type\": \"v100\", \"gflops\": 15700.5, \"memory_bandwidth\": "
-                           "\"897.3GB/s\", \"sm\": 84},"
+                           "\"897.3GB/s\", \"memory_delivered\": 0.9, \"sm\": 84},"
                            "{\"name\": \"B\", \"type\": \"mine\", \"memory_bytes\": 9223372036854775807, \"gflops\": "
                            "7, \"ep\": \"cpu\", "
                            "\"cores\": \"0-3\", \"host\": \"node1\", \"threads\": 4, \"share\": 0.3}",
                            "{\"from\": \"A\", \"to\": \"B\", \"bytes_per_second\": 9223372036854775807},"
                            "{\"from\": \"B\", \"to\": \"A\", \"bandwidth\": \"8bps\", \"latency\": \"1s\"}"));
     assert_int_equal(c->device[0].memory_bytes, 32000000000); /* the type's */
-    assert_true(c->device[0].figures.bandwidth_gb_s == 897.3);
+    assert_true(c->device[0].figures.bandwidth_gb_s == 897.3 && c->device[0].figures.delivered == 0.9);
     assert_true(c->device[0].figures.clock_mhz == 1530);
     assert_true(c->device[1].figures.bandwidth_gb_s == 0);
     assert_string_equal(c->device[1].host, "node1");
@@ -523,6 +523,8 @@ static void test_cluster_reader_rejects_bad_devices(void **state)
         "c.json: device 'B': share is 0, must be above 0 and at most 1");
     bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"share\": 1.5}", ""),
         "c.json: device 'B': share is 1.5, must be above 0 and at most 1");
+    bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"memory_delivered\": 1.5}", ""),
+        "c.json: device 'B': memory_delivered is 1.5, must be at most 1");
     bad(CLUSTER("{\"name\": \"B\", \"type\": \"t4\", \"threads\": 3000000000}", ""),
         "c.json: device 'B': threads is 3000000000, must be at most 2147483647");
 }

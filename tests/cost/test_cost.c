@@ -353,6 +353,7 @@ static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
            power_b = b->watt > 0 ? b->watt / (UTIL_MIN(b->process_nm, 12) * b->gflops_fp32) : INFINITY;
     return a->processor == b->processor && (a->process_nm < 14 || b->process_nm >= 14) && a->l2_mb >= b->l2_mb &&
            power_a >= power_b && a->gflops_fp32 >= b->gflops_fp32 && a->bandwidth_gb_s >= b->bandwidth_gb_s &&
+           a->bandwidth_gb_s * a->delivered >= b->bandwidth_gb_s * b->delivered &&
            UTIL_MAX(a->gflops_fp32, a->gflops_tf32) >= UTIL_MAX(b->gflops_fp32, b->gflops_tf32) &&
            UTIL_MAX(a->gflops_fp32, a->gflops_fp16) >= UTIL_MAX(b->gflops_fp32, b->gflops_fp16);
 }
@@ -418,7 +419,7 @@ static moirai_cluster *cluster_of_devices(const char *devices)
 static void test_cost_devices_of_a_plan_share_one_model(void **state)
 {
     (void)state;
-    one o = {"Relu", 1 << 16, 1 << 16, 0, -1, -1};
+    one o = {"Relu", 1 << 22, 1 << 22, 0, -1, -1};
     moirai_graph *g = graph_of(&o, NULL, 0);
     moirai_cost_report report;
     int64_t t[4];

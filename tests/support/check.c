@@ -102,7 +102,7 @@ static void same_device(const moirai_device *a, const moirai_device *b)
     same_text_or_null(x->name, y->name);
     assert_int_equal(x->memory_bytes, y->memory_bytes);
     assert_true(x->bandwidth_gb_s == y->bandwidth_gb_s && x->gflops_fp32 == y->gflops_fp32);
-    assert_true(x->clock_mhz == y->clock_mhz && x->l2_mb == y->l2_mb);
+    assert_true(x->clock_mhz == y->clock_mhz && x->l2_mb == y->l2_mb && x->delivered == y->delivered);
     assert_true(x->sm == y->sm && x->cores_per_sm == y->cores_per_sm);
 }
 
