@@ -2,20 +2,27 @@
  *
  * At the best prices most operators have one cheapest device, and the few that waver between two are what makes the loads equal: in a vertex of the
  * linear programme there are no more of them than resources. So operators change devices in the order of what that costs at the prices, the least first,
- * wherever it takes the loads nearer to the target: the sum of the squares of what is above it must fall. Exchanges of
- * two operators follow where single moves are too coarse. */
+ * wherever it takes the loads nearer to the target: the sum of the squares of what is above it must fall. Bytes that a device has not count as
+ * loads above the target, many times over: devices that no plan can have are of no use. Where single moves are too coarse, the few best
+ * assignments are annealed: moves and exchanges of two operators, which full devices need. */
 #include "relax/balance.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "anneal/anneal.h"
 #include "util/util.h"
 
 #define ALL_MOVES 400000 /* up to so many, all devices of an operator are tried; beyond, the next best alone */
 #define MOST_PASSES 12
 #define MOST_DEGREE 64 /* operators with more neighbours stay: they are hubs, or cost too much to try */
 #define STOP_EVERY 1024
+#define HOT 3e-4 /* temperatures: squares of parts of the target */
+#define COLD 3e-7
+#define STRIDE 64
+#define TRIES 8    /* at an operator to exchange with */
+#define OVERFLOW 1 /* squares of the target for all of a device's bytes over again */
 
 typedef struct move {
     double regret; /* what it costs at the prices */
@@ -31,7 +38,7 @@ typedef struct change {
 typedef struct balance {
     const relax_state *s;
     uint8_t *device;
-    int64_t *load_ns;  /* per resource, offsets included */
+    int64_t *load_ns;  /* per resource, offsets included; then per device its bytes */
     int64_t *delta_ns; /* per resource: of the move that is tried */
     int32_t *touched;  /* resources */
     int32_t n_touched;
@@ -84,6 +91,8 @@ static void weigh(balance *b, int32_t op, int32_t a, int32_t c)
     int32_t K = v->K;
     add(b, a, -moirai_op_ns(p, op, a));
     add(b, c, moirai_op_ns(p, op, c));
+    add(b, v->n_resources + a, -p->op_memory_bytes[op]);
+    add(b, v->n_resources + c, p->op_memory_bytes[op]);
     if (v->n_packets == 0)
         return;
     for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1]; i++) {
@@ -103,10 +112,20 @@ static void weigh(balance *b, int32_t op, int32_t a, int32_t c)
             }
 }
 
-static double above(const balance *b, int64_t load_ns)
+static int64_t capacity(const balance *b, int32_t k)
 {
-    double over = (double)(load_ns - b->target_ns);
-    return over > 0 ? over * over : 0;
+    return b->s->v->p->device_memory_bytes[k];
+}
+
+/* Bytes count linearly: squares would let a little of them stay. */
+static double above(const balance *b, int32_t r, int64_t load)
+{
+    int32_t k = r - b->s->v->n_resources;
+    double target = (double)b->target_ns;
+    double over = (double)(load - (k < 0 ? b->target_ns : capacity(b, k)));
+    if (over <= 0)
+        return 0;
+    return k < 0 ? over * over : OVERFLOW * target * target * over / fmax((double)capacity(b, k), 1);
 }
 
 /* By how much the changes so far raise the sum of squares; forgets them unless they are kept. */
@@ -119,7 +138,7 @@ static double judge(balance *b)
         for (int32_t j = 0; j < i && !again; j++)
             again = b->touched[j] == r;
         if (!again)
-            sum += above(b, b->load_ns[r] + b->delta_ns[r]) - above(b, b->load_ns[r]);
+            sum += above(b, r, b->load_ns[r] + b->delta_ns[r]) - above(b, r, b->load_ns[r]);
     }
     return sum;
 }
@@ -202,11 +221,19 @@ static int64_t largest(const balance *b)
     return most;
 }
 
+static bool overflows(const balance *b)
+{
+    for (int32_t k = 0; k < b->s->v->K; k++)
+        if (b->load_ns[b->s->v->n_resources + k] > capacity(b, k))
+            return true;
+    return false;
+}
+
 /* Each move once; each has a way back in the next pass, since its device is then another. */
 static bool pass(balance *b, const util_stop *stop)
 {
     bool any = false;
-    for (int64_t i = 0; i < b->n_moves && largest(b) > b->target_ns; i++) {
+    for (int64_t i = 0; i < b->n_moves && (largest(b) > b->target_ns || overflows(b)); i++) {
         move *m = &b->moves[i];
         int32_t a = b->device[m->op];
         if (i % STOP_EVERY == 0 && util_stopped(stop))
@@ -228,30 +255,131 @@ static bool pass(balance *b, const util_stop *stop)
 static int open_balance(balance *b)
 {
     const relax_view *v = b->s->v;
-    size_t R = (size_t)v->n_resources;
+    size_t R = (size_t)v->n_resources + (size_t)v->K;
     b->load_ns = util_alloc(R, sizeof *b->load_ns);
     b->delta_ns = util_alloc(R, sizeof *b->delta_ns);
     b->touched = util_alloc(8 * R + 8 * MOST_DEGREE * (size_t)v->K, sizeof *b->touched);
     b->readers = util_alloc((size_t)v->n_packets * (size_t)v->K, sizeof *b->readers);
     if (!b->load_ns || !b->delta_ns || !b->touched || !b->readers)
         return MOIRAI_EFAIL;
-    memcpy(b->load_ns, b->s->c->offset_ns, sizeof *b->load_ns * R);
+    memcpy(b->load_ns, b->s->c->offset_ns, sizeof *b->load_ns * (size_t)v->n_resources);
     relax_loads(b->load_ns, v, b->device);
+    for (int32_t i = 0; i < v->n; i++)
+        b->load_ns[v->n_resources + b->device[i]] += v->p->op_memory_bytes[i];
     for (int32_t j = 0; j < v->n_packets; j++)
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             b->readers[(int64_t)j * v->K + b->device[v->p->edge_reader[e]]]++;
-    return list_moves(b);
+    return 0;
 }
 
 int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64_t target_ns, const util_stop *stop)
 {
     balance b = {.s = s, .device = device, .target_ns = target_ns};
     int rc = open_balance(&b);
+    rc = rc ? rc : list_moves(&b);
     for (int32_t i = 0; i < MOST_PASSES && !rc; i++)
         if (!pass(&b, stop))
             break;
     if (!rc)
         *load_ns = largest(&b);
     balance_clear(&b);
+    return rc;
+}
+
+/* ---- annealing ---- */
+
+typedef struct annealing {
+    balance b;
+    util_rng rng;
+    int32_t *op, n_ops; /* that may move */
+    double value;       /* squares above the target, in those of the target */
+} annealing;
+
+/* Moves the operator, and says by how much that raises the value. */
+static double move_to(annealing *x, int32_t op, int32_t device)
+{
+    balance *b = &x->b;
+    weigh(b, op, b->device[op], device);
+    double raise = judge(b) / ((double)b->target_ns * (double)b->target_ns);
+    forget(b, true);
+    set_device(b, op, device);
+    return raise;
+}
+
+/* An operator on `device` that may be on `other`, or MOIRAI_NONE. */
+static int32_t partner(annealing *x, int32_t device, int32_t other)
+{
+    for (int32_t i = 0; i < TRIES; i++) {
+        int32_t op = x->op[util_rng_below(&x->rng, (uint32_t)x->n_ops)];
+        if (x->b.device[op] == device && x->b.s->c->devices[op] >> other & 1)
+            return op;
+    }
+    return MOIRAI_NONE;
+}
+
+static bool try_move(void *data, double above)
+{
+    annealing *x = data;
+    balance *b = &x->b;
+    int32_t op = x->op[util_rng_below(&x->rng, (uint32_t)x->n_ops)], a = b->device[op],
+            c = (int32_t)util_rng_below(&x->rng, (uint32_t)b->s->v->K);
+    if (a == c || !(b->s->c->devices[op] >> c & 1))
+        return true;
+    int32_t second = util_rng_below(&x->rng, 2) ? partner(x, c, a) : MOIRAI_NONE;
+    double raise = move_to(x, op, c);
+    raise += second == MOIRAI_NONE ? 0 : move_to(x, second, a);
+    if (raise > above) {
+        if (second != MOIRAI_NONE)
+            move_to(x, second, c);
+        move_to(x, op, a);
+    } else {
+        x->value += raise;
+    }
+    return x->value > 0;
+}
+
+static int open_annealing(annealing *x)
+{
+    balance *b = &x->b;
+    const relax_view *v = b->s->v;
+    int rc = open_balance(b);
+    x->op = util_alloc((size_t)v->n, sizeof *x->op);
+    if (rc || !x->op)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < v->n; i++)
+        if (movable(b, i))
+            x->op[x->n_ops++] = i;
+    for (int32_t r = 0; r < v->n_resources + v->K; r++)
+        x->value += above(b, r, b->load_ns[r]) / ((double)b->target_ns * (double)b->target_ns);
+    return 0;
+}
+
+int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v, const relax_case *c, int64_t target_ns,
+                         int64_t steps, const util_stop *stop)
+{
+    relax_state s = {.v = v, .c = c};
+    annealing x = {.b = {.s = &s, .device = device, .target_ns = UTIL_MAX(target_ns, 1)}};
+    uint8_t *before = util_alloc((size_t)v->n, sizeof *before);
+    util_rng_seed(&x.rng, 1);
+    int rc = before ? open_annealing(&x) : MOIRAI_EFAIL;
+    if (!rc && x.n_ops > 0 && x.value > 0) {
+        double value = x.value;
+        memcpy(before, device, sizeof *before * (size_t)v->n);
+        anneal_run(&(anneal_task){.hot = HOT,
+                                  .cold = COLD,
+                                  .steps = steps,
+                                  .stride = STRIDE,
+                                  .rng = &x.rng,
+                                  .stop = stop,
+                                  .data = &x,
+                                  .judge = try_move});
+        if (x.value < value)
+            *load_ns = largest(&x.b);
+        else
+            memcpy(device, before, sizeof *before * (size_t)v->n);
+    }
+    balance_clear(&x.b);
+    free(x.op);
+    free(before);
     return rc;
 }

@@ -27,6 +27,10 @@
 #define MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */
 #define MOST_MESSAGES (INT64_C(40) << 20) /* edges x devices */
 #define MOMENT_S 0.1                      /* for the evaluation of what was found, where the time is up */
+#define STEPS 400                         /* of annealing a choice: per operator, */
+#define MOST_STEPS 800000                 /* and at most */
+#define CASES_PART 0.8                    /* of the time; the rest is for choices */
+#define PRICES_PART 0.7                   /* of a case's time */
 
 typedef struct node {
     int32_t n_fixed;
@@ -44,7 +48,9 @@ typedef struct tree {
     relax_view v;
     int32_t n_hubs, hub[MOST_HUBS];
     node *node;
-    int32_t n_nodes, first_new; /* the nodes that are solved now */
+    int32_t n_nodes, first_new; /* the nodes that are solved now, */
+    double begun;               /* and since when */
+    util_stop choices;          /* the end of all, where `job` ends sooner */
 } tree;
 
 /* ---- hubs ---- */
@@ -159,12 +165,24 @@ static int take_parents(relax_leaf *leaf, const moirai_problem *p, const relax_l
     return rc;
 }
 
+/* The cases of a hub count only together: each has its part of the time that is left, as they come to their turns. */
+static util_stop turn_of(const tree *t, const node *x)
+{
+    util_stop stop = t->job->stop;
+    int32_t threads = UTIL_MAX(t->job->threads, 1), n = t->n_nodes - t->first_new,
+            which = (int32_t)(x - t->node) - t->first_new;
+    double turns = (n + threads - 1) / threads, turn = which / threads;
+    if (n > 1 && stop.deadline > t->begun)
+        stop.deadline = t->begun + (stop.deadline - t->begun) * (turn + PRICES_PART) / turns;
+    return stop;
+}
+
 static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *parent)
 {
     relax_prices_task job = {.goal_ns = (double)t->job->goal_ns * 1.001,
                              .rounds = t->job->rounds,
                              .bytes = t->v.bytes_bind,
-                             .stop = t->job->stop};
+                             .stop = turn_of(t, x)};
     double value = 0;
     begin(s, parent);
     int rc = relax_find_prices(&value, NULL, s, &job);
@@ -231,6 +249,7 @@ static int divide(tree *t, int32_t which, int32_t hub)
         y->fixed[y->n_fixed - 1] = (relax_fixed){hub, __builtin_ctzll(left)};
     }
     t->node[which].divided = true;
+    t->begun = util_seconds();
     int rc = util_pool_run(solve, t, t->n_nodes - t->first_new, t->job->threads);
     for (int32_t i = t->first_new; i < t->n_nodes; i++)
         t->node[which].divided &= !t->node[i].skipped;
@@ -248,6 +267,7 @@ static int search(tree *t)
     if (t->job->n_fixed > 0)
         memcpy(t->node[0].fixed, t->job->fixed, sizeof *t->job->fixed * (size_t)t->job->n_fixed);
     t->n_nodes = 1;
+    t->begun = util_seconds();
     int rc = solve(t, 0);
     while (!rc && !util_stopped(&t->job->stop)) {
         int32_t which = least_open(t), hub = next_hub(t, &t->node[which]);
@@ -272,20 +292,36 @@ static void list_leaves(relax_proof *proof, tree *t, int32_t which)
             list_leaves(proof, t, i);
 }
 
-/* The choices of least load, one after the other. */
-static void list_choices(relax_answer *out, tree *t)
+/* What single moves have balanced, annealed. */
+static int anneal_choice(node *x, const tree *t)
 {
-    while (out->n_choices < RELAX_CHOICES) {
+    relax_case c;
+    int64_t steps = UTIL_MIN((int64_t)STEPS * t->v.n, MOST_STEPS);
+    int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->choices);
+    rc = rc ? rc
+            : relax_balance_anneal(&x->choice.load_ns, x->choice.device, &t->v, &c, x->lower_ns, steps, &t->choices);
+    relax_case_close(&c);
+    return rc;
+}
+
+/* The choices of least load, one after the other; of the ends of a block the first alone is taken. */
+static int list_choices(relax_answer *out, tree *t)
+{
+    int32_t most = t->job->n_fixed > 0 ? 1 : RELAX_CHOICES;
+    int rc = 0;
+    while (out->n_choices < most && !rc) {
         int32_t best = MOIRAI_NONE;
         for (int32_t i = 0; i < t->n_nodes; i++)
             if (t->node[i].choice.device &&
                 (best == MOIRAI_NONE || t->node[i].choice.load_ns < t->node[best].choice.load_ns))
                 best = i;
         if (best == MOIRAI_NONE)
-            return;
+            break;
+        rc = anneal_choice(&t->node[best], t);
         out->choice[out->n_choices++] = t->node[best].choice;
         t->node[best].choice = (relax_choice){0};
     }
+    return rc;
 }
 
 static int report(relax_answer *out, tree *t)
@@ -301,14 +337,16 @@ static int report(relax_answer *out, tree *t)
     proof->proven_ns = INT64_MAX;
     for (int32_t i = 0; i < proof->n_leaves; i++)
         proof->proven_ns = UTIL_MIN(proof->proven_ns, proof->leaf[i].proven_ns);
-    list_choices(out, t);
-    return 0;
+    return list_choices(out, t);
 }
 
 int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *job)
 {
-    tree t = {.job = job};
+    relax_task cases = *job;
+    tree t = {.job = &cases, .choices = job->stop};
     *out = (relax_answer){0};
+    if (job->plans && job->stop.deadline > 0)
+        cases.stop = util_stop_within(&job->stop, CASES_PART * util_stop_left_s(&job->stop));
     if (p->n_ops == 0)
         return 0;
     int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);

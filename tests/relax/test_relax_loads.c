@@ -169,6 +169,51 @@ static void test_relax_bytes_have_prices(void **state)
     moirai_problem_free(p);
 }
 
+/* Twelve operators of 100 to 199 ns side by side on two equal devices: half of all on each, but for a nanosecond. Single
+ * moves do not get there. */
+static void test_relax_choices_exchange_operators(void **state)
+{
+    (void)state;
+    util_rng rng;
+    util_rng_seed(&rng, 7);
+    for (int32_t i = 0; i < 20; i++) {
+        char text[1024];
+        int length = snprintf(text, sizeof text, "device x 9\ndevice y 9\n");
+        int64_t all = 0;
+        for (int32_t op = 0; op < 12; op++) {
+            int32_t ns = 100 + (int32_t)util_rng_below(&rng, 100);
+            all += ns;
+            length += snprintf(text + length, sizeof text - (size_t)length, "op o%d %d,%d > t%d:0\n", (int)op, (int)ns,
+                               (int)ns, (int)op);
+        }
+        moirai_problem *p = tiny_problem(text);
+        relax_answer answer;
+        relax_task job = task_of(1, 60);
+        solve(&answer, p, &job);
+        assert_true(answer.choice[0].load_ns <= (all + 1) / 2 + 1);
+        relax_answer_clear(&answer);
+        moirai_problem_free(p);
+    }
+}
+
+/* Six operators of 2 bytes that are three times as quick on x, which holds two of them: loads alone would put four there. */
+static void test_relax_choices_fit_the_memory(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 5\ndevice y 99\nop a 10,30 mem=2 > a:0\nop b 11,33 mem=2 > b:0\n"
+                                     "op c 12,36 mem=2 > c:0\nop d 13,39 mem=2 > d:0\nop e 14,42 mem=2 > e:0\n"
+                                     "op f 15,45 mem=2 > f:0\n");
+    relax_answer answer;
+    relax_task job = task_of(1, 60);
+    solve(&answer, p, &job);
+    int32_t on_x = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        on_x += answer.choice[0].device[i] == 0;
+    assert_int_equal(on_x, 2);
+    relax_answer_clear(&answer);
+    moirai_problem_free(p);
+}
+
 /* ---- at random ---- */
 
 static int64_t any_number(util_rng *rng)
@@ -301,6 +346,8 @@ int main(void)
                                        cmocka_unit_test(test_relax_many_devices_begin_at_their_loads),
                                        cmocka_unit_test(test_relax_evaluation_ends_with_the_time),
                                        cmocka_unit_test(test_relax_bytes_have_prices),
+                                       cmocka_unit_test(test_relax_choices_exchange_operators),
+                                       cmocka_unit_test(test_relax_choices_fit_the_memory),
                                        cmocka_unit_test(test_relax_is_never_above_the_optimum),
                                        cmocka_unit_test(test_relax_rate_is_of_loads_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
