@@ -48,9 +48,9 @@ typedef struct court {
     int64_t *head, *tail;  /* [local * K + device] */
     int64_t *first, *last; /* per resource: the least head and tail of what it may get */
     int64_t *price, *byte_price;
-    int64_t *from, *to; /* [edge * K + device], where the case has messages */
-    wide *cost;         /* [local * K + device] */
-    int64_t leaves;
+    int64_t *from, *to;  /* [edge * K + device], where the case has messages */
+    wide *cost;          /* [local * K + device] */
+    moirai_proof *proof; /* counts leaves */
 } court;
 
 /* ---- offsets ---- */
@@ -312,7 +312,7 @@ static int judge_leaf(int64_t *ns, court *x, yyjson_val *object)
     wide total = 0, prices = 0;
     int rc = prove_go_on(x->b->p);
     *ns = rc || x->rate ? 0 : find_path(x);
-    x->leaves++;
+    x->proof->leaves++;
     if (rc || !prove_get(object, "prices"))
         return rc;
     rc = read_leaf(x, object);
@@ -388,17 +388,13 @@ static int judge(int64_t *ns, court *x, int32_t a, int32_t z, yyjson_val *object
 int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z,
                 yyjson_val *object)
 {
-    court x = {.b = b};
+    court x = {.b = b, .proof = proof};
     int rc = judge(ns, &x, a, z, object);
     *by_bytes = x.bytes;
-    proof->leaves += x.leaves;
     return rc;
 }
 
 int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object)
 {
-    court x = {.b = whole, .rate = true};
-    int rc = judge(ns, &x, 0, 0, object);
-    proof->leaves += x.leaves;
-    return rc;
+    return judge(ns, &(court){.b = whole, .rate = true, .proof = proof}, 0, 0, object);
 }
