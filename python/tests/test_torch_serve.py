@@ -106,6 +106,11 @@ class TestRefusals(Here, promised.Refusals):
 
 
 @pytest.mark.usefixtures("serving")
+class TestCrowd(Here, promised.Crowd):
+    settings = {"idle": 100, "connections": 8}
+
+
+@pytest.mark.usefixtures("serving")
 class TestPressure(Here, promised.Pressure):
     settings = {"queue": 1, "in_flight": 1, "connections": 200}
 

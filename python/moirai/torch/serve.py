@@ -29,6 +29,8 @@ from .protocol import VERSION, Model, Models
 from .serving import Job, Keeper, Line, Metrics
 from .workers import Workers
 
+_CROWDED_S = 1.0  # where all connections are taken, a client without a whole request has so long, not `idle`: silent ones keep nobody out
+
 
 class Refusal(Exception):
     def __init__(self, code: int, text: str) -> None:
@@ -295,7 +297,9 @@ class Server:
     def _look_at_the_clock(self) -> None:
         while not self._closed:
             time.sleep(min(self._idle / 4, 0.25))
-            self._cut_off(time.monotonic())
+            with self._lock:
+                crowded = len(self._clients) >= self._connections
+            self._cut_off(time.monotonic() + (max(self._idle - _CROWDED_S, 0) if crowded else 0))
 
     # ---- ending
 

@@ -19,7 +19,7 @@
 #define INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
 #define INTERVAL_EFFORT 0.3
 #define MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
-#define PLAIN_KEPT 4 /* times what plain bounds take, for less than which nothing more is begun */
+#define PLAIN_KEPT 8 /* times what plain bounds take, for less than which nothing more is begun */
 #define PATHS_KEPT 3 /* times what a path along the chain takes, kept of the time */
 
 /* What is known of a chain, or what a certificate can claim of it, while there is time: 0 afterwards. What it takes to find out must not be lost for a moment
