@@ -9,9 +9,9 @@
  *
  * - ALONE and OWN: a measured time is off by a factor that all of its device's have, and by one of its own.
  * - BESIDE: where devices of one host work on one plan, each of them is slower, by up to this part: they share memory,
- *   caches, power. One device alone is not. THREADED where one of them has several threads: on 4 + 2 and
- *   3 + 2 threads of a Xeon splits took 0.86 to 1.94 times as long as promised (docs/profile.md), when tensors were
- *   still copied by messages; how much of that is left is not known.
+ *   caches, power. One device alone is not. THREADED where one of them has several threads: on 4 + 2 threads of
+ *   a Xeon splits took 0.78 to 1.84 times as long as promised (docs/profile.md): operators take longer
+ *   there than when they were measured by themselves.
  * - CROWDED: a transfer takes longer while its ends compute, by up to this part.
  * - TOGETHER: one processor alone is faster than its operators say, by up to this part: the runtime fuses across them and
  *   keeps layouts, of which a split loses some. On four threads of a Xeon convolutional networks took 0.57 to 0.93 times
