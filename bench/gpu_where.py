@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any, Mapping
 
+from moirai.torch import merging
 from moirai.torch.merging import Game, Item
 from moirai.torch.program import Program
 
@@ -29,8 +30,8 @@ def play(program: Program, works: list[list[int]], took: list[int], meetings: Ma
              for r, work in zip(program.ranks, works)]  # fmt: skip
     ends = [(t.source, t.target) for t in program.transfers]
     game = Game(took, [a for a, _ in ends], [b for _, b in ends], [meetings.get(r.device, 0) for r in program.ranks])
-    score = game.play(ranks)
-    return score.makespan_ns / 1e6 if score else 0.0
+    ended: Any = merging.play(game, ranks) if hasattr(merging, "play") else game.play(ranks)  # type: ignore[attr-defined]
+    return getattr(ended, "makespan_ns", ended or 0) / 1e6
 
 
 def where(program: Program, timeline: Mapping[str, Any], meetings: Mapping[str, int]) -> dict[str, Any]:
