@@ -17,6 +17,7 @@
 #define LEAST_CLUSTERS 20 /* or twice, four or eight times as many */
 #define CLUSTER_SIZES 4
 #define CLUSTER_HEAT 0.1
+#define CLUSTER_COST 8.0 /* units that a move of one run or the other may have in the mean for the same time */
 #define CLUSTER_LAST_HEAT 1e-3
 #define AFTER_HEAT 3e-3 /* for the operators of clusters: less, or all would be lost again */
 
@@ -187,8 +188,10 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
     int rc = rate_cluster(&clusters, r->device, &task);
     if (rc || !clusters)
         return rc;
+    double cheap =
+        UTIL_MIN(CLUSTER_COST * clusters->n / UTIL_MAX(units->n, 1), 1); /* a move is that of all its operators */
     job->units = clusters;
-    job->steps = steps / 3;
+    job->steps = (int64_t)((double)steps / 3 * cheap);
     job->heat = CLUSTER_HEAT;
     job->last_heat = CLUSTER_LAST_HEAT;
     rc = rate_anneal(r->device, &r->load_ns, job);
