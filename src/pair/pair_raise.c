@@ -34,11 +34,18 @@ int64_t pair_leaves_ns(const pair_state *x)
     return least;
 }
 
+moirai_problem pair_loads_problem(const pair_state *x)
+{
+    moirai_problem q = x->block.problem;
+    q.congestion = x->block.congestion;
+    return q;
+}
+
 /* Bytes have no prices here: what is proven has to hold for all blocks of the class, and between equal devices, whatever
  * their memory. */
 int pair_raise_loads(pair_state *x, util_stop stop)
 {
-    moirai_problem q = x->block.problem;
+    moirai_problem q = pair_loads_problem(x);
     int64_t memory[MOIRAI_MAX_DEVICES];
     relax_answer found;
     bool tried = x->loads.tried;
