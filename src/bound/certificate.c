@@ -118,10 +118,8 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     util_writer_pair_int(w, "entry", a);
     util_writer_pair_int(w, "exit", b);
     util_writer_pair_int(w, "lower_ns", pair_certified_ns(x));
-    if (x->loads.proof.proven_ns >= pair_certified_ns(x)) {
-        moirai_problem q = pair_loads_problem(x);
-        relax_proof_write(w, &x->loads.proof, &q);
-    }
+    if (x->loads.proof.proven_ns >= pair_certified_ns(x))
+        relax_proof_write(w, &x->loads.proof, &x->block.problem);
     if (x->search.n_tree)
         write_search(w, &x->block.problem, &x->search);
     if (pair_leaves_ns(x) >= pair_certified_ns(x)) { /* else they say less than what is written above */

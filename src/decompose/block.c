@@ -205,7 +205,7 @@ static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
     q->name = p->name;
     q->flow = p->flow;
     /* what holds its devices holds their ports: bounds of blocks with ports hold */
-    b->congestion = p->congestion;
+    b->holds_devices = p->congestion == MOIRAI_CONGESTION_DEVICE;
     q->congestion = p->congestion == MOIRAI_CONGESTION_DEVICE ? MOIRAI_CONGESTION_PORT : p->congestion;
     q->memory = MOIRAI_MEMORY_STATIC;
     q->n_devices = p->n_devices;

@@ -10,9 +10,9 @@
  * inception module); components of one kind are copies of each other. */
 typedef struct decompose_block {
     moirai_problem problem;
-    moirai_congestion congestion; /* of the whole problem: with devices held, `problem` has ports */
-    int32_t entry, exit;          /* local operators, MOIRAI_NONE where the block has none */
-    int32_t n_interior, first;    /* interior operators are first .. first + n_interior - 1 */
+    bool holds_devices;        /* transfers do, in the whole problem: here they hold ports */
+    int32_t entry, exit;       /* local operators, MOIRAI_NONE where the block has none */
+    int32_t n_interior, first; /* interior operators are first .. first + n_interior - 1 */
     int32_t n_components;
     int32_t *component_off; /* component c has operators component_op[component_off[c]..] */
     int32_t *component_op;

@@ -79,8 +79,6 @@ int64_t pair_certified_ns(const pair_state *x);
 int64_t pair_leaves_ns(const pair_state *x);
 /* Whether that is more than a longest path, which a verifier finds alone. */
 bool pair_certifies_more(const pair_state *x);
-/* The block's problem as the proof on loads sees it: a transfer holds what it holds in the whole problem. A view. */
-moirai_problem pair_loads_problem(const pair_state *x);
 /* Raises lower_ns by prices on loads (relax/relax.h) where they have not been tried; what they prove can be certified.
  * O(rounds * (V K + E K^2)) of the block. */
 int pair_raise_loads(pair_state *x, util_stop stop);

@@ -34,23 +34,17 @@ int64_t pair_leaves_ns(const pair_state *x)
     return least;
 }
 
-moirai_problem pair_loads_problem(const pair_state *x)
-{
-    moirai_problem q = x->block.problem;
-    q.congestion = x->block.congestion;
-    return q;
-}
-
 /* Bytes have no prices here: what is proven has to hold for all blocks of the class, and between equal devices, whatever
- * their memory. */
+ * their memory. Nor are there prices where transfers hold devices: the block has ports instead, whose prices no verifier
+ * of such a problem takes, and the whole problem's relaxation knows better. */
 int pair_raise_loads(pair_state *x, util_stop stop)
 {
-    moirai_problem q = pair_loads_problem(x);
+    moirai_problem q = x->block.problem;
     int64_t memory[MOIRAI_MAX_DEVICES];
     relax_answer found;
     bool tried = x->loads.tried;
     x->loads.tried = true;
-    if (tried || x->block.n_interior == 0 || util_off(&stop, UTIL_METHOD_PAIR_LOADS))
+    if (tried || x->block.n_interior == 0 || x->block.holds_devices || util_off(&stop, UTIL_METHOD_PAIR_LOADS))
         return 0;
     for (int32_t k = 0; k < q.n_devices; k++)
         memory[k] = INT64_MAX;

@@ -34,7 +34,7 @@ static void test_prove_two_verifiers_agree_on_random_problems(void **state)
         random_spec spec = random_spec_draw(7000 + seed, 6);
         spec.n_devices = 3 + (int)(seed % 4);
         spec.flow = seed / 4 % 2 ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR;
-        spec.congestion = (moirai_congestion)(seed % 3);
+        spec.congestion = (moirai_congestion)(seed % 4);
         counts.quick = seed % 4 != 0; /* else bytes have prices as well */
         moirai_problem *p = seed % 5 ? random_problem(&spec) : random_layers(seed, 7);
         if (p && !false_bound_check(p, seed, &counts, why))
