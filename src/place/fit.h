@@ -17,6 +17,8 @@ typedef struct place_units {
 
 int place_units_new(place_units **out, const moirai_problem *p);
 void place_units_free(place_units *u);
+/* off and op, from n and of_op: each unit's operators in their order. */
+void place_units_list(place_units *u, int32_t n_ops);
 
 /* Move as little as possible until the operators' own bytes and the weights that they share fit `capacity` (per
  * device). op_device holds allowed devices, groups undivided, or MOIRAI_NONE for units that have none yet.

@@ -3,6 +3,21 @@
 #include "util/util.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+void place_units_list(place_units *u, int32_t n_ops)
+{
+    memset(u->off, 0, sizeof *u->off * ((size_t)n_ops + 1));
+    for (int32_t i = 0; i < n_ops; i++)
+        u->off[u->of_op[i] + 1]++;
+    for (int32_t unit = 0; unit < u->n; unit++)
+        u->off[unit + 1] += u->off[unit];
+    for (int32_t i = 0; i < n_ops; i++)
+        u->op[u->off[u->of_op[i]]++] = i;
+    for (int32_t unit = u->n; unit > 0; unit--)
+        u->off[unit] = u->off[unit - 1];
+    u->off[0] = 0;
+}
 
 static void fill_units(place_units *u, const moirai_problem *p, int32_t *of_group)
 {
@@ -16,15 +31,8 @@ static void fill_units(place_units *u, const moirai_problem *p, int32_t *of_grou
         u->of_op[i] = unit;
         u->bytes[unit] += p->op_memory_bytes[i];
         u->devices[unit] = p->op_devices[i];
-        u->off[unit + 1]++;
     }
-    for (int32_t unit = 0; unit < u->n; unit++)
-        u->off[unit + 1] += u->off[unit];
-    for (int32_t i = 0; i < p->n_ops; i++)
-        u->op[u->off[u->of_op[i]]++] = i;
-    for (int32_t unit = u->n; unit > 0; unit--)
-        u->off[unit] = u->off[unit - 1];
-    u->off[0] = 0;
+    place_units_list(u, p->n_ops);
 }
 
 int place_units_new(place_units **out, const moirai_problem *p)

@@ -65,13 +65,8 @@ static int open_joining(joining *x)
         x->root[i] = i;
         x->devices[i] = u->devices[i];
     }
-    for (int32_t op = 0; op < v->n; op++) {
-        int64_t least = INT64_MAX;
-        for (int32_t k = 0; k < v->K; k++)
-            if (v->p->op_devices[op] >> k & 1)
-                least = UTIL_MIN(least, moirai_op_ns(v->p, op, k));
-        x->ns[u->of_op[op]] += (double)least;
-    }
+    for (int32_t op = 0; op < v->n; op++)
+        x->ns[u->of_op[op]] += (double)moirai_op_least_ns(v->p, op);
     return 0;
 }
 
@@ -113,16 +108,7 @@ static void write_units(place_units *u, joining *x)
         u->of_op[op] = number[root];
         u->bytes[u->of_op[op]] += x->task->v->p->op_memory_bytes[op];
     }
-    memset(u->off, 0, sizeof *u->off * ((size_t)n_ops + 1));
-    for (int32_t op = 0; op < n_ops; op++)
-        u->off[u->of_op[op] + 1]++;
-    for (int32_t i = 0; i < u->n; i++)
-        u->off[i + 1] += u->off[i];
-    for (int32_t op = 0; op < n_ops; op++)
-        u->op[u->off[u->of_op[op]]++] = op;
-    for (int32_t i = u->n; i > 0; i--)
-        u->off[i] = u->off[i - 1];
-    u->off[0] = 0;
+    place_units_list(u, n_ops);
 }
 
 /* All of a cluster where its first operator is, where all of it may be there. MOIRAI_EINFEASIBLE: that does not fit, nor does anything near. */

@@ -27,12 +27,13 @@ typedef struct cuts {
     int32_t n, *unit, *place; /* units in their order, and each one's place */
     packet_at *packet;
     int32_t n_kinds, kind[MOIRAI_MAX_DEVICES], count[MOIRAI_MAX_DEVICES]; /* a device of each, and how many there are */
-    int32_t step[MOIRAI_MAX_DEVICES], n_sets;                             /* a set has step[q] for each of kind q */
-    int32_t n_cuts, *cut;                                                 /* 0 .. n */
-    double *cost;       /* [(kind * n_cuts + begin) * n_cuts + end]; HUGE_VAL: impossible */
-    double *best;       /* [set * n_cuts + end] */
-    int32_t *from, *by; /* the cut and the kind of its last stage */
-    int32_t *got, *out; /* per packet: counted as received, as sent, with begin + 1 */
+    int32_t least[MOIRAI_MAX_DEVICES];        /* device -> the one that stands for its kind */
+    int32_t step[MOIRAI_MAX_DEVICES], n_sets; /* a set has step[q] for each of kind q */
+    int32_t n_cuts, *cut;                     /* 0 .. n */
+    double *cost;                             /* [(kind * n_cuts + begin) * n_cuts + end]; HUGE_VAL: impossible */
+    double *best;                             /* [set * n_cuts + end] */
+    int32_t *from, *by;                       /* the cut and the kind of its last stage */
+    int32_t *got, *out;                       /* per packet: counted as received, as sent, with begin + 1 */
 } cuts;
 
 /* ---- what is where ---- */
@@ -94,14 +95,14 @@ static int choose_cuts(cuts *x)
 
 static bool find_kinds(cuts *x)
 {
-    int32_t least[MOIRAI_MAX_DEVICES], K = x->task->v->K;
-    problem_equal_devices(x->task->v->p, least);
+    int32_t K = x->task->v->K;
+    problem_equal_devices(x->task->v->p, x->least);
     x->n_sets = 1;
     for (int32_t k = 0; k < K; k++) {
         int32_t q = 0;
-        while (q < x->n_kinds && x->kind[q] != least[k])
+        while (q < x->n_kinds && x->kind[q] != x->least[k])
             q++;
-        x->kind[q] = least[k];
+        x->kind[q] = x->least[k];
         x->count[q]++;
         x->n_kinds += q == x->n_kinds;
     }
@@ -232,12 +233,11 @@ static void solve_set(cuts *x, int32_t set)
 static void write_devices(cuts *x, int32_t *device)
 {
     const place_units *u = x->task->units;
-    int32_t used[MOIRAI_MAX_DEVICES] = {0}, least[MOIRAI_MAX_DEVICES], set = x->n_sets - 1, end = x->n_cuts - 1;
-    problem_equal_devices(x->task->v->p, least);
+    int32_t used[MOIRAI_MAX_DEVICES] = {0}, set = x->n_sets - 1, end = x->n_cuts - 1;
     while (end > 0) {
         int64_t here = (int64_t)set * x->n_cuts + end;
         int32_t q = x->by[here], begin = x->from[here], k = 0, skip = used[q]++;
-        while (least[k] != x->kind[q] || skip-- > 0)
+        while (x->least[k] != x->kind[q] || skip-- > 0)
             k++;
         for (int32_t at = x->cut[begin]; at < x->cut[end]; at++)
             for (int32_t i = u->off[x->unit[at]]; i < u->off[x->unit[at] + 1]; i++)
