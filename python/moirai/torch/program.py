@@ -17,6 +17,7 @@ from .._lib import UsageError
 from ..plan import Plan
 from .capture import Captured
 from .ir import ALIAS, CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
+from .reuse import mark_released
 
 
 # Elementwise operators and what writes their result over their first input.
@@ -67,6 +68,7 @@ class Segment:
     waits: list[Send] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
+    released: list[str] = field(default_factory=list)  # what left and nobody reads any more when it begins (reuse.py)
 
     @property
     def start_ns(self) -> int:
@@ -165,6 +167,7 @@ class _Builder:
             planned_ns, better = merged([segments for segments, _ in drafts], self.sends, self.devices, *how)
             drafts = [(segments, made) for segments, (_, made) in zip(better, drafts)]
         ranks = [self._rank(k, *draft) for k, draft in enumerate(drafts)]
+        mark_released(ranks, lambda name: self.c.path_to(name)[0])
         return Program(self.c.graph.name, ranks, self.sends, planned_ns, self.plan.placer)
 
     def build_alone(self, nodes: dict[str, Node]) -> Program:
@@ -329,7 +332,7 @@ def _reads(value: str, nodes: list[Node]) -> list[str]:
 
 
 def _free(segments: list[Segment], held: set[str]) -> None:
-    """Marks where values are read for the last time; those that leave, and results, stay until the next request."""
+    """Marks where values are read for the last time; those that leave (reuse.py), and results, stay."""
     last: dict[str, Step] = {}
     for segment in segments:
         for wait in segment.waits:

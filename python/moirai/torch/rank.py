@@ -112,8 +112,14 @@ class Rank:
         for i, segment in enumerate(self.program.segments):
             for w in segment.waits:
                 env[w.value] = self.arrives_as(w).zeros(self.device)
+            self.release(segment, env)
             self.run_segment(env, i, before)
             yield segment, env
+
+    def release(self, segment: Segment, env: dict[str, Any]) -> None:
+        """Lets go of what left and nobody reads any more when this segment begins."""
+        for name in segment.released:
+            env.pop(name, None)
 
     def not_compiled(self) -> str:
         """Segments that run eagerly although they were to be compiled, and why; "" where there are none."""

@@ -11,8 +11,8 @@ and all, for which the GPU has engines of their own.
 
 Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a
 tensor from elsewhere waits until the other has captured the operator that makes it and has published the address.
-Tensors that leave are never freed, so that nothing in the graph reuses their memory. A request begins when all ranks
-have ended the one before (moirai_start).
+Tensors that leave are freed, for the graph to use their memory again, where what arrived tells that all readers are
+done with them (reuse.py). A request begins when all ranks have ended the one before (moirai_start).
 
 Where an operator can't be captured, the rank runs its steps eagerly with the same kernels, and copies what leaves to a
 buffer of its own, whose address stays.
@@ -32,7 +32,7 @@ import torch
 from .compiler import Compiler
 from .driver import Driver, DriverError, foreign_tensor, span_of
 from .ir import Meta
-from .program import RankProgram, Send
+from .program import RankProgram, Segment, Send
 from .rank import Rank, Stamps
 
 THREADS = 64
@@ -112,7 +112,7 @@ class CudaRank(Rank):
         self.opened: list[bytes] = []
         self.graph: torch.cuda.CUDAGraph | None = None
         self.inputs = {n: m.zeros(self.device) for n, m in self.program.inputs.items()}
-        self.kept: dict[str, torch.Tensor] = {}  # what leaves: never freed
+        self.kept: dict[str, torch.Tensor] = {}  # what leaves
         self.foreign: dict[int, torch.Tensor] = {}  # what arrives: looked at, or copied in
         self.outputs: list[tuple[int, torch.Tensor]] = []
         self.converted: set[str] = set()  # what arrived in other strides than agreed on, and is copied
@@ -297,6 +297,7 @@ class CudaRank(Rank):
                 if w.index in self.pull:
                     host = self.pinned.address + self.host_at[w.index]
                     self.driver.to_device(env[w.value].data_ptr(), host, w.meta.bytes, main)
+            self.release(g, env)
             self.run_segment(env, i)
             for s in g.sends:
                 tensor = outgoing(s, env)
@@ -312,11 +313,17 @@ class CudaRank(Rank):
         if sending is not None:
             main.wait_stream(sending)
 
+    def release(self, g: Segment, env: dict[str, Any]) -> None:
+        super().release(g, env)
+        if not self.eager:  # buffers of eager runs have their addresses for good
+            for name in g.released:
+                self.kept.pop(name, None)
+
     def _hand_over(self, stream: torch.cuda.Stream) -> None:
         """Results of a request alone are copied by whoever asked for it."""
 
     def _send_host(self, s: Send, ready: dict[int, Any], stream: torch.cuda.Stream) -> None:
-        tensor, event = ready[s.index]
+        tensor, event = ready.pop(s.index)
         host = self.pinned.address + self.host_at[s.index]
         stream.wait_event(event)
         self.driver.to_host(host, tensor.data_ptr(), s.meta.bytes, stream)
