@@ -8,7 +8,7 @@
 # bound, gap and seconds, then the mean and the worst gap. Every plan is checked by the command itself.
 #
 # RUNTIME (environment, default eager) is what runs the plan: launches of 40 us (eager) or 5 us (ort, the default of `moirai plan`
-# for ONNX files) make different problems. The tables are of eager. GAP (default 0.01, as of `moirai plan`): where a row may end.
+# for ONNX files) make different problems. The tables are of eager. THREADS (default: all): of the search. GAP (default 0.01, as of `moirai plan`): where a row may end.
 set -eu
 runtime=${RUNTIME:-eager}
 goal=${GAP:-0.01}
@@ -27,7 +27,7 @@ for network in "$@"; do
         "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor --runtime "$runtime" --segment-us 0 --placer single -q -f \
             -o "$work/single.json" > /dev/null
         "$moirai" plan "$folder/$network.onnx" --cluster $testbed --rules onnxruntime --flow tensor \
-            --runtime "$runtime" --segment-us 0 --gap "$goal" --time-limit "$seconds" -q -f -o "$work/plan.json" > /dev/null
+            --runtime "$runtime" --segment-us 0 --gap "$goal" --time-limit "$seconds" ${THREADS:+--threads "$THREADS"} -q -f -o "$work/plan.json" > /dev/null
         python3 - "$work" "$network" $testbed <<'END'
 import json, sys
 work, network, testbed = sys.argv[1:4]
