@@ -96,6 +96,7 @@ class RankProgram:
     segments: list[Segment]
     outputs: list[tuple[int, str, list[Node]]]  # (position among the results, value, aliases that lead there)
     all_inputs: list[str] = field(default_factory=list)
+    looks: set[str] = field(default_factory=set)  # values that are, or are views of, what arrives
     alone: bool = False  # one device runs all, as it would be compiled (alone.py)
 
 

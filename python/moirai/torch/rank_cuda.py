@@ -114,6 +114,7 @@ class CudaRank(Rank):
         self.inputs = {n: m.zeros(self.device) for n, m in self.program.inputs.items()}
         self.kept: dict[str, torch.Tensor] = {}  # what leaves
         self.foreign: dict[int, torch.Tensor] = {}  # what arrives: looked at, or copied in
+        self.foreign_at: set[int] = set()  # addresses of what is looked at
         self.outputs: list[tuple[int, torch.Tensor]] = []
         self.converted: set[str] = set()  # what arrived in other strides than agreed on, and is copied
 
@@ -243,8 +244,17 @@ class CudaRank(Rank):
         return known
 
     def _is_foreign(self, tensor: torch.Tensor) -> bool:
-        where = tensor.untyped_storage().data_ptr()
-        return any(where == t.untyped_storage().data_ptr() for i, t in self.foreign.items() if i not in self.host_at)
+        return tensor.untyped_storage().data_ptr() in self.foreign_at
+
+    def _own(self, g: Segment, env: dict[str, Any]) -> None:
+        """What a segment made is its own, though a library or a compiler may have found that it can be looked at where it
+        was: its owner goes by the plan, and lets it go when the operator that reads it has ended."""
+        for name in (n.name for step in g.steps for n in step.nodes if n.name not in self.program.looks):
+            made = env.get(name)
+            if isinstance(made, torch.Tensor) and self._is_foreign(made):
+                env[name] = made.clone()
+            elif isinstance(made, (tuple, list)):
+                env[name] = tuple(t.clone() if isinstance(t, torch.Tensor) and self._is_foreign(t) else t for t in made)
 
     def _announce(self, s: Send, tensor: torch.Tensor) -> None:
         place = (self.driver.export(tensor.data_ptr()) if tensor.numel() else None, span_of(tensor), Meta.of(tensor))
@@ -261,6 +271,7 @@ class CudaRank(Rank):
         else:
             handle, offset = place
             known = foreign_tensor(self._open(handle) + offset, span, meta.shape, meta.stride, meta.dtype)
+            self.foreign_at.add(known.untyped_storage().data_ptr())
         self.foreign[w.index] = known
         return known
 
@@ -299,6 +310,7 @@ class CudaRank(Rank):
                     self.driver.to_device(env[w.value].data_ptr(), host, w.meta.bytes, main)
             self.release(g, env)
             self.run_segment(env, i)
+            self._own(g, env)
             for s in g.sends:
                 tensor = outgoing(s, env)
                 if s.index in self.host_at:

@@ -4,6 +4,9 @@ Readers look at a tensor in its owner's memory, and nothing tells the owner that
 from a reader later tells it: its segments run one after the other, so a tensor that one of them sent was sent after all
 that it had read before. What a device knows of the others' progress is carried from message to message, as clocks of
 vectors are in distributed systems: the segments of each rank that are known to have ended.
+
+This goes by the plan's operators: what one of them made is taken to be its own. Where a kernel hands back a view of
+what it read (a reshape that need not copy), the rank makes it so (rank_cuda.py).
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ def mark_released(ranks: list[RankProgram], base: Callable[[str], str]) -> None:
             sent[k].setdefault(base(s.value), set()).add(s.target)
     last = [_last_reads(rank, base) for rank in ranks]
     for k, rank in enumerate(ranks):
+        arrives = {base(w.value) for g in rank.segments for w in g.waits}
+        rank.looks = {n.name for g in rank.segments for s in g.steps for n in s.nodes if base(n.name) in arrives}
         names: dict[str, list[str]] = {b: [] for b in sent[k]}
         for node in (n for g in rank.segments for step in g.steps for n in step.nodes):
             if base(node.name) in names:
