@@ -278,7 +278,7 @@ def ask(workers, function):
 def test_memory_of_what_left_is_used_again(transport, workers):
     """40 messages of 8 MB leave each part; what a part needs at a time is a few of them. Through the host, buffers of what
     arrives are the request's for good: that half stays."""
-    module, x = Waves(60), torch.randn(1024, 2048)
+    module, x = Waves(60).eval(), torch.randn(1024, 2048)
     network = mt.capture(module, (x,), name="waves")
     ask(workers, "reset_peak_memory_stats")
     before = ask(workers, "memory_allocated")
