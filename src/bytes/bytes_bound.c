@@ -65,14 +65,14 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     UTIL_TAKE(&m->memory, m->pair, pairs);
     UTIL_TAKE(&m->memory, m->at.device, blocks);
     UTIL_TAKE(&m->memory, m->last.device, blocks);
-    m->last.picked = util_alloc(blocks, 1);
+    UTIL_TAKE(&m->memory, m->last.picked, blocks);
     UTIL_TAKE(&m->memory, m->best.device, blocks);
-    m->best.picked = util_alloc(blocks, 1);
+    UTIL_TAKE(&m->memory, m->best.picked, blocks);
     UTIL_TAKE(&m->memory, m->plan, blocks);
-    m->work.from = util_alloc(blocks * K, 1);
+    UTIL_TAKE(&m->memory, m->work.from, blocks * K);
     UTIL_TAKE(&m->memory, m->work.pair_cost, pairs);
-    m->work.plan_pick = util_alloc(pairs, 1);
-    m->at.picked = util_alloc(blocks, 1);
+    UTIL_TAKE(&m->memory, m->work.plan_pick, pairs);
+    UTIL_TAKE(&m->memory, m->at.picked, blocks);
     if (bytes_find_jumps(m, most / 8) || m->memory.failed) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
