@@ -38,16 +38,12 @@ static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int
 int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns)
 {
     int32_t n = c->s->n_classes * c->K * c->K;
-    const int64_t *price = bytes_prices_per_byte(m);
     int64_t *value = util_alloc((size_t)n, sizeof *value);
     int rc = value ? 0 : MOIRAI_EFAIL;
     util_writer_break(w);
     util_writer_pair_open(w, "memory", '{');
     util_writer_pair_int(w, "unit", c->s->unit);
-    util_writer_pair_open(w, "byte_prices", '[');
-    for (int32_t k = 0; k < c->K; k++)
-        util_writer_int(w, price[k]);
-    util_writer_close(w, ']');
+    util_writer_pair_longs(w, "byte_prices", bytes_prices_per_byte(m), c->K);
     util_writer_pair_open(w, "pairs", '[');
     for (int32_t i = 0; i < n && !rc; i++)
         if (c->pair[i])

@@ -31,11 +31,8 @@ void bytes_prices_free(bytes_prices *m)
         free_pair(&m->pair[i]);
     bytes_master_free(&m->plans);
     bytes_master_free(&m->cuts);
-    void *all[] = {
-        m->pair,      m->at.device, m->last.device, m->last.picked,    m->best.device,    m->best.picked, m->plan,
-        m->work.from, m->jump.ns,   m->jump.row,    m->work.pair_cost, m->work.plan_pick, m->at.picked,   m};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&m->memory);
+    free(m);
 }
 
 static bool many_classes(const pair_chain *c)
@@ -65,20 +62,18 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     m->search.step = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
-    m->pair = util_alloc(pairs, sizeof *m->pair);
-    m->at.device = util_alloc(blocks, sizeof(int32_t));
-    m->last.device = util_alloc(blocks, sizeof(int32_t));
-    m->last.picked = util_alloc(blocks, 1);
-    m->best.device = util_alloc(blocks, sizeof(int32_t));
-    m->best.picked = util_alloc(blocks, 1);
-    m->plan = util_alloc(blocks, sizeof *m->plan);
-    m->work.from = util_alloc(blocks * K, 1);
-    m->work.pair_cost = util_alloc(pairs, sizeof(int64_t));
-    m->work.plan_pick = util_alloc(pairs, 1);
-    m->at.picked = util_alloc(blocks, 1);
-    if (bytes_find_jumps(m, most / 8) || !m->pair || !m->at.device || !m->last.device || !m->last.picked ||
-        !m->best.device || !m->best.picked || !m->plan || !m->work.from || !m->work.pair_cost || !m->work.plan_pick ||
-        !m->at.picked) {
+    UTIL_TAKE(&m->memory, m->pair, pairs);
+    UTIL_TAKE(&m->memory, m->at.device, blocks);
+    UTIL_TAKE(&m->memory, m->last.device, blocks);
+    UTIL_TAKE(&m->memory, m->last.picked, blocks);
+    UTIL_TAKE(&m->memory, m->best.device, blocks);
+    UTIL_TAKE(&m->memory, m->best.picked, blocks);
+    UTIL_TAKE(&m->memory, m->plan, blocks);
+    UTIL_TAKE(&m->memory, m->work.from, blocks * K);
+    UTIL_TAKE(&m->memory, m->work.pair_cost, pairs);
+    UTIL_TAKE(&m->memory, m->work.plan_pick, pairs);
+    UTIL_TAKE(&m->memory, m->at.picked, blocks);
+    if (bytes_find_jumps(m, most / 8) || m->memory.failed) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }

@@ -4,6 +4,7 @@
 
 #include "bytes/bytes.h"
 #include "util/pool.h"
+#include "util/util.h"
 #include "pair/priced/priced.h"
 
 #define BYTES_BLOCK_PLANS 48
@@ -99,6 +100,7 @@ struct bytes_prices {
     const pair_plan **plan;
     bytes_jumps jump;
     bytes_scratch work;
+    util_memory memory; /* of the arrays above */
 };
 
 int bytes_master_add(bytes_master *x, const bytes_path *path);

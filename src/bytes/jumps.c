@@ -113,8 +113,8 @@ int bytes_find_jumps(bytes_prices *m, double most_bytes)
     walk x = {.m = m};
     size_t cells = (size_t)c->K * (size_t)c->K;
     bool by_class = (double)s->n_blocks * (double)cells * sizeof *m->jump.ns > most_bytes;
-    m->jump.ns = util_alloc((size_t)(by_class ? s->n_classes : s->n_blocks) * cells, sizeof *m->jump.ns);
-    m->jump.row = util_alloc((size_t)s->n_blocks, sizeof *m->jump.row);
+    UTIL_TAKE(&m->memory, m->jump.ns, (size_t)(by_class ? s->n_classes : s->n_blocks) * cells);
+    UTIL_TAKE(&m->memory, m->jump.row, (size_t)s->n_blocks);
     x.at = util_alloc((size_t)c->p->n_ops, sizeof *x.at);
     bool done = m->jump.ns && m->jump.row && x.at;
     for (int32_t b = 0; b < s->n_blocks && done; b++)

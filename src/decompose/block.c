@@ -14,35 +14,7 @@ void decompose_block_free(decompose_block *b)
 {
     if (!b)
         return;
-    moirai_problem *q = &b->problem;
-    free(q->op_name);
-    free(q->op_type);
-    free(q->op_memory_bytes);
-    free(q->op_time_ns);
-    free(q->op_group);
-    free(q->op_devices);
-    free(q->op_in_off);
-    free(q->op_in);
-    free(q->op_out_off);
-    free(q->op_out);
-    free(q->tensor_name);
-    free(q->tensor_bytes);
-    free(q->tensor_producer);
-    free(q->tensor_class);
-    free(q->tensor_has_table);
-    free(q->edge_tensor);
-    free(q->edge_reader);
-    free(q->tensor_edge_off);
-    free(q->op_in_edge);
-    free(q->topo);
-    free(q->topo_rank);
-    free(q->op_extern_off);
-    free(b->component_off);
-    free(b->component_op);
-    free(b->component_kind);
-    free(b->kind_component);
-    free(b->kind_count);
-    free(b->op_component);
+    util_release(&b->memory);
     free(b);
 }
 
@@ -70,42 +42,33 @@ void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_
         b->problem.op_devices[b->exit] = UINT64_C(1) << exit_device;
 }
 
-static int allocate_ops(moirai_problem *q, size_t n, size_t K)
+static int allocate(decompose_block *b, size_t n, size_t tensors, size_t edges)
 {
-    q->op_name = util_alloc(n, sizeof *q->op_name);
-    q->op_type = util_alloc(n, sizeof *q->op_type);
-    q->op_memory_bytes = util_alloc(n, sizeof(int64_t));
-    q->op_time_ns = util_alloc(n * K, sizeof(int64_t));
-    q->op_group = util_alloc(n, sizeof(int32_t));
-    q->op_devices = util_alloc(n, sizeof(uint64_t));
-    q->op_in_off = util_alloc(n + 1, sizeof(int32_t));
-    q->op_out_off = util_alloc(n + 1, sizeof(int32_t));
-    q->topo = util_alloc(n, sizeof(int32_t));
-    q->topo_rank = util_alloc(n, sizeof(int32_t));
-    q->op_extern_off = util_alloc(n + 1, sizeof(int32_t));
-    return q->op_name && q->op_type && q->op_memory_bytes && q->op_time_ns && q->op_group && q->op_devices &&
-                   q->op_in_off && q->op_out_off && q->topo && q->topo_rank && q->op_extern_off
-               ? 0
-               : MOIRAI_EFAIL;
-}
-
-static int allocate_tensors(moirai_problem *q, size_t tensors, size_t edges)
-{
-    q->tensor_name = util_alloc(tensors, sizeof *q->tensor_name);
-    q->tensor_bytes = util_alloc(tensors, sizeof(int64_t));
-    q->tensor_producer = util_alloc(tensors, sizeof(int32_t));
-    q->tensor_class = util_alloc(tensors, sizeof(int32_t));
-    q->tensor_has_table = util_alloc(tensors, sizeof(bool));
-    q->op_out = util_alloc(tensors, sizeof(int32_t));
-    q->tensor_edge_off = util_alloc(tensors + 1, sizeof(int32_t));
-    q->edge_tensor = util_alloc(edges, sizeof(int32_t));
-    q->edge_reader = util_alloc(edges, sizeof(int32_t));
-    q->op_in = util_alloc(edges, sizeof(int32_t));
-    q->op_in_edge = util_alloc(edges, sizeof(int32_t));
-    return q->tensor_name && q->tensor_bytes && q->tensor_producer && q->tensor_class && q->tensor_has_table &&
-                   q->op_out && q->tensor_edge_off && q->edge_tensor && q->edge_reader && q->op_in && q->op_in_edge
-               ? 0
-               : MOIRAI_EFAIL;
+    moirai_problem *q = &b->problem;
+    util_memory *m = &b->memory;
+    UTIL_TAKE(m, q->op_name, n);
+    UTIL_TAKE(m, q->op_type, n);
+    UTIL_TAKE(m, q->op_memory_bytes, n);
+    UTIL_TAKE(m, q->op_time_ns, n * (size_t)q->n_devices);
+    UTIL_TAKE(m, q->op_group, n);
+    UTIL_TAKE(m, q->op_devices, n);
+    UTIL_TAKE(m, q->op_in_off, n + 1);
+    UTIL_TAKE(m, q->op_out_off, n + 1);
+    UTIL_TAKE(m, q->topo, n);
+    UTIL_TAKE(m, q->topo_rank, n);
+    UTIL_TAKE(m, q->op_extern_off, n + 1);
+    UTIL_TAKE(m, q->tensor_name, tensors);
+    UTIL_TAKE(m, q->tensor_bytes, tensors);
+    UTIL_TAKE(m, q->tensor_producer, tensors);
+    UTIL_TAKE(m, q->tensor_class, tensors);
+    UTIL_TAKE(m, q->tensor_has_table, tensors);
+    UTIL_TAKE(m, q->op_out, tensors);
+    UTIL_TAKE(m, q->tensor_edge_off, tensors + 1);
+    UTIL_TAKE(m, q->edge_tensor, edges);
+    UTIL_TAKE(m, q->edge_reader, edges);
+    UTIL_TAKE(m, q->op_in, edges);
+    UTIL_TAKE(m, q->op_in_edge, edges);
+    return util_taken_all(m);
 }
 
 typedef struct span {
@@ -219,7 +182,7 @@ static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
     q->n_ops = w.n;
     q->n_groups = p->n_groups;
     q->group_name = p->group_name;
-    if (allocate_ops(q, (size_t)w.n, (size_t)p->n_devices) || allocate_tensors(q, tensors, edges))
+    if (allocate(b, (size_t)w.n, tensors, edges))
         return MOIRAI_EFAIL;
     fill_ops(b, p, w);
     fill_tensors(b, p, w);

@@ -22,6 +22,7 @@ typedef struct decompose_block {
     int32_t *kind_count;
     int64_t unit;          /* of the problem's cuts */
     int32_t *op_component; /* of each local operator, MOIRAI_NONE for the cuts */
+    util_memory memory;    /* of all arrays */
 } decompose_block;
 
 int decompose_block_new(decompose_block **out, const moirai_problem *p, const decompose_cuts *s, int32_t block);

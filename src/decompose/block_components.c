@@ -24,10 +24,10 @@ static int find_components(decompose_block *b)
     moirai_problem *q = &b->problem;
     size_t n = (size_t)q->n_ops;
     int32_t *parent = util_alloc(n, sizeof *parent);
-    b->op_component = util_alloc(n, sizeof(int32_t));
-    b->component_off = util_alloc(n + 1, sizeof(int32_t));
-    b->component_op = util_alloc(n, sizeof(int32_t));
-    if (!parent || !b->op_component || !b->component_off || !b->component_op) {
+    UTIL_TAKE(&b->memory, b->op_component, n);
+    UTIL_TAKE(&b->memory, b->component_off, n + 1);
+    UTIL_TAKE(&b->memory, b->component_op, n);
+    if (!parent || b->memory.failed) {
         free(parent);
         return MOIRAI_EFAIL;
     }
@@ -146,10 +146,11 @@ static uint64_t hash_component(const void *data, int32_t c)
 
 static int find_kinds(decompose_block *b)
 {
-    b->component_kind = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    b->kind_component = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    b->kind_count = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    if (!b->component_kind || !b->kind_component || !b->kind_count)
+    size_t n = (size_t)b->n_components;
+    UTIL_TAKE(&b->memory, b->component_kind, n);
+    UTIL_TAKE(&b->memory, b->kind_component, n);
+    UTIL_TAKE(&b->memory, b->kind_count, n);
+    if (b->memory.failed)
         return MOIRAI_EFAIL;
     util_group_task job = {b, hash_component, same_component};
     int rc = util_group(b->component_kind, b->kind_component, &b->n_kinds, b->n_components, &job);

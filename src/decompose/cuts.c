@@ -24,12 +24,7 @@ void decompose_cuts_free(decompose_cuts *s)
 {
     if (!s)
         return;
-    free(s->cut);
-    free(s->block_first);
-    free(s->block_size);
-    free(s->block_class);
-    free(s->class_block);
-    free(s->class_count);
+    util_release(&s->memory);
     free(s);
 }
 
@@ -96,12 +91,11 @@ static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *cho
             s->n_cuts += is_cut[z];
         }
         s->n_blocks = s->n_cuts + 1;
-        s->cut = util_alloc((size_t)s->n_cuts, sizeof *s->cut);
-        s->block_first = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
-        s->block_size = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
-        s->block_class = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
-        if (!s->cut || !s->block_first || !s->block_size || !s->block_class)
-            rc = MOIRAI_EFAIL;
+        UTIL_TAKE(&s->memory, s->cut, (size_t)s->n_cuts);
+        UTIL_TAKE(&s->memory, s->block_first, (size_t)s->n_blocks);
+        UTIL_TAKE(&s->memory, s->block_size, (size_t)s->n_blocks);
+        UTIL_TAKE(&s->memory, s->block_class, (size_t)s->n_blocks);
+        rc = util_taken_all(&s->memory);
     }
     if (!rc) {
         int32_t block = 0, first = 0;
@@ -220,8 +214,8 @@ static int classify(decompose_cuts *s, const moirai_problem *p)
 {
     spelling a = {0}, b = {0};
     class_key *key = util_alloc((size_t)s->n_blocks, sizeof *key);
-    s->class_block = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
-    s->class_count = util_alloc((size_t)s->n_blocks, sizeof(int32_t));
+    UTIL_TAKE(&s->memory, s->class_block, (size_t)s->n_blocks);
+    UTIL_TAKE(&s->memory, s->class_count, (size_t)s->n_blocks);
     int rc = key && s->class_block && s->class_count ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < s->n_blocks; i++) {
         spell_block(&a, p, s, i);

@@ -4,6 +4,8 @@
 
 #include <moirai/problem.h>
 
+#include "util/util.h"
+
 #define DECOMPOSE_MOST_UNITS (INT64_C(1) << 18)  /* of price per nanosecond */
 #define DECOMPOSE_MOST_LENGTH (INT64_C(1) << 54) /* of a plan, in units */
 
@@ -20,6 +22,7 @@ typedef struct decompose_cuts {
     int32_t *class_block; /* the first block of each class */
     int32_t *class_count; /* how many blocks it has */
     int64_t unit; /* so many units of price make a nanosecond: fewer where times are long, so that all fit 64 bits */
+    util_memory memory; /* of all arrays */
 } decompose_cuts;
 
 int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p);

@@ -37,19 +37,15 @@ struct decompose_intervals {
     interval *list;           /* by rising `from` */
     size_t n_list, capacity;
     double *path; /* scratch */
+    util_memory memory;
 };
 
 void decompose_intervals_free(decompose_intervals *x)
 {
     if (!x)
         return;
-    free(x->before);
-    free(x->after);
-    free(x->least);
-    free(x->share);
-    free(x->jump);
     free(x->list);
-    free(x->path);
+    util_release(&x->memory);
     free(x);
 }
 
@@ -181,13 +177,13 @@ int decompose_intervals_new(decompose_intervals **out, const moirai_problem *p, 
     x->p = p;
     x->n = p->n_ops;
     x->words = n / 64 + 1;
-    x->before = util_alloc(n * x->words, sizeof(uint64_t));
-    x->after = util_alloc(n * x->words, sizeof(uint64_t));
-    x->least = util_alloc(n, sizeof(double));
-    x->share = util_alloc(n, sizeof(double));
-    x->jump = util_alloc(n, sizeof(double));
-    x->path = util_alloc(n, sizeof(double));
-    int rc = x->before && x->after && x->least && x->share && x->jump && x->path ? 0 : MOIRAI_EFAIL;
+    UTIL_TAKE(&x->memory, x->before, n * x->words);
+    UTIL_TAKE(&x->memory, x->after, n * x->words);
+    UTIL_TAKE(&x->memory, x->least, n);
+    UTIL_TAKE(&x->memory, x->share, n);
+    UTIL_TAKE(&x->memory, x->jump, n);
+    UTIL_TAKE(&x->memory, x->path, n);
+    int rc = util_taken_all(&x->memory);
     if (!rc) {
         find_order(x);
         find_times(x);
@@ -225,11 +221,11 @@ int decompose_intervals_choose(const decompose_intervals *x, const decompose_int
                                bool *floating)
 {
     size_t n = (size_t)x->n;
-    double *best = util_alloc(n + 2, sizeof *best);  /* [position + 1]: of chains that end there */
-    int32_t *from = util_alloc(n + 2, sizeof *from); /* the position before; -2: none yet */
-    if (!best || !from) {
-        free(best);
-        free(from);
+    util_memory memory = {0};
+    double *best = util_take(&memory, n + 2, sizeof *best);  /* [position + 1]: of chains that end there */
+    int32_t *from = util_take(&memory, n + 2, sizeof *from); /* the position before; -2: none yet */
+    if (memory.failed) {
+        util_release(&memory);
         return MOIRAI_EFAIL;
     }
     util_rng rng;
@@ -253,7 +249,6 @@ int decompose_intervals_choose(const decompose_intervals *x, const decompose_int
         if (z < x->n)
             on_chain[x->p->topo[z]] = true;
     }
-    free(best);
-    free(from);
+    util_release(&memory);
     return 0;
 }

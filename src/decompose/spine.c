@@ -221,9 +221,7 @@ void decompose_spine_free(decompose_spine *s)
     if (!s)
         return;
     moirai_problem_free(s->problem);
-    free(s->floating);
-    free(s->whole_op);
-    free(s->whole_tensor);
+    util_release(&s->memory);
     free(s);
 }
 
@@ -234,11 +232,10 @@ int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const b
     if (!s)
         return MOIRAI_EFAIL;
     s->whole = p;
-    s->floating = util_alloc((size_t)p->n_ops, sizeof *s->floating);
-    s->whole_op = util_alloc((size_t)p->n_ops, sizeof *s->whole_op);
-    s->whole_tensor = util_alloc((size_t)p->n_tensors, sizeof *s->whole_tensor);
-    int rc =
-        s->floating && s->whole_op && s->whole_tensor ? moirai_problem_without(&s->problem, p, floating) : MOIRAI_EFAIL;
+    UTIL_TAKE(&s->memory, s->floating, (size_t)p->n_ops);
+    UTIL_TAKE(&s->memory, s->whole_op, (size_t)p->n_ops);
+    UTIL_TAKE(&s->memory, s->whole_tensor, (size_t)p->n_tensors);
+    int rc = s->memory.failed ? MOIRAI_EFAIL : moirai_problem_without(&s->problem, p, floating);
     if (rc) {
         decompose_spine_free(s);
         return rc;
@@ -261,24 +258,19 @@ int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const b
 int decompose_spine_new(decompose_spine **out, const moirai_problem *p, const util_stop *stop)
 {
     finder x = {.p = p, .stop = stop};
+    util_memory memory = {0};
     size_t n = (size_t)p->n_ops;
     *out = NULL;
-    x.weight = util_alloc(n, sizeof *x.weight);
-    x.apart = util_alloc(n, sizeof *x.apart);
-    x.mask = util_alloc(n, sizeof *x.mask);
-    x.by_apart = util_alloc(n, sizeof *x.by_apart);
-    x.is_cut = util_alloc(n, sizeof *x.is_cut);
-    x.floating = util_alloc(n, sizeof *x.floating);
+    UTIL_TAKE(&memory, x.weight, n);
+    UTIL_TAKE(&memory, x.apart, n);
+    UTIL_TAKE(&memory, x.mask, n);
+    UTIL_TAKE(&memory, x.by_apart, n);
+    UTIL_TAKE(&memory, x.is_cut, n);
+    UTIL_TAKE(&memory, x.floating, n);
     int32_t n_floating = 0;
-    int rc =
-        x.weight && x.apart && x.mask && x.by_apart && x.is_cut && x.floating ? find(&n_floating, &x) : MOIRAI_EFAIL;
+    int rc = memory.failed ? MOIRAI_EFAIL : find(&n_floating, &x);
     if (!rc && n_floating > 0)
         rc = decompose_spine_from(out, p, x.floating);
-    free(x.weight);
-    free(x.apart);
-    free(x.mask);
-    free(x.by_apart);
-    free(x.is_cut);
-    free(x.floating);
+    util_release(&memory);
     return rc;
 }

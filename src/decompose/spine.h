@@ -5,6 +5,7 @@
 #include <moirai/plan.h>
 
 #include "util/stop.h"
+#include "util/util.h"
 
 typedef struct decompose_spine {
     const moirai_problem *whole;
@@ -13,6 +14,7 @@ typedef struct decompose_spine {
     moirai_problem *problem; /* the whole without them, in memory mode static */
     int32_t *whole_op;       /* of each operator of the spine */
     int32_t *whole_tensor;   /* of each tensor */
+    util_memory memory;      /* of the arrays */
 } decompose_spine;
 
 /* *out is NULL where cuts do well enough, near-cuts would do no better, or the time is up. */

@@ -17,8 +17,6 @@
  * about 1e-7, which breaks them. Prices that come of it are as valid as any (docs/theory.md, Theorem 26). */
 #include "lp/simplex.h"
 
-#include "lp/simplex.h"
-
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -38,19 +36,7 @@ void pricing_simplex_free(pricing_simplex *s)
 {
     if (!s)
         return;
-    free(s->limit.lower);
-    free(s->limit.upper);
-    free(s->limit.at_upper);
-    free(s->basis.inverse);
-    free(s->basis.head);
-    free(s->basis.basic);
-    free(s->basis.low);
-    free(s->basis.high);
-    free(s->phase_cost);
-    free(s->dual);
-    free(s->column);
-    free(s->pivot_row);
-    free(s->costly);
+    util_release(&s->memory);
     free(s->columns.cost);
     free(s->columns.off);
     free(s->columns.row);
@@ -67,23 +53,21 @@ void pricing_simplex_free(pricing_simplex *s)
 static int allocate(pricing_simplex *s)
 {
     size_t m = (size_t)s->m, stride = (size_t)s->basis.stride;
-    s->limit.lower = util_alloc(m, sizeof(double));
-    s->limit.upper = util_alloc(m, sizeof(double));
-    s->limit.at_upper = util_alloc(m, sizeof(bool));
-    s->basis.inverse = util_alloc(m * stride, sizeof(double));
-    s->basis.head = util_alloc(m, sizeof(int32_t));
-    s->basis.basic = util_alloc(stride, sizeof(double));
-    s->basis.low = util_alloc(m, sizeof(double));
-    s->basis.high = util_alloc(m, sizeof(double));
-    s->phase_cost = util_alloc(m, sizeof(double));
-    s->dual = util_alloc(stride, sizeof(double));
-    s->column = util_alloc(stride, sizeof(double));
-    s->pivot_row = util_alloc(stride, sizeof(double));
-    s->costly = util_alloc(m, sizeof(int32_t));
-    bool ok = s->limit.lower && s->limit.upper && s->limit.at_upper && s->basis.inverse && s->basis.head &&
-              s->basis.basic && s->basis.low && s->basis.high && s->phase_cost && s->dual && s->column &&
-              s->pivot_row && s->costly;
-    return ok ? 0 : MOIRAI_EFAIL;
+    util_memory *a = &s->memory;
+    UTIL_TAKE(a, s->limit.lower, m);
+    UTIL_TAKE(a, s->limit.upper, m);
+    UTIL_TAKE(a, s->limit.at_upper, m);
+    UTIL_TAKE(a, s->basis.inverse, m * stride);
+    UTIL_TAKE(a, s->basis.head, m);
+    UTIL_TAKE(a, s->basis.basic, stride);
+    UTIL_TAKE(a, s->basis.low, m);
+    UTIL_TAKE(a, s->basis.high, m);
+    UTIL_TAKE(a, s->phase_cost, m);
+    UTIL_TAKE(a, s->dual, stride);
+    UTIL_TAKE(a, s->column, stride);
+    UTIL_TAKE(a, s->pivot_row, stride);
+    UTIL_TAKE(a, s->costly, m);
+    return util_taken_all(a);
 }
 
 /* Room for `n` columns with `entries` entries in all. */

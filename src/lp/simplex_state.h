@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "lp/simplex.h"
+#include "util/util.h"
 
 /* What the numbers are worth: docs/results.md has solves of masters beside those of HiGHS. */
 #define SIMPLEX_FEASIBLE 1e-9 /* limits are kept to this */
@@ -53,8 +54,9 @@ struct pricing_simplex {
     simplex_columns columns;
     simplex_variables each;
     double *phase_cost, *dual, *column, *pivot_row;
-    int32_t *costly; /* places where the phase's cost is not 0; then those that may leave */
-    bool first;      /* phase 1: some of the basis break their limits */
+    int32_t *costly;    /* places where the phase's cost is not 0; then those that may leave */
+    bool first;         /* phase 1: some of the basis break their limits */
+    util_memory memory; /* of all but columns and variables, which grow */
 };
 
 /* ---- simplex_basis.c ---- */

@@ -319,14 +319,15 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
 {
     pair_annealing x = {.b = b, .q = &b->problem, .sim = sim, .job = job, .plan = plan};
     size_t n = (size_t)b->problem.n_ops;
+    util_memory memory = {0};
     util_rng_seed(&x.rng, job->seed);
-    x.device = util_alloc(n, sizeof(int32_t));
-    x.old_device = util_alloc(n, sizeof(int32_t));
-    x.priority = util_alloc(n, sizeof(int64_t));
-    x.old_priority = util_alloc(n, sizeof(int64_t));
-    x.mark = util_alloc(n, sizeof(int32_t));
-    x.tail_ns = util_alloc(n * (size_t)b->problem.n_devices, sizeof(int64_t));
-    int rc = x.device && x.old_device && x.priority && x.old_priority && x.mark && x.tail_ns ? 0 : MOIRAI_EFAIL;
+    UTIL_TAKE(&memory, x.device, n);
+    UTIL_TAKE(&memory, x.old_device, n);
+    UTIL_TAKE(&memory, x.priority, n);
+    UTIL_TAKE(&memory, x.old_priority, n);
+    UTIL_TAKE(&memory, x.mark, n);
+    UTIL_TAKE(&memory, x.tail_ns, n * (size_t)b->problem.n_devices);
+    int rc = util_taken_all(&memory);
     if (!rc) {
         schedule_tails(x.tail_ns, &(schedule_paths){.p = x.q});
         schedule_rests(x.rest_ns, x.q, x.tail_ns);
@@ -345,11 +346,6 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     }
     if (!rc && !plan->device)
         rc = moirai_error(MOIRAI_EINFEASIBLE, "no placement of a block is allowed");
-    free(x.device);
-    free(x.old_device);
-    free(x.priority);
-    free(x.old_priority);
-    free(x.mark);
-    free(x.tail_ns);
+    util_release(&memory);
     return rc;
 }

@@ -43,11 +43,7 @@ void pair_chain_free(pair_chain *c)
     for (int32_t i = 0; c->s && c->block && i < c->s->n_classes; i++)
         decompose_block_free(c->block[i]);
     decompose_cuts_free(c->s);
-    free(c->block);
-    free(c->pair);
-    free(c->floor_ns);
-    free(c->class_off);
-    free(c->class_member);
+    util_release(&c->memory);
     free(c);
 }
 
@@ -160,12 +156,12 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
     rc = rc ? rc : check_size(c);
     if (!rc) {
         size_t classes = (size_t)c->s->n_classes;
-        c->block = util_alloc(classes, sizeof(decompose_block *));
-        c->pair = util_alloc((size_t)pair_chain_count(c), sizeof *c->pair);
-        c->floor_ns = util_alloc(classes, sizeof(int64_t));
-        c->class_off = util_alloc(classes + 2, sizeof(int32_t));
-        c->class_member = util_alloc((size_t)c->s->n_blocks, sizeof(int32_t));
-        rc = c->block && c->pair && c->floor_ns && c->class_off && c->class_member ? find_floors(c) : MOIRAI_EFAIL;
+        UTIL_TAKE(&c->memory, c->block, classes);
+        UTIL_TAKE(&c->memory, c->pair, (size_t)pair_chain_count(c));
+        UTIL_TAKE(&c->memory, c->floor_ns, classes);
+        UTIL_TAKE(&c->memory, c->class_off, classes + 2);
+        UTIL_TAKE(&c->memory, c->class_member, (size_t)c->s->n_blocks);
+        rc = c->memory.failed ? MOIRAI_EFAIL : find_floors(c);
     }
     if (!rc)
         list_members(c);

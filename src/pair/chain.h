@@ -3,6 +3,7 @@
 #define MOIRAI_PAIR_CHAIN_H
 
 #include "pair/pair.h"
+#include "util/util.h"
 
 typedef struct pair_chain {
     const moirai_problem *p;
@@ -17,6 +18,7 @@ typedef struct pair_chain {
                           * asked for as it matters */
     int64_t *floor_ns;   /* per class: no block of it takes less, whatever the devices; by longest paths */
     int32_t *class_off, *class_member; /* blocks of each class */
+    util_memory memory;                /* of the arrays */
 } pair_chain;
 
 /* No pair is opened yet. MOIRAI_ELIMIT where the pairs, or the steps of a walk over the cuts, are too many for this way

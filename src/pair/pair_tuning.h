@@ -45,10 +45,7 @@
 
 /* pool.c: switch `windows` */
 #define PAIR_POOL_MOST_LABELS 2000 /* of an operator */
-
-/* pool_input.c: the search for weights */
-#define PAIR_POOL_INPUT_WEIGHTS 1024       /* their sum, about */
-#define PAIR_POOL_INPUT_WEIGHT_ROUNDS 3000 /* of the search for them */
+#define PAIR_POOL_WEIGHTS 1024     /* the devices' together, about */
 
 /* pool_prices.c: how prices follow their use */
 #define PAIR_POOL_PRICES_RATE 0.8        /* of the first change of prices */

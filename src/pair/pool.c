@@ -21,7 +21,7 @@
  * need be right (docs/theory.md, Theorem 25).
  *
  * Prices: multiplicative updates by how much the cheapest labels use each bucket of time; weights: those that are best
- * for the load alone (pool_input.c). Lengths are tried four side by side, whatever the number of threads. */
+ * for the load alone. Lengths are tried four side by side, whatever the number of threads. */
 #include "pair/pool.h"
 
 #include <math.h>
@@ -30,6 +30,7 @@
 
 #include "pair/pair_tuning.h"
 #include "pair/pool_state.h"
+#include "schedule/load.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -49,6 +50,7 @@ typedef struct pooling {
     pair_pool_arcs arcs;
     double *shape;           /* of the best prices so far */
     int64_t low_ns, high_ns; /* excluded; not excluded */
+    util_memory memory;
 } pooling;
 
 static int32_t buckets_of(int64_t length_ns)
@@ -90,7 +92,7 @@ static int begin(pair_pool_trial *x, const pooling *p, int64_t length_ns)
                            .step_ns = step_of(p, length_ns),
                            .bucket_ns = UTIL_MAX(pair_pool_up(length_ns, PAIR_POOL_BUCKETS), 1)};
     x->proof.n_buckets = buckets_of(length_ns);
-    x->sale.shape = util_alloc(PAIR_POOL_BUCKETS, sizeof *x->sale.shape);
+    UTIL_TAKE(&x->memory, x->sale.shape, PAIR_POOL_BUCKETS);
     if (!x->sale.shape)
         return MOIRAI_EFAIL;
     memcpy(x->sale.shape, p->shape, sizeof *x->sale.shape * PAIR_POOL_BUCKETS);
@@ -142,14 +144,25 @@ static void find_paths(pooling *p)
     schedule_tails(p->tail, &paths);
 }
 
+/* Those of the load bound: what makes the load alone large. Any are valid. */
+static void find_weights(pooling *p)
+{
+    int64_t sum = 0;
+    schedule_bound_load(p->weight, p->q);
+    for (int32_t k = 0; k < p->q->n_devices; k++)
+        sum += p->weight[k];
+    for (int32_t k = 0; k < p->q->n_devices; k++)
+        p->weight[k] = (p->weight[k] * PAIR_POOL_WEIGHTS + sum / 2) / UTIL_MAX(sum, 1);
+}
+
 static int pool(pooling *p, pair_pool_proof *proof)
 {
     bool any = false;
     find_paths(p);
+    find_weights(p);
     for (int32_t b = 0; b < PAIR_POOL_BUCKETS; b++)
         p->shape[b] = 1;
     int rc = pair_pool_find_arcs(&p->arcs, p->q, p->job);
-    rc = rc ? rc : pair_pool_find_weights(p->weight, p->q, &p->job->stop);
     for (int32_t i = 0, idle = 0; i < p->job->rounds && !rc && p->low_ns < p->high_ns && idle < 2; i++) {
         rc = util_stopped(&p->job->stop) ? 0 : try_lengths(p, proof, &any);
         idle = any ? 0 : idle + 1;
@@ -167,21 +180,18 @@ int pair_pool(int64_t *lower_ns, const moirai_problem *q, const pair_pool_task *
         *proof = own;
     if (q->n_ops == 0 || job->proven_ns >= job->upper_ns)
         return 0;
-    p.head = util_alloc(cells, sizeof *p.head);
-    p.tail = util_alloc(cells, sizeof *p.tail);
-    p.weight = util_alloc((size_t)q->n_devices, sizeof *p.weight);
-    p.shape = util_alloc(PAIR_POOL_BUCKETS, sizeof *p.shape);
-    int rc = p.head && p.tail && p.weight && p.shape ? pool(&p, &own) : MOIRAI_EFAIL;
+    UTIL_TAKE(&p.memory, p.head, cells);
+    UTIL_TAKE(&p.memory, p.tail, cells);
+    UTIL_TAKE(&p.memory, p.weight, (size_t)q->n_devices);
+    UTIL_TAKE(&p.memory, p.shape, PAIR_POOL_BUCKETS);
+    int rc = p.memory.failed ? MOIRAI_EFAIL : pool(&p, &own);
     if (!rc)
         *lower_ns = p.low_ns;
     if (!rc && proof)
         *proof = own;
     else
         pair_pool_proof_free(&own);
-    pair_pool_clear_arcs(&p.arcs);
-    free(p.head);
-    free(p.tail);
-    free(p.weight);
-    free(p.shape);
+    util_release(&p.arcs.memory);
+    util_release(&p.memory);
     return rc;
 }

@@ -45,6 +45,7 @@ typedef struct pair_pool_trial {
     bool impossible; /* no window is left: excluded by heads and tails alone */
     bool excluded;
     pair_pool_proof proof;
+    util_memory memory;
 } pair_pool_trial;
 
 /* ceil(a / b) for b > 0. */

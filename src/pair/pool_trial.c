@@ -11,11 +11,7 @@ typedef __int128 wide;
 
 void pair_pool_trial_clear(pair_pool_trial *x)
 {
-    void *all[] = {x->sale.shape,    x->sale.price, x->sale.paid,  x->label.offset, x->label.n,
-                   x->label.late,    x->label.off,  x->label.cost, x->net.arc,      x->net.edge_arc_off,
-                   x->net.edge_step, x->sale.use,   x->sale.mean};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&x->memory);
     pair_cut_free(&x->net.cut);
     pair_pool_proof_free(&x->proof);
 }
@@ -165,18 +161,17 @@ static int keep_proof(pair_pool_trial *x)
 static int prepare(pair_pool_trial *x)
 {
     size_t n = (size_t)x->n, E = (size_t)x->E, B = (size_t)x->proof.n_buckets;
-    x->sale.price = util_alloc(B, sizeof *x->sale.price);
-    x->sale.paid = util_alloc(B + 1, sizeof *x->sale.paid);
-    x->sale.use = util_alloc(B, sizeof *x->sale.use);
-    x->sale.mean = util_alloc(B, sizeof *x->sale.mean);
-    x->label.offset = util_alloc(n, sizeof *x->label.offset);
-    x->label.n = util_alloc(n, sizeof *x->label.n);
-    x->label.late = util_alloc(E, sizeof *x->label.late);
-    x->label.off = util_alloc(n + 1, sizeof *x->label.off);
-    x->net.edge_arc_off = util_alloc(E + 1, sizeof *x->net.edge_arc_off);
-    x->net.edge_step = util_alloc(E, sizeof *x->net.edge_step);
-    if (!x->sale.price || !x->sale.paid || !x->sale.use || !x->sale.mean || !x->label.offset || !x->label.n ||
-        !x->label.late || !x->label.off || !x->net.edge_arc_off || !x->net.edge_step)
+    UTIL_TAKE(&x->memory, x->sale.price, B);
+    UTIL_TAKE(&x->memory, x->sale.paid, B + 1);
+    UTIL_TAKE(&x->memory, x->sale.use, B);
+    UTIL_TAKE(&x->memory, x->sale.mean, B);
+    UTIL_TAKE(&x->memory, x->label.offset, n);
+    UTIL_TAKE(&x->memory, x->label.n, n);
+    UTIL_TAKE(&x->memory, x->label.late, E);
+    UTIL_TAKE(&x->memory, x->label.off, n + 1);
+    UTIL_TAKE(&x->memory, x->net.edge_arc_off, E + 1);
+    UTIL_TAKE(&x->memory, x->net.edge_step, E);
+    if (x->memory.failed)
         return MOIRAI_EFAIL;
     pair_pool_find_windows(x);
     if (x->impossible)
@@ -184,9 +179,9 @@ static int prepare(pair_pool_trial *x)
     pair_pool_find_lateness(x);
     for (int32_t i = 0; i < x->n; i++)
         x->label.off[i + 1] = x->label.off[i] + x->label.n[i];
-    x->label.cost = util_alloc((size_t)x->label.off[n], sizeof *x->label.cost);
-    x->net.arc = util_alloc((size_t)x->label.off[n], sizeof *x->net.arc);
-    return x->label.cost && x->net.arc ? make_network(x) : MOIRAI_EFAIL;
+    UTIL_TAKE(&x->memory, x->label.cost, (size_t)x->label.off[n]);
+    UTIL_TAKE(&x->memory, x->net.arc, (size_t)x->label.off[n]);
+    return x->memory.failed ? MOIRAI_EFAIL : make_network(x);
 }
 
 /* Whether prices that have come so far in so many rounds are likely to get there. */

@@ -27,6 +27,7 @@ typedef struct moving {
     int32_t *heap;
     int32_t *weight_off, *weight; /* unit -> shared weights that its operators read, each once; NULL: there are none */
     int32_t *held;                /* [weight * K + k]: how many units on k read it */
+    util_memory memory;
 } moving;
 
 /* ---- shared weights ---- a device holds them while it has a reader */
@@ -35,11 +36,11 @@ static int index_weights(moving *m)
 {
     const moirai_problem *p = m->p;
     size_t n = (size_t)m->u->n, reads = (size_t)p->weight_reader_off[p->n_weights];
-    m->held = util_alloc((size_t)p->n_weights * (size_t)p->n_devices, sizeof *m->held);
-    m->weight_off = util_alloc(n + 2, sizeof *m->weight_off);
-    m->weight = util_alloc(reads, sizeof *m->weight);
+    UTIL_TAKE(&m->memory, m->held, (size_t)p->n_weights * (size_t)p->n_devices);
+    UTIL_TAKE(&m->memory, m->weight_off, n + 2);
+    UTIL_TAKE(&m->memory, m->weight, reads);
     int32_t *last = util_alloc(n, sizeof *last);
-    int rc = m->held && m->weight_off && m->weight && last ? 0 : MOIRAI_EFAIL;
+    int rc = last ? util_taken_all(&m->memory) : MOIRAI_EFAIL;
     for (int pass = 0; pass < 2 && !rc; pass++) {
         memset(last, 0, n * sizeof *last);
         for (int32_t w = 0; w < p->n_weights; w++)
@@ -329,22 +330,14 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
 {
     size_t n = (size_t)u->n;
     moving m = {.p = p, .u = u, .capacity = capacity, .device = op_device};
-    m.where = util_alloc(n, sizeof *m.where);
-    m.list = util_alloc(n, sizeof *m.list);
-    m.harm = util_alloc(n, sizeof *m.harm);
-    m.heap = util_alloc(n, sizeof *m.heap);
-    int32_t *wanted = util_alloc(n, sizeof *wanted);
-    uint64_t *tried = util_alloc(n, sizeof *tried);
+    UTIL_TAKE(&m.memory, m.where, n);
+    UTIL_TAKE(&m.memory, m.list, n);
+    UTIL_TAKE(&m.memory, m.harm, n);
+    UTIL_TAKE(&m.memory, m.heap, n);
+    int32_t *wanted = util_take(&m.memory, n, sizeof *wanted);
+    uint64_t *tried = util_take(&m.memory, n, sizeof *tried);
     int rc = p->n_weights ? index_weights(&m) : 0;
-    rc = rc ? rc : m.where && m.list && m.harm && m.heap && wanted && tried ? fit(&m, wanted, tried) : MOIRAI_EFAIL;
-    free(m.where);
-    free(m.list);
-    free(m.harm);
-    free(m.heap);
-    free(m.weight_off);
-    free(m.weight);
-    free(m.held);
-    free(wanted);
-    free(tried);
+    rc = rc ? rc : m.memory.failed ? MOIRAI_EFAIL : fit(&m, wanted, tried);
+    util_release(&m.memory);
     return rc;
 }

@@ -36,6 +36,7 @@ typedef struct fitting {
     int64_t over_most;
     moirai_plan *best;
     const util_stop *stop; /* or NULL */
+    util_memory memory;
 } fitting;
 
 static bool is_late(const fitting *f)
@@ -236,30 +237,19 @@ static int try_random(fitting *f)
 static bool prepare(fitting *f, int32_t *op_device)
 {
     size_t V = (size_t)f->p->n_ops;
-    bool ready = true;
     for (int i = 0; i < N_ORDERS; i++)
-        ready = (f->order[i] = util_alloc(V, sizeof *f->order[i])) && ready;
-    f->stack = util_alloc(V, sizeof *f->stack);
-    f->input = util_alloc(V, sizeof *f->input);
-    f->seen = util_alloc(V, sizeof *f->seen);
-    f->priority = util_alloc(V, sizeof *f->priority);
+        UTIL_TAKE(&f->memory, f->order[i], V);
+    UTIL_TAKE(&f->memory, f->stack, V);
+    UTIL_TAKE(&f->memory, f->input, V);
+    UTIL_TAKE(&f->memory, f->seen, V);
+    UTIL_TAKE(&f->memory, f->priority, V);
     f->device = op_device;
     f->least_excess = -1;
-    if (!ready || !f->stack || !f->input || !f->seen || !f->priority)
+    if (f->memory.failed)
         return false;
     order_depth_first(f, f->order[1]);
     memcpy(f->order[2], f->p->topo, V * sizeof *f->order[2]);
     return true;
-}
-
-static void release(fitting *f)
-{
-    for (int i = 0; i < N_ORDERS; i++)
-        free(f->order[i]);
-    free(f->stack);
-    free(f->input);
-    free(f->seen);
-    free(f->priority);
 }
 
 static int late(void)
@@ -292,7 +282,7 @@ int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim
     schedule_sim_obey(sim, stop);
     int rc = prepare(&f, op_device) ? try_assignment(&f) : MOIRAI_EFAIL;
     schedule_sim_obey(sim, &before);
-    release(&f);
+    util_release(&f.memory);
     if (rc < 0) {
         moirai_plan_free(f.best);
         return rc;
@@ -307,7 +297,7 @@ static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p,
 {
     fitting f = {.p = p, .u = u, .sim = sim, .stop = stop};
     int rc = prepare(&f, op_device) ? search(&f) : MOIRAI_EFAIL;
-    release(&f);
+    util_release(&f.memory);
     if (rc < 0) {
         moirai_plan_free(f.best);
         return rc;

@@ -112,7 +112,7 @@ static int try_start(place_starts_task *task, bool *offered, const struct heuris
 static int try_topo(place_starts_task *task, bool *offered, bool half)
 {
     const util_stop *whole = task->stop;
-    util_stop part = half && whole->deadline > 0 ? util_stop_within(whole, util_stop_left_s(whole) / 2) : *whole;
+    util_stop part = half ? util_stop_part(whole, 0.5) : *whole;
     task->stop = &part;
     int rc = try_start(task, offered, &topo);
     task->stop = whole;

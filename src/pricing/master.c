@@ -38,12 +38,11 @@ void pricing_master_free(pricing_master *m)
     for (size_t c = 0; c < m->pool.n; c++)
         pricing_column_free(&m->pool.column[c]);
     pricing_master_lp_free(m);
-    void *all[] = {m->pool.column, m->lp.column,  m->lp.resource,  m->cell.bucket_ns,
-                   m->cell.held,   m->price.dual, m->price.center, m->price.mean,
-                   m->lp.row_dual, m->lp.primal,  m->price.whole,  m->price.best_whole,
-                   m->cell.mass,   m->lp.value,   m->lp.row,       m};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    free(m->pool.column);
+    free(m->lp.column);
+    free(m->lp.primal);
+    util_release(&m->memory);
+    free(m);
 }
 
 int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t entry_device, int32_t exit_device,
@@ -59,22 +58,19 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
     m->steps = steps;
     size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds +
                         MAX_BRANCHES + 2);
-    m->lp.resource = util_alloc((size_t)pricing_resource_count(&b->problem), sizeof(int32_t));
-    m->cell.bucket_ns = util_alloc(n, sizeof(double));
-    m->cell.held = util_alloc(n, sizeof(double));
-    m->price.dual = util_alloc(n, sizeof(double));
-    m->price.center = util_alloc(n, sizeof(double));
-    m->price.mean = util_alloc(n, sizeof(double));
-    m->lp.row_dual = util_alloc(n, sizeof(double));
-    m->price.whole = util_alloc(n, sizeof(int64_t));
-    m->price.best_whole = util_alloc(n, sizeof(int64_t));
-    m->cell.mass = util_alloc(n, sizeof(double));
-    m->lp.value = util_alloc(n, sizeof(double));
-    m->lp.row = util_alloc(n, sizeof(int32_t));
-    int rc = m->lp.resource && m->cell.bucket_ns && m->cell.held && m->price.dual && m->price.center && m->price.mean &&
-                     m->lp.row_dual && m->price.whole && m->price.best_whole && m->cell.mass && m->lp.value && m->lp.row
-                 ? 0
-                 : MOIRAI_EFAIL;
+    UTIL_TAKE(&m->memory, m->lp.resource, (size_t)pricing_resource_count(&b->problem));
+    UTIL_TAKE(&m->memory, m->cell.bucket_ns, n);
+    UTIL_TAKE(&m->memory, m->cell.held, n);
+    UTIL_TAKE(&m->memory, m->price.dual, n);
+    UTIL_TAKE(&m->memory, m->price.center, n);
+    UTIL_TAKE(&m->memory, m->price.mean, n);
+    UTIL_TAKE(&m->memory, m->lp.row_dual, n);
+    UTIL_TAKE(&m->memory, m->price.whole, n);
+    UTIL_TAKE(&m->memory, m->price.best_whole, n);
+    UTIL_TAKE(&m->memory, m->cell.mass, n);
+    UTIL_TAKE(&m->memory, m->lp.value, n);
+    UTIL_TAKE(&m->memory, m->lp.row, n);
+    int rc = util_taken_all(&m->memory);
     /* Devices have rows from the start; ports and channels get theirs when an LP solution first asks too much of them.
      */
     for (int32_t r = 0; !rc && r < pricing_resource_count(&b->problem); r++)

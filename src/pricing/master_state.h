@@ -7,6 +7,7 @@
 
 #include "pricing/master.h"
 #include "lp/simplex.h"
+#include "util/util.h"
 
 #define PRICING_LEAST_FREE 0.02 /* part of a bucket: keeps prices bounded */
 
@@ -76,6 +77,7 @@ struct pricing_master {
     pricing_master_lp lp;
     pricing_master_prices price;
     int failed;
+    util_memory memory; /* of all arrays but the three that grow */
 };
 
 /* Rows: all cells, sends, kinds, branches. */

@@ -98,26 +98,7 @@ void pricing_pricer_free(pricing_pricer *w)
 {
     if (!w)
         return;
-    free(w->tree.kind_node);
-    free(w->tree.node);
-    free(w->tree.readers);
-    free(w->lines.of_op);
-    free(w->lines.of_tensor);
-    free(w->lines.op);
-    free(w->lines.tensor);
-    free(w->lines.op_cost);
-    free(w->lines.transfer_cost);
-    free(w->lines.op_filled);
-    free(w->lines.transfer_filled);
-    free(w->work.value);
-    free(w->work.best_value);
-    free(w->work.message);
-    free(w->work.line);
-    free(w->work.cumulative);
-    free(w->work.step_price);
-    free(w->found.device);
-    free(w->found.start);
-    free(w->found.use);
+    util_release(&w->memory);
     free(w);
 }
 
@@ -132,11 +113,12 @@ static int assign_lines(pricing_pricer *w)
     const moirai_problem *q = &w->block->problem;
     size_t K = (size_t)w->K, N = (size_t)w->max_steps + 2;
     bool shared = q->flow == MOIRAI_FLOW_TENSOR;
-    w->lines.of_op = util_alloc((size_t)q->n_ops, sizeof(int32_t));
-    w->lines.op = util_alloc((size_t)q->n_ops, sizeof(int32_t));
-    w->lines.of_tensor = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
-    w->lines.tensor = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
-    if (!w->lines.of_op || !w->lines.op || !w->lines.of_tensor || !w->lines.tensor)
+    util_memory *m = &w->memory;
+    UTIL_TAKE(m, w->lines.of_op, (size_t)q->n_ops);
+    UTIL_TAKE(m, w->lines.op, (size_t)q->n_ops);
+    UTIL_TAKE(m, w->lines.of_tensor, (size_t)q->n_tensors);
+    UTIL_TAKE(m, w->lines.tensor, (size_t)q->n_tensors);
+    if (m->failed)
         return MOIRAI_EFAIL;
     for (int32_t x = 0; x < w->tree.n_nodes; x++) {
         int32_t i = w->tree.node[x].op, line = 0;
@@ -160,12 +142,11 @@ static int assign_lines(pricing_pricer *w)
     if ((double)w->lines.n_of_ops * (double)(K * N) + (double)w->lines.n_of_tensors * (double)(K * K * N) >
         PRICING_PRICER_MOST_CELLS)
         return too_large(q);
-    w->lines.op_cost = util_alloc((size_t)w->lines.n_of_ops * K * N, sizeof(int64_t));
-    w->lines.transfer_cost = util_alloc((size_t)w->lines.n_of_tensors * K * K * N, sizeof(int64_t));
-    w->lines.op_filled = util_alloc((size_t)w->lines.n_of_ops * K, sizeof(bool));
-    w->lines.transfer_filled = util_alloc((size_t)w->lines.n_of_tensors * K * K, sizeof(bool));
-    return w->lines.op_cost && w->lines.transfer_cost && w->lines.op_filled && w->lines.transfer_filled ? 0
-                                                                                                        : MOIRAI_EFAIL;
+    UTIL_TAKE(m, w->lines.op_cost, (size_t)w->lines.n_of_ops * K * N);
+    UTIL_TAKE(m, w->lines.transfer_cost, (size_t)w->lines.n_of_tensors * K * K * N);
+    UTIL_TAKE(m, w->lines.op_filled, (size_t)w->lines.n_of_ops * K);
+    UTIL_TAKE(m, w->lines.transfer_filled, (size_t)w->lines.n_of_tensors * K * K);
+    return util_taken_all(m);
 }
 
 int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t max_steps)
@@ -193,23 +174,20 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
         return too_large(q);
     }
     size_t R = (size_t)w->n_resources;
-    w->tree.kind_node = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-    w->tree.node = util_alloc((size_t)q->n_ops, sizeof *w->tree.node);
-    w->tree.readers = util_alloc((size_t)q->n_tensors, sizeof(int32_t));
-    w->work.value = util_alloc(largest * K * N, sizeof(int64_t));
-    w->work.best_value = util_alloc(largest * K * N, sizeof(int64_t));
-    w->work.message = util_alloc(K * N, sizeof(int64_t));
-    w->work.line = util_alloc(N, sizeof(int64_t));
-    w->work.cumulative = util_alloc(R * (N + 1), sizeof(int64_t));
-    w->work.step_price = util_alloc(R * N, sizeof(int64_t));
-    w->found.device = util_alloc(largest, sizeof(int8_t));
-    w->found.start = util_alloc(largest, sizeof(int64_t));
-    w->found.use = util_alloc(4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4, sizeof *w->found.use);
-    int rc = w->tree.kind_node && w->tree.node && w->tree.readers && w->work.value && w->work.best_value &&
-                     w->work.message && w->work.line && w->work.cumulative && w->work.step_price && w->found.device &&
-                     w->found.start && w->found.use
-                 ? 0
-                 : MOIRAI_EFAIL;
+    util_memory *m = &w->memory;
+    UTIL_TAKE(m, w->tree.kind_node, (size_t)b->n_kinds + 1);
+    UTIL_TAKE(m, w->tree.node, (size_t)q->n_ops);
+    UTIL_TAKE(m, w->tree.readers, (size_t)q->n_tensors);
+    UTIL_TAKE(m, w->work.value, largest * K * N);
+    UTIL_TAKE(m, w->work.best_value, largest * K * N);
+    UTIL_TAKE(m, w->work.message, K * N);
+    UTIL_TAKE(m, w->work.line, N);
+    UTIL_TAKE(m, w->work.cumulative, R * (N + 1));
+    UTIL_TAKE(m, w->work.step_price, R * N);
+    UTIL_TAKE(m, w->found.device, largest);
+    UTIL_TAKE(m, w->found.start, largest);
+    UTIL_TAKE(m, w->found.use, 4 * (size_t)q->n_ops + 2 * (size_t)q->n_edges + 4);
+    int rc = util_taken_all(m);
     if (!rc) {
         for (int32_t t = 0; t < q->n_tensors; t++)
             w->tree.readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];

@@ -4,6 +4,7 @@
 #define MOIRAI_PRICING_PRICER_STATE_H
 
 #include "pricing/pricer.h"
+#include "util/util.h"
 
 /* An edge of the spanning tree, seen from the child. */
 typedef struct pricing_tree_node {
@@ -83,6 +84,7 @@ struct pricing_pricer {
     pricing_stand_ins stand_in;
     pricing_scratch work;
     pricing_found found;
+    util_memory memory; /* of all arrays */
 };
 
 /* What a task holds, and how long. */

@@ -45,6 +45,7 @@ typedef struct court {
     int64_t *late;      /* per arc: m */
     int64_t *off;       /* per operator: its first step in extra */
     __int128 *extra;    /* per step: multipliers that begin to count there */
+    util_memory memory;
 } court;
 
 /* The starts of i on k: [*from, *to], empty where from > to. */
@@ -167,7 +168,7 @@ static __int128 term(const court *x, int32_t i)
 static int spread_flows(court *x)
 {
     const prove_block *b = x->b;
-    x->extra = util_alloc((size_t)x->off[b->n], sizeof *x->extra);
+    UTIL_TAKE(&x->memory, x->extra, (size_t)x->off[b->n]);
     if (!x->extra)
         return MOIRAI_EFAIL;
     for (size_t f = 0; f < x->n_flows; f++) {
@@ -216,7 +217,7 @@ static int read_prices(court *x, yyjson_val *object)
         rc = prove_too_large("a pool has too many prices");
     if (!rc && (x->n_prices == 0 || (x->length - 1) / x->width + 1 != (int64_t)x->n_prices))
         rc = prove_wrong("prices has not one number per bucket of the length");
-    x->sum = util_alloc(x->n_prices + 1, sizeof *x->sum);
+    UTIL_TAKE(&x->memory, x->sum, x->n_prices + 1);
     if (!rc && !x->sum)
         rc = MOIRAI_EFAIL;
     __int128 sum = 0, weights = 0;
@@ -249,18 +250,18 @@ int prove_pool(int64_t *ns, const prove_block *b, yyjson_val *object, const prov
     court x = {.b = b, .K = b->p->K, .view = view};
     size_t n = (size_t)b->n, arcs = (size_t)b->n_edges + view->n_arcs;
     x.n_arcs = (int32_t)arcs;
-    x.from = util_alloc(arcs, sizeof *x.from);
-    x.to = util_alloc(arcs, sizeof *x.to);
-    x.apart = util_alloc(arcs, sizeof *x.apart);
-    x.first = util_alloc(n, sizeof *x.first);
-    x.steps = util_alloc(n, sizeof *x.steps);
-    x.off = util_alloc(n + 1, sizeof *x.off);
-    x.late = util_alloc(arcs, sizeof *x.late);
-    bool made = x.first && x.steps && x.off && x.late && x.from && x.to && x.apart;
-    int rc = made ? read_all(&x, object) : MOIRAI_EFAIL;
+    UTIL_TAKE(&x.memory, x.from, arcs);
+    UTIL_TAKE(&x.memory, x.to, arcs);
+    UTIL_TAKE(&x.memory, x.apart, arcs);
+    UTIL_TAKE(&x.memory, x.first, n);
+    UTIL_TAKE(&x.memory, x.steps, n);
+    UTIL_TAKE(&x.memory, x.off, n + 1);
+    UTIL_TAKE(&x.memory, x.late, arcs);
+    int rc = x.memory.failed ? MOIRAI_EFAIL : read_all(&x, object);
     rc = rc ? rc : judge(ns, &x);
-    void *all[] = {x.first, x.steps, x.off, x.late, x.weight, x.price, x.flow, x.sum, x.extra, x.from, x.to, x.apart};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    free(x.weight);
+    free(x.price);
+    free(x.flow);
+    util_release(&x.memory);
     return rc;
 }

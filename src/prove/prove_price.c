@@ -195,34 +195,17 @@ static int allocate(prove_pricing *w)
         largest = UTIL_MAX(largest, (size_t)(w->b->component_off[c + 1] - w->b->component_off[c]));
     if (!is_modest(w, largest))
         return moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "a leaf's grid of %d steps is too fine for its block", w->N);
-    w->rate = util_alloc(R * N, sizeof(int64_t));
-    w->sum = util_alloc(R * N, sizeof(int64_t));
-    w->op_cost = util_alloc((size_t)w->b->n_op_lines * K * N, sizeof(int64_t));
-    w->edge_cost = util_alloc((size_t)w->b->n_edge_lines * K * K * N, sizeof(int64_t));
-    w->value = util_alloc(largest * K * N, sizeof(int64_t));
-    w->message = util_alloc(K * N, sizeof(int64_t));
-    w->best = util_alloc(N, sizeof(int64_t));
-    w->order = util_alloc(largest, sizeof(int32_t));
-    w->above = util_alloc(largest, sizeof(int32_t));
-    w->above_edge = util_alloc(largest, sizeof(int32_t));
-    return w->rate && w->sum && w->op_cost && w->edge_cost && w->value && w->message && w->best && w->order &&
-                   w->above && w->above_edge
-               ? 0
-               : MOIRAI_EFAIL;
-}
-
-static void release(prove_pricing *w)
-{
-    free(w->rate);
-    free(w->sum);
-    free(w->op_cost);
-    free(w->edge_cost);
-    free(w->value);
-    free(w->message);
-    free(w->best);
-    free(w->order);
-    free(w->above);
-    free(w->above_edge);
+    UTIL_TAKE(&w->memory, w->rate, R * N);
+    UTIL_TAKE(&w->memory, w->sum, R * N);
+    UTIL_TAKE(&w->memory, w->op_cost, (size_t)w->b->n_op_lines * K * N);
+    UTIL_TAKE(&w->memory, w->edge_cost, (size_t)w->b->n_edge_lines * K * K * N);
+    UTIL_TAKE(&w->memory, w->value, largest * K * N);
+    UTIL_TAKE(&w->memory, w->message, K * N);
+    UTIL_TAKE(&w->memory, w->best, N);
+    UTIL_TAKE(&w->memory, w->order, largest);
+    UTIL_TAKE(&w->memory, w->above, largest);
+    UTIL_TAKE(&w->memory, w->above_edge, largest);
+    return util_taken_all(&w->memory);
 }
 
 static int add_up(prove_pricing *w, prove_cost *out)
@@ -263,7 +246,7 @@ int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z
         set_arrivals(&w);
         rc = add_up(&w, out);
     }
-    release(&w);
+    util_release(&w.memory);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #define MOIRAI_PROVE_PRICE_H
 
 #include "prove/prove.h"
+#include "util/util.h"
 
 #define PROVE_TOO_LATE (INT64_MAX / 4) /* cost of what does not fit into the length */
 
@@ -22,6 +23,7 @@ typedef struct prove_pricing {
     int64_t *value;                     /* [place * K * N + k * N + g] */
     int64_t *message, *best;
     int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
+    util_memory memory;
 } prove_pricing;
 
 /* Resources that one task holds. */

@@ -145,7 +145,7 @@ static void grow_inputs(cuts *x, interval *w, int32_t op, int32_t at)
     const relax_view *v = x->task->v;
     const moirai_problem *p = v->p;
     for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1]; i++) {
-        int32_t j = v->own_off ? p->op_in_edge[i] : p->edge_tensor[p->op_in_edge[i]];
+        int32_t j = relax_packet_of(v, p->op_in_edge[i]);
         const packet_at *q = &x->packet[j];
         if (q->from < w->begin || q->from > at) {
             w->received += x->got[j] == w->begin + 1 ? 0 : q->ns;

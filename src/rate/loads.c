@@ -33,7 +33,7 @@ static void move_inputs(rate_balance *b, int32_t op, int32_t a, int32_t c)
     const relax_view *v = b->v;
     const moirai_problem *p = v->p;
     for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1]; i++) {
-        int32_t e = p->op_in_edge[i], j = v->own_off ? e : p->edge_tensor[e], k = b->device[relax_producer(v, j)];
+        int32_t e = p->op_in_edge[i], j = relax_packet_of(v, e), k = b->device[relax_producer(v, j)];
         int32_t *readers = b->readers + (int64_t)j * v->K;
         if (--readers[a] == 0 && a != k)
             add_transfer(b, j, k, a, -1);

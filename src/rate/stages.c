@@ -96,7 +96,7 @@ static bool take(stages *x, int32_t op, int32_t l)
         return false;
     bool fits = x->load_ns[l] <= x->limit_ns && x->bytes[l] <= p->device_memory_bytes[l];
     for (int32_t a = p->op_in_off[op]; a < p->op_in_off[op + 1] && v->n_packets > 0 && fits; a++) {
-        int32_t e = p->op_in_edge[a], packet = v->own_off ? e : p->edge_tensor[e], k = x->at[relax_producer(v, packet)];
+        int32_t e = p->op_in_edge[a], packet = relax_packet_of(v, e), k = x->at[relax_producer(v, packet)];
         if (k != l && !(x->sent[packet] >> l & 1)) {
             x->sent[packet] |= UINT64_C(1) << l;
             fits = take_packet(x, packet, k, l);

@@ -46,14 +46,12 @@ typedef struct balance {
     int64_t target_ns;
     move *moves;
     int64_t n_moves;
+    util_memory memory; /* of all but the moves */
 } balance;
 
 static void balance_clear(balance *b)
 {
-    free(b->load_ns);
-    free(b->delta_ns);
-    free(b->touched);
-    free(b->readers);
+    util_release(&b->memory);
     free(b->moves);
 }
 
@@ -78,11 +76,6 @@ static void add_transfer(balance *b, int32_t packet, int32_t k, int32_t l, int64
         add(b, held.b, ns);
 }
 
-static int32_t packet_of(const relax_view *v, int32_t e)
-{
-    return v->own_off ? e : v->p->edge_tensor[e];
-}
-
 /* The operator from device a to device c, as changes of loads. */
 static void weigh(balance *b, int32_t op, int32_t a, int32_t c)
 {
@@ -96,7 +89,7 @@ static void weigh(balance *b, int32_t op, int32_t a, int32_t c)
     if (v->n_packets == 0)
         return;
     for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1]; i++) {
-        int32_t j = packet_of(v, p->op_in_edge[i]), k = b->device[relax_producer(v, j)];
+        int32_t j = relax_packet_of(v, p->op_in_edge[i]), k = b->device[relax_producer(v, j)];
         if (a != k && b->readers[(int64_t)j * K + a] == 1)
             add_transfer(b, j, k, a, -1);
         if (c != k && b->readers[(int64_t)j * K + c] == 0)
@@ -157,7 +150,7 @@ static void set_device(balance *b, int32_t op, int32_t c)
 {
     const relax_view *v = b->s->v;
     for (int32_t i = v->p->op_in_off[op]; i < v->p->op_in_off[op + 1] && v->n_packets > 0; i++) {
-        int64_t j = (int64_t)packet_of(v, v->p->op_in_edge[i]) * v->K;
+        int64_t j = (int64_t)relax_packet_of(v, v->p->op_in_edge[i]) * v->K;
         b->readers[j + b->device[op]]--;
         b->readers[j + c]++;
     }
@@ -256,11 +249,11 @@ static int open_balance(balance *b)
 {
     const relax_view *v = b->s->v;
     size_t R = (size_t)v->n_resources + (size_t)v->K;
-    b->load_ns = util_alloc(R, sizeof *b->load_ns);
-    b->delta_ns = util_alloc(R, sizeof *b->delta_ns);
-    b->touched = util_alloc(8 * R + 8 * MOST_DEGREE * (size_t)v->K, sizeof *b->touched);
-    b->readers = util_alloc((size_t)v->n_packets * (size_t)v->K, sizeof *b->readers);
-    if (!b->load_ns || !b->delta_ns || !b->touched || !b->readers)
+    UTIL_TAKE(&b->memory, b->load_ns, R);
+    UTIL_TAKE(&b->memory, b->delta_ns, R);
+    UTIL_TAKE(&b->memory, b->touched, 8 * R + 8 * MOST_DEGREE * (size_t)v->K);
+    UTIL_TAKE(&b->memory, b->readers, (size_t)v->n_packets * (size_t)v->K);
+    if (b->memory.failed)
         return MOIRAI_EFAIL;
     memcpy(b->load_ns, b->s->c->offset_ns, sizeof *b->load_ns * (size_t)v->n_resources);
     relax_loads(b->load_ns, v, b->device);

@@ -345,8 +345,8 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
     relax_task cases = *job;
     tree t = {.job = &cases, .choices = job->stop};
     *out = (relax_answer){0};
-    if (job->plans && job->stop.deadline > 0)
-        cases.stop = util_stop_within(&job->stop, CASES_PART * util_stop_left_s(&job->stop));
+    if (job->plans)
+        cases.stop = util_stop_part(&job->stop, CASES_PART);
     if (p->n_ops == 0)
         return 0;
     int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);

@@ -22,16 +22,12 @@ typedef struct writing {
 
 /* ---- numbers ---- */
 
-/* Edges by producer, output and reader, all in topological order. O(V + E). */
-static int number_whole(writing *x, const moirai_problem *p)
+/* O(V + E). */
+int relax_number_edges(int32_t *number, const moirai_problem *p)
 {
     int32_t *next = util_alloc((size_t)p->n_tensors, sizeof *next), at = 0;
-    x->by_number = util_alloc((size_t)p->n_edges, sizeof *x->by_number);
-    x->op = p->topo_rank;
-    if (!next || !x->by_number) {
-        free(next);
+    if (!next)
         return MOIRAI_EFAIL;
-    }
     for (int32_t z = 0; z < p->n_ops; z++)
         for (int32_t o = p->op_out_off[p->topo[z]]; o < p->op_out_off[p->topo[z] + 1]; o++) {
             int32_t t = p->op_out[o];
@@ -40,9 +36,21 @@ static int number_whole(writing *x, const moirai_problem *p)
         }
     for (int32_t z = 0; z < p->n_ops; z++)
         for (int32_t j = p->op_in_off[p->topo[z]]; j < p->op_in_off[p->topo[z] + 1]; j++)
-            x->by_number[next[p->op_in[j]]++] = p->op_in_edge[j];
+            number[p->op_in_edge[j]] = next[p->op_in[j]]++;
     free(next);
     return 0;
+}
+
+static int number_whole(writing *x, const moirai_problem *p)
+{
+    int32_t *number = util_alloc((size_t)p->n_edges, sizeof *number);
+    x->by_number = util_alloc((size_t)p->n_edges, sizeof *x->by_number);
+    x->op = p->topo_rank;
+    int rc = number && x->by_number ? relax_number_edges(number, p) : MOIRAI_EFAIL;
+    for (int32_t e = 0; e < p->n_edges && !rc; e++)
+        x->by_number[number[e]] = e;
+    free(number);
+    return rc;
 }
 
 static bool silent(const int64_t *message, int32_t K)
@@ -81,14 +89,6 @@ int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int6
 
 /* ---- a proof ---- */
 
-static void write_list(util_writer *w, const char *key, const int64_t *value, int32_t n)
-{
-    util_writer_pair_open(w, key, '[');
-    for (int32_t i = 0; i < n; i++)
-        util_writer_int(w, value[i]);
-    util_writer_close(w, ']');
-}
-
 static void write_messages(writing *x, const char *key, const int64_t *message, int64_t unit)
 {
     util_writer_pair_open(x->w, key, '[');
@@ -107,9 +107,9 @@ static void write_leaf(writing *x, const relax_leaf *leaf)
 {
     util_writer_break(x->w);
     util_writer_open(x->w, '{');
-    write_list(x->w, "prices", leaf->price, x->R);
+    util_writer_pair_longs(x->w, "prices", leaf->price, x->R);
     if (leaf->byte_price)
-        write_list(x->w, "byte_prices", leaf->byte_price, x->K);
+        util_writer_pair_longs(x->w, "byte_prices", leaf->byte_price, x->K);
     if (leaf->from) {
         util_writer_pair_int(x->w, "unit", leaf->unit);
         write_messages(x, "from", leaf->from, leaf->unit);
@@ -168,21 +168,14 @@ static void write_pair(writing *x, const relax_proof *proof, int32_t entry, int3
     util_writer_close(x->w, '}');
 }
 
-static void write_numbers(util_writer *w, const char *key, const int32_t *value, int32_t n)
-{
-    util_writer_break(w);
-    util_writer_pair_open(w, key, '[');
-    for (int32_t i = 0; i < n; i++)
-        util_writer_int(w, value[i]);
-    util_writer_close(w, ']');
-}
-
 static void write_row(writing *x, const relax_row *row)
 {
     const decompose_cuts *cuts = row->cuts;
     int32_t at = 0;
-    write_numbers(x->w, "cuts", cuts->cut, cuts->n_cuts);
-    write_numbers(x->w, "block_class", cuts->block_class, cuts->n_blocks);
+    util_writer_break(x->w);
+    util_writer_pair_ints(x->w, "cuts", cuts->cut, cuts->n_cuts);
+    util_writer_break(x->w);
+    util_writer_pair_ints(x->w, "block_class", cuts->block_class, cuts->n_blocks);
     util_writer_break(x->w);
     util_writer_pair_open(x->w, "classes", '[');
     for (int32_t c = 0; c < cuts->n_classes; c++) {
@@ -207,8 +200,10 @@ static void write_row(writing *x, const relax_row *row)
 static void write_whole(writing *x, const relax_proof *proof)
 {
     int32_t none = 0;
-    write_numbers(x->w, "cuts", &none, 0);
-    write_numbers(x->w, "block_class", &none, 1);
+    util_writer_break(x->w);
+    util_writer_pair_ints(x->w, "cuts", &none, 0);
+    util_writer_break(x->w);
+    util_writer_pair_ints(x->w, "block_class", &none, 1);
     util_writer_break(x->w);
     util_writer_pair_open(x->w, "classes", '[');
     util_writer_open(x->w, '{');
@@ -221,18 +216,14 @@ static void write_whole(writing *x, const relax_proof *proof)
     util_writer_close(x->w, ']');
 }
 
-static void write_names(writing *x, const relax_certificate *from)
+void relax_certificate_names(util_writer *w, const moirai_problem *p)
 {
     char digest[32];
-    snprintf(digest, sizeof digest, "%016" PRIx64, moirai_problem_digest(from->p));
-    util_writer_begin(x->w, "moirai-certificate");
-    util_writer_pair_string(x->w, "problem", from->p->name);
-    util_writer_pair_string(x->w, "problem_digest", digest);
-    if (from->rate)
-        util_writer_pair_string(x->w, "objective", "rate");
-    util_writer_pair_int(x->w, "operators", from->p->n_ops);
-    if (from->rate && from->in_flight > 0)
-        util_writer_pair_int(x->w, "in_flight", from->in_flight);
+    snprintf(digest, sizeof digest, "%016" PRIx64, moirai_problem_digest(p));
+    util_writer_begin(w, "moirai-certificate");
+    util_writer_pair_string(w, "problem", p->name);
+    util_writer_pair_string(w, "problem_digest", digest);
+    util_writer_pair_int(w, "operators", p->n_ops);
 }
 
 static int write_all(util_writer *w, const relax_certificate *from)
@@ -240,7 +231,11 @@ static int write_all(util_writer *w, const relax_certificate *from)
     const moirai_problem *p = from->p;
     bool of_one = !from->rate || from->in_flight > 0; /* something is said of one request */
     writing x = {.w = w, .K = p->n_devices, .R = relax_resources(p), .n_edges = p->n_edges};
-    write_names(&x, from);
+    relax_certificate_names(w, p);
+    if (from->rate)
+        util_writer_pair_string(w, "objective", "rate");
+    if (from->rate && from->in_flight > 0)
+        util_writer_pair_int(w, "in_flight", from->in_flight);
     int rc = number_whole(&x, p);
     if (!rc && from->rate)
         write_proof(&x, from->rate, 0);

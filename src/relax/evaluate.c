@@ -291,25 +291,24 @@ int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf 
 {
     judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = resources(p), .stop = stop};
     size_t n = (size_t)x.n, cells = n * (size_t)x.K, windows = rate ? 0 : cells;
+    util_memory memory = {0};
     *lower_ns = 0;
     if (!sound(&x))
         return 0;
-    x.devices = util_alloc(n, sizeof *x.devices);
-    x.head = util_alloc(windows, sizeof *x.head);
-    x.tail = util_alloc(windows, sizeof *x.tail);
-    x.first = util_alloc((size_t)x.R, sizeof *x.first);
-    x.last = util_alloc((size_t)x.R, sizeof *x.last);
-    x.cost = util_alloc(cells, sizeof *x.cost);
-    int rc = x.devices && x.head && x.tail && x.first && x.last && x.cost ? 0 : MOIRAI_EFAIL;
+    UTIL_TAKE(&memory, x.devices, n);
+    UTIL_TAKE(&memory, x.head, windows);
+    UTIL_TAKE(&memory, x.tail, windows);
+    UTIL_TAKE(&memory, x.first, (size_t)x.R);
+    UTIL_TAKE(&memory, x.last, (size_t)x.R);
+    UTIL_TAKE(&memory, x.cost, cells);
+    int rc = util_taken_all(&memory);
     if (!rc) {
         memcpy(x.devices, p->op_devices, sizeof *x.devices * n);
         for (int32_t i = 0; i < leaf->n_fixed; i++)
             x.devices[leaf->fixed[i].op] &= UINT64_C(1) << leaf->fixed[i].device;
         *lower_ns = verdict(&x, rate);
     }
-    void *all[] = {x.devices, x.head, x.tail, x.first, x.last, x.cost};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&memory);
     return rc;
 }
 

@@ -75,34 +75,30 @@ int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c)
 {
     size_t n = (size_t)v->n, K = (size_t)v->K, P = (size_t)v->n_packets, E = P > 0 ? (size_t)v->p->n_edges : 0;
     *s = (relax_state){.v = v, .c = c};
-    s->price = util_alloc((size_t)v->n_resources, sizeof *s->price);
-    s->byte_price = util_alloc(K, sizeof *s->byte_price);
-    s->unary = util_alloc(n * K, sizeof *s->unary);
-    s->live = util_alloc(E, sizeof *s->live);
-    s->open = util_alloc(P, sizeof *s->open);
-    s->served = util_alloc(P, sizeof *s->served);
-    s->shared = util_alloc(P, sizeof *s->shared);
-    s->there = util_alloc(P, sizeof *s->there);
-    s->n_in = util_alloc(n, sizeof *s->n_in);
-    s->n_out = util_alloc(n, sizeof *s->n_out);
-    if (!s->price || !s->byte_price || !s->unary || !s->live || !s->open || !s->served || !s->shared || !s->there ||
-        !s->n_in || !s->n_out)
+    UTIL_TAKE(&s->memory, s->price, (size_t)v->n_resources);
+    UTIL_TAKE(&s->memory, s->byte_price, K);
+    UTIL_TAKE(&s->memory, s->unary, n * K);
+    UTIL_TAKE(&s->memory, s->live, E);
+    UTIL_TAKE(&s->memory, s->open, P);
+    UTIL_TAKE(&s->memory, s->served, P);
+    UTIL_TAKE(&s->memory, s->shared, P);
+    UTIL_TAKE(&s->memory, s->there, P);
+    UTIL_TAKE(&s->memory, s->n_in, n);
+    UTIL_TAKE(&s->memory, s->n_out, n);
+    if (s->memory.failed)
         return MOIRAI_EFAIL;
     for (size_t e = 0; e < E; e++)
         s->live[e] = MOIRAI_NONE;
     int32_t n_shared = find_live(s);
-    s->from = util_alloc((size_t)s->n_live * K, sizeof *s->from);
-    s->to = util_alloc((size_t)s->n_live * K, sizeof *s->to);
-    s->used = util_alloc((size_t)n_shared * K * K, sizeof *s->used);
-    return s->from && s->to && s->used ? 0 : MOIRAI_EFAIL;
+    UTIL_TAKE(&s->memory, s->from, (size_t)s->n_live * K);
+    UTIL_TAKE(&s->memory, s->to, (size_t)s->n_live * K);
+    UTIL_TAKE(&s->memory, s->used, (size_t)n_shared * K * K);
+    return util_taken_all(&s->memory);
 }
 
 void relax_state_close(relax_state *s)
 {
-    void *all[] = {s->price, s->byte_price, s->unary, s->live, s->open,  s->served, s->from,
-                   s->to,    s->shared,     s->used,  s->n_in, s->n_out, s->there};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&s->memory);
     *s = (relax_state){0};
 }
 
@@ -277,16 +273,10 @@ static void send_forwards(relax_state *s, int32_t packet, const double *push, do
     }
 }
 
-/* The packet of an edge. */
-static int32_t packet_of(const relax_view *v, int32_t e)
-{
-    return v->own_off ? e : v->p->edge_tensor[e];
-}
-
 static void send_backwards(relax_state *s, int32_t e, const double *push, double *cost)
 {
     const relax_view *v = s->v;
-    int32_t K = v->K, packet = packet_of(v, e), m = s->live[e];
+    int32_t K = v->K, packet = relax_packet_of(v, e), m = s->live[e];
     uint64_t from = s->c->devices[relax_producer(v, packet)], to = s->c->devices[v->p->edge_reader[e]];
     double *used = s->shared[packet] == MOIRAI_NONE ? NULL : s->used + (int64_t)s->shared[packet] * K * K;
     packet_costs(cost, s, packet);
@@ -363,7 +353,7 @@ void relax_decode(uint8_t *device, const relax_state *s)
             int32_t e = p->op_in_edge[a], m = s->live[e];
             if (m == MOIRAI_NONE)
                 continue;
-            int32_t packet = packet_of(v, e), k = device[relax_producer(v, packet)];
+            int32_t packet = relax_packet_of(v, e), k = device[relax_producer(v, packet)];
             uint64_t there = s->there[packet] | UINT64_C(1) << k;
             const int64_t *d = relax_transfers(v, packet);
             for (int32_t l = 0; l < K; l++)
@@ -374,6 +364,6 @@ void relax_decode(uint8_t *device, const relax_state *s)
                 best = k;
         device[i] = (uint8_t)best;
         for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1] && s->n_in[i] > 0; a++)
-            s->there[packet_of(v, p->op_in_edge[a])] |= UINT64_C(1) << best;
+            s->there[relax_packet_of(v, p->op_in_edge[a])] |= UINT64_C(1) << best;
     }
 }

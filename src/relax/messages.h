@@ -3,6 +3,7 @@
 #define MOIRAI_RELAX_MESSAGES_H
 
 #include "relax/view.h"
+#include "util/util.h"
 
 typedef struct relax_state {
     const relax_view *v;
@@ -21,6 +22,7 @@ typedef struct relax_state {
     double *used;          /* [(shared * K + k) * K + l]: what its edges take together */
     int32_t *n_in, *n_out; /* operator -> live edges */
     uint64_t *there;       /* working memory: packet -> devices that have it */
+    util_memory memory;
 } relax_state;
 
 int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c);

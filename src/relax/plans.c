@@ -86,10 +86,11 @@ static int32_t push_inputs(input *stack, int32_t n, const moirai_problem *p, con
 static int find_depth_first(int64_t *urgency, const moirai_problem *p)
 {
     size_t n = (size_t)p->n_ops;
-    input *stack = util_alloc(n + (size_t)p->n_edges + 1, sizeof *stack);
-    bool *seen = util_alloc(n, sizeof *seen), *done = util_alloc(n, sizeof *done);
-    int64_t *place = util_alloc(n, sizeof *place), next = 0;
-    int rc = stack && seen && done && place ? 0 : MOIRAI_EFAIL;
+    util_memory m = {0};
+    input *stack = util_take(&m, n + (size_t)p->n_edges + 1, sizeof *stack);
+    bool *seen = util_take(&m, n, sizeof *seen), *done = util_take(&m, n, sizeof *done);
+    int64_t *place = util_take(&m, n, sizeof *place), next = 0;
+    int rc = util_taken_all(&m);
     for (int32_t z = 0; z < p->n_ops && !rc; z++) {
         int32_t size = 0;
         if (!done[p->topo[p->n_ops - 1 - z]])
@@ -109,10 +110,7 @@ static int find_depth_first(int64_t *urgency, const moirai_problem *p)
     }
     for (int32_t i = 0; i < p->n_ops && !rc; i++)
         urgency[i] = -place[i];
-    free(stack);
-    free(seen);
-    free(done);
-    free(place);
+    util_release(&m);
     return rc;
 }
 

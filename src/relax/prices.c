@@ -41,14 +41,13 @@ typedef struct search {
     int32_t *row;
     double *value;
     uint8_t *device;
+    util_memory memory;
 } search;
 
 static void search_clear(search *x)
 {
     pricing_simplex_free(x->lp);
-    void *all[] = {x->price, x->dual, x->from, x->to, x->load_ns, x->row, x->value, x->device};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&x->memory);
 }
 
 /* ---- the master ---- */
@@ -196,15 +195,15 @@ static int improve(search *x)
 static int search_open(search *x)
 {
     size_t rows = (size_t)x->n_rows, K = (size_t)x->K;
-    x->price = util_alloc((size_t)x->R + K, sizeof *x->price);
-    x->dual = util_alloc(rows + K, sizeof *x->dual);
-    x->from = util_alloc(messages(x), sizeof *x->from);
-    x->to = util_alloc(messages(x), sizeof *x->to);
-    x->load_ns = util_alloc(rows + K, sizeof *x->load_ns);
-    x->row = util_alloc(rows, sizeof *x->row);
-    x->value = util_alloc(rows, sizeof *x->value);
-    x->device = util_alloc((size_t)x->s->v->n, sizeof *x->device);
-    if (!x->price || !x->dual || !x->from || !x->to || !x->load_ns || !x->row || !x->value || !x->device)
+    UTIL_TAKE(&x->memory, x->price, (size_t)x->R + K);
+    UTIL_TAKE(&x->memory, x->dual, rows + K);
+    UTIL_TAKE(&x->memory, x->from, messages(x));
+    UTIL_TAKE(&x->memory, x->to, messages(x));
+    UTIL_TAKE(&x->memory, x->load_ns, rows + K);
+    UTIL_TAKE(&x->memory, x->row, rows);
+    UTIL_TAKE(&x->memory, x->value, rows);
+    UTIL_TAKE(&x->memory, x->device, (size_t)x->s->v->n);
+    if (x->memory.failed)
         return MOIRAI_EFAIL;
     return open_master(x);
 }

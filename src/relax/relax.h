@@ -125,6 +125,10 @@ int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int6
 int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices);
 /* The key `loads` of a pair, whose block `q` is numbered as the verifier does it. */
 void relax_proof_write(util_writer *w, const relax_proof *proof, const moirai_problem *q);
+/* What every certificate begins with: format, problem, its digest, its size. */
+void relax_certificate_names(util_writer *w, const moirai_problem *p);
+/* The format's numbers of edges: by producer, output and reader, all in topological order. */
+int relax_number_edges(int32_t *number, const moirai_problem *p);
 /* Writes format moirai-certificate, version 1. */
 int relax_certificate_write(const relax_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */

@@ -50,13 +50,11 @@ static void list_packets(relax_view *v)
 static int stretch_transfers(relax_view *v, int32_t percent)
 {
     size_t n = (size_t)v->p->n_classes * (size_t)v->K * (size_t)v->K;
-    v->own_transfer_ns = util_alloc(n, sizeof *v->own_transfer_ns);
-    if (!v->own_transfer_ns)
-        return MOIRAI_EFAIL;
-    for (size_t i = 0; i < n; i++)
-        v->own_transfer_ns[i] = (int64_t)((double)v->p->class_transfer_ns[i] * percent / 100);
-    v->transfer_ns = v->own_transfer_ns;
-    return 0;
+    int64_t *own = util_take(&v->memory, n, sizeof *own);
+    for (size_t i = 0; i < n && own; i++)
+        own[i] = (int64_t)((double)v->p->class_transfer_ns[i] * percent / 100);
+    v->transfer_ns = own;
+    return util_taken_all(&v->memory);
 }
 
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent)
@@ -67,16 +65,14 @@ int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent
         v->n_packets = p->flow == MOIRAI_FLOW_TENSOR ? p->n_tensors : p->n_edges;
     v->packet_off = p->tensor_edge_off;
     if (v->n_packets > 0 && p->flow == MOIRAI_FLOW_EDGE) {
-        v->own_off = util_alloc((size_t)p->n_edges + 1, sizeof *v->own_off);
-        if (!v->own_off)
-            return MOIRAI_EFAIL;
-        for (int32_t e = 0; e <= p->n_edges; e++)
-            v->own_off[e] = e;
-        v->packet_off = v->own_off;
+        int32_t *own = util_take(&v->memory, (size_t)p->n_edges + 1, sizeof *own);
+        for (int32_t e = 0; e <= p->n_edges && own; e++)
+            own[e] = e;
+        v->packet_off = own;
     }
-    v->out_off = util_alloc((size_t)v->n + 1, sizeof *v->out_off);
-    v->out = util_alloc((size_t)v->n_packets, sizeof *v->out);
-    if (!v->out_off || !v->out)
+    UTIL_TAKE(&v->memory, v->out_off, (size_t)v->n + 1);
+    UTIL_TAKE(&v->memory, v->out, (size_t)v->n_packets);
+    if (v->memory.failed)
         return MOIRAI_EFAIL;
     list_packets(v);
     v->transfer_ns = p->class_transfer_ns;
@@ -85,10 +81,7 @@ int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent
 
 void relax_view_close(relax_view *v)
 {
-    free(v->own_transfer_ns);
-    free(v->own_off);
-    free(v->out_off);
-    free(v->out);
+    util_release(&v->memory);
 }
 
 /* ---- heads and tails of resources ---- */
@@ -169,9 +162,10 @@ static int64_t longest(const relax_view *v, const uint64_t *devices, const int64
 static int find_windows(relax_case *c, const relax_view *v, const util_stop *stop)
 {
     size_t cells = (size_t)v->n * (size_t)v->K, R = (size_t)v->n_resources;
-    int64_t *head = util_alloc(cells, sizeof *head), *tail = util_alloc(cells, sizeof *tail);
-    windows w = {util_alloc(R, sizeof *w.head), util_alloc(R, sizeof *w.tail)};
-    int rc = head && tail && w.head && w.tail ? 0 : MOIRAI_EFAIL;
+    util_memory m = {0};
+    int64_t *head = util_take(&m, cells, sizeof *head), *tail = util_take(&m, cells, sizeof *tail);
+    windows w = {util_take(&m, R, sizeof *w.head), util_take(&m, R, sizeof *w.tail)};
+    int rc = util_taken_all(&m);
     if (!rc) {
         schedule_paths paths = {.p = v->p, .devices = c->devices, .stop = stop};
         schedule_heads(head, &paths);
@@ -179,10 +173,7 @@ static int find_windows(relax_case *c, const relax_view *v, const util_stop *sto
         c->path_ns = longest(v, c->devices, head, tail);
         find_offsets(c, &w, v, head, tail, stop);
     }
-    free(head);
-    free(tail);
-    free(w.head);
-    free(w.tail);
+    util_release(&m);
     return rc;
 }
 

@@ -3,19 +3,19 @@
 #define MOIRAI_RELAX_VIEW_H
 
 #include "relax/relax.h"
+#include "util/util.h"
 
 /* Resources: devices 0 .. K-1; then, with congestion port, send ports K .. 2K-1 and receive ports 2K .. 3K-1; with channel, the
  * channel from k to l at K + k K + l; with device, transfers hold the two devices themselves. A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. */
 typedef struct relax_view {
     const moirai_problem *p;
     int32_t n, K, n_resources;
-    int32_t n_packets;         /* 0 where transfers load nothing */
-    const int32_t *packet_off; /* packet -> its edges, which are neighbours */
-    int32_t *own_off;
+    int32_t n_packets;          /* 0 where transfers load nothing */
+    const int32_t *packet_off;  /* packet -> its edges, which are neighbours */
     const int64_t *transfer_ns; /* of all classes: the problem's, or made longer */
-    int64_t *own_transfer_ns;
-    int32_t *out_off, *out; /* operator -> packets that it produces and somebody reads */
-    bool bytes_bind;        /* memory may be short */
+    int32_t *out_off, *out;     /* operator -> packets that it produces and somebody reads */
+    bool bytes_bind;            /* memory may be short */
+    util_memory memory;
 } relax_view;
 
 static inline int32_t relax_resources(const moirai_problem *p)
@@ -42,6 +42,12 @@ static inline relax_held relax_holds(const moirai_problem *p, int32_t k, int32_t
 /* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent);
 void relax_view_close(relax_view *v);
+
+/* The packet of an edge. */
+static inline int32_t relax_packet_of(const relax_view *v, int32_t e)
+{
+    return v->packet_off == v->p->tensor_edge_off ? v->p->edge_tensor[e] : e;
+}
 
 static inline int32_t relax_producer(const relax_view *v, int32_t packet)
 {

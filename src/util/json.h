@@ -88,6 +88,9 @@ void util_writer_break(util_writer *w);
 void util_writer_pair_string(util_writer *w, const char *key, const char *text);
 void util_writer_pair_int(util_writer *w, const char *key, int64_t value);
 void util_writer_pair_open(util_writer *w, const char *key, char bracket);
+/* A list of n numbers. */
+void util_writer_pair_ints(util_writer *w, const char *key, const int32_t *value, int64_t n);
+void util_writer_pair_longs(util_writer *w, const char *key, const int64_t *value, int64_t n);
 
 /* Ends the last line, writes the file atomically and frees the writer in every case. */
 int util_writer_save(util_writer *w, const char *path);

@@ -220,6 +220,22 @@ void util_writer_pair_open(util_writer *w, const char *key, char bracket)
     util_writer_open(w, bracket);
 }
 
+void util_writer_pair_ints(util_writer *w, const char *key, const int32_t *value, int64_t n)
+{
+    util_writer_pair_open(w, key, '[');
+    for (int64_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
+void util_writer_pair_longs(util_writer *w, const char *key, const int64_t *value, int64_t n)
+{
+    util_writer_pair_open(w, key, '[');
+    for (int64_t i = 0; i < n; i++)
+        util_writer_int(w, value[i]);
+    util_writer_close(w, ']');
+}
+
 void util_writer_begin(util_writer *w, const char *format)
 {
     util_writer_init(w);

@@ -38,6 +38,35 @@ void *util_alloc(size_t n, size_t size)
     return p ? p : out_of_memory(n, size);
 }
 
+typedef struct util_taken {
+    struct util_taken *before;
+    _Alignas(max_align_t) unsigned char array[];
+} util_taken;
+
+void *util_take(util_memory *m, size_t n, size_t size)
+{
+    size_t bytes;
+    bool overflow =
+        __builtin_mul_overflow(n, size, &bytes) || __builtin_add_overflow(bytes, sizeof(util_taken), &bytes);
+    util_taken *x = overflow ? out_of_memory(n, size) : util_alloc(bytes, 1);
+    m->failed |= !x;
+    if (!x)
+        return NULL;
+    x->before = m->last;
+    m->last = x;
+    return x->array;
+}
+
+void util_release(util_memory *m)
+{
+    while (m->last) {
+        util_taken *x = m->last;
+        m->last = x->before;
+        free(x);
+    }
+    m->failed = false;
+}
+
 void *util_resize(void *old, size_t n, size_t size)
 {
     size_t bytes;

@@ -52,6 +52,12 @@ util_stop util_stop_within(const util_stop *stop, double seconds)
     return sooner;
 }
 
+util_stop util_stop_part(const util_stop *stop, double part)
+{
+    double left = util_stop_left_s(stop);
+    return left < HUGE_VAL ? util_stop_within(stop, part * left) : *stop;
+}
+
 util_stop util_stop_at_least(const util_stop *stop, double seconds)
 {
     util_stop later = *stop;

@@ -19,6 +19,8 @@ util_stop util_stop_of(const moirai_budget *budget);
 double util_stop_left_s(const util_stop *stop);
 /* The same stop with the deadline no later than `seconds` from now. */
 util_stop util_stop_within(const util_stop *stop, double seconds);
+/* This part of the time that is left; as it is where there is no end. */
+util_stop util_stop_part(const util_stop *stop, double part);
 /* The same stop with at least `seconds` left, also after the deadline or an interrupt: for what ends a piece of work that would be lost
  * otherwise. */
 util_stop util_stop_at_least(const util_stop *stop, double seconds);

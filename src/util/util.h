@@ -18,6 +18,21 @@ void *util_resize(void *old, size_t n, size_t size);
 int util_grow(void *array_pointer, size_t *capacity, size_t need, size_t size);
 char *util_strdup(const char *text);
 
+/* Arrays that live and die together. One that could not be had is NULL and remembered: who takes several asks once. */
+typedef struct util_memory {
+    struct util_taken *last;
+    bool failed;
+} util_memory;
+/* As util_alloc, until util_release. */
+void *util_take(util_memory *m, size_t n, size_t size);
+#define UTIL_TAKE(m, pointer, n) ((pointer) = util_take(m, (n), sizeof *(pointer)))
+/* Frees all of them; the memory is empty then, and can be used again. */
+void util_release(util_memory *m);
+static inline int util_taken_all(const util_memory *m)
+{
+    return m->failed ? MOIRAI_EFAIL : 0;
+}
+
 /* Strings that live and die together; equal strings are stored once. */
 typedef struct util_strings util_strings;
 util_strings *util_strings_new(void);

@@ -5,8 +5,6 @@
 #include "support/check.h"
 #include "support/tiny.h"
 
-static const util_stop never;
-
 /* From start to start: b can follow a on its device after 10 ns; where b can't, its tensor travels for 5. */
 static void test_pair_pool_arcs_are_the_least_distances(void **state)
 {
@@ -26,26 +24,9 @@ static void test_pair_pool_arcs_are_the_least_distances(void **state)
         assert_int_equal(x.in_off[1] - x.in_off[0], 0);
         assert_int_equal(x.in_off[2] - x.in_off[1], 2);
         assert_int_equal(x.in[0] + x.in[1], 1);
-        pair_pool_clear_arcs(&x);
+        util_release(&x.memory);
         moirai_problem_free(p);
     }
-}
-
-/* The sum over operators of the least c(k) t(i, k) is largest where the fast device weighs twice as much as the slow
- * one, or all of it where most of the work can't go elsewhere. */
-static void test_pair_pool_weights_make_the_load_large(void **state)
-{
-    (void)state;
-    int64_t weight[2];
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\nop a 10,20 > s:0\nop b 10,20 s > t:0\n");
-    assert_ok(pair_pool_find_weights(weight, p, &never));
-    assert_in_range(weight[0], 673, 693); /* 2/3 of 1024 */
-    assert_in_range(weight[1], 331, 351);
-    moirai_problem_free(p);
-    p = tiny_problem("device A 9\ndevice B 9\nop a 30,- > s:0\nop b -,10 s > t:0\n");
-    assert_ok(pair_pool_find_weights(weight, p, &never));
-    assert_true(weight[0] > 1000 && weight[1] < 24);
-    moirai_problem_free(p);
 }
 
 typedef struct fixture {
@@ -84,7 +65,7 @@ static void open_trial(fixture *f)
 
 static void close_trial(fixture *f)
 {
-    pair_pool_clear_arcs(&f->arcs);
+    util_release(&f->arcs.memory);
     moirai_problem_free(f->p);
 }
 
@@ -132,7 +113,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair_pool_arcs_are_the_least_distances),
-        cmocka_unit_test(test_pair_pool_weights_make_the_load_large),
         cmocka_unit_test(test_pair_pool_labels_keep_to_windows_and_precedence),
         cmocka_unit_test(test_pair_pool_labels_pay_for_their_time),
     };

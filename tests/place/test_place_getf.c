@@ -16,7 +16,7 @@
 static void need_solver(void)
 {
     const char *why;
-    if (!pricing_whole_available(&why))
+    if (!lp_whole_available(&why))
         skip();
 }
 

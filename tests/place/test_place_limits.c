@@ -6,7 +6,7 @@
  * real machine. What works without calling anything that is priced here does not count: bench/bench_promises measures
  * seconds. */
 #include "lp/simplex.h"
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 #include "pricing/pricer.h"
 #include "place/list/etf_queue.h"
 #include "place/list/insert.h"

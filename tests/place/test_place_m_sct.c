@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "place/list/favourites.h"
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/small_problem.h"
@@ -16,7 +16,7 @@ static bool near(double a, double b)
 static void need_solver(void)
 {
     const char *why;
-    if (!pricing_whole_available(&why))
+    if (!lp_whole_available(&why))
         skip();
 }
 

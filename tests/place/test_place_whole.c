@@ -40,8 +40,8 @@ static void assert_precedence(const place_whole *w)
 {
     for (int32_t i = 0; i < w->n; i++) {
         assert_int_equal(w->order[w->position[i]], i);
-        for (int32_t j = w->in_off[i]; j < w->in_off[i + 1]; j++)
-            assert_true(w->position[w->in_producer[j]] < w->position[i]);
+        for (int32_t j = w->in.off[i]; j < w->in.off[i + 1]; j++)
+            assert_true(w->position[w->in.producer[j]] < w->position[i]);
     }
 }
 

@@ -283,9 +283,34 @@ static void test_folders_are_made_once_and_named(void **state)
     assert_true(util_own_cores() >= 1);
 }
 
+/* Arrays are zero and do not touch each other; one that is too large is remembered, the others are freed as ever. */
+static void test_util_memory_is_taken_together_and_freed_together(void **state)
+{
+    (void)state;
+    util_memory m = {0};
+    int64_t *a = util_take(&m, 100, sizeof *a);
+    unsigned char *b, *none;
+    UTIL_TAKE(&m, b, 1000);
+    assert_int_equal(util_taken_all(&m), 0);
+    assert_int_equal((uintptr_t)a % _Alignof(max_align_t), 0);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(a[i], 0);
+        a[i] = -1;
+    }
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(b[i], 0);
+    assert_null(UTIL_TAKE(&m, none, SIZE_MAX - 8));
+    assert_int_equal(util_taken_all(&m), MOIRAI_EFAIL);
+    util_release(&m);
+    assert_null(m.last);
+    assert_int_equal(util_taken_all(&m), 0);
+    util_release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_util_memory_is_taken_together_and_freed_together),
         cmocka_unit_test(test_strings_store_equal_ones_once),
         cmocka_unit_test(test_names_keep_the_first_number),
         cmocka_unit_test(test_memory_overflow_is_an_error),

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 #include "util/util.h"
 
 #define HORIZON 1e3 /* the longest path of a piece, in the solver's units */
@@ -46,7 +46,7 @@ typedef struct finder {
     int32_t *in_off, *in_arc;     /* operator -> arcs into it */
     int32_t *s_column, *x_column; /* of the piece at hand */
     double *length;               /* scratch: longest path to an operator */
-    pricing_whole lp;
+    lp_whole lp;
     const place_favourites_task *task;
 } finder;
 
@@ -217,50 +217,50 @@ static void add_columns(finder *x, int32_t begin, int32_t end, double scale)
     const moirai_problem *p = x->p;
     bool is_last = end == p->n_ops;
     for (int32_t r = begin; r < end + !is_last; r++)
-        x->s_column[p->topo[r]] = pricing_whole_column(&x->lp, r == end ? 1 : 0, 0, HUGE_VAL);
+        x->s_column[p->topo[r]] = lp_whole_column(&x->lp, r == end ? 1 : 0, 0, HUGE_VAL);
     for (int32_t a = x->arc_off[begin]; a < x->arc_off[end]; a++) {
         bool bound = n_children(x, p->topo_rank[x->f->from[a]]) > 1 || x->n_parents[x->f->to[a]] > 1;
         double cost = EPSILON * scale * x->f->transfer_ns[a];
-        x->x_column[a] = bound ? pricing_whole_column(&x->lp, cost, 0, 1) : MOIRAI_NONE;
+        x->x_column[a] = bound ? lp_whole_column(&x->lp, cost, 0, 1) : MOIRAI_NONE;
     }
 }
 
 static void add_arc_row(finder *x, int32_t a, double scale)
 {
     double c = scale * x->f->transfer_ns[a];
-    pricing_whole_row(&x->lp, scale * x->time_ns[x->f->from[a]], HUGE_VAL);
-    pricing_whole_term(&x->lp, x->s_column[x->f->to[a]], 1);
-    pricing_whole_term(&x->lp, x->s_column[x->f->from[a]], -1);
+    lp_whole_row(&x->lp, scale * x->time_ns[x->f->from[a]], HUGE_VAL);
+    lp_whole_term(&x->lp, x->s_column[x->f->to[a]], 1);
+    lp_whole_term(&x->lp, x->s_column[x->f->from[a]], -1);
     if (x->x_column[a] != MOIRAI_NONE && c > 0)
-        pricing_whole_term(&x->lp, x->x_column[a], -c);
+        lp_whole_term(&x->lp, x->x_column[a], -c);
 }
 
 static void add_rows(finder *x, int32_t begin, int32_t end, double scale)
 {
     const moirai_problem *p = x->p;
-    int32_t w = end == p->n_ops ? pricing_whole_column(&x->lp, 1, 0, HUGE_VAL) : MOIRAI_NONE;
+    int32_t w = end == p->n_ops ? lp_whole_column(&x->lp, 1, 0, HUGE_VAL) : MOIRAI_NONE;
     for (int32_t r = begin; r < end; r++) {
         int32_t i = p->topo[r], n = n_children(x, r);
         for (int32_t a = x->arc_off[r]; a < x->arc_off[r + 1]; a++)
             add_arc_row(x, a, scale);
         if (n == 0) { /* s_i + p_i <= w follows for all others */
-            pricing_whole_row(&x->lp, scale * x->time_ns[i], HUGE_VAL);
-            pricing_whole_term(&x->lp, w, 1);
-            pricing_whole_term(&x->lp, x->s_column[i], -1);
+            lp_whole_row(&x->lp, scale * x->time_ns[i], HUGE_VAL);
+            lp_whole_term(&x->lp, w, 1);
+            lp_whole_term(&x->lp, x->s_column[i], -1);
         }
         if (n > 1) {
-            pricing_whole_row(&x->lp, n - 1, HUGE_VAL);
+            lp_whole_row(&x->lp, n - 1, HUGE_VAL);
             for (int32_t a = x->arc_off[r]; a < x->arc_off[r + 1]; a++)
-                pricing_whole_term(&x->lp, x->x_column[a], 1);
+                lp_whole_term(&x->lp, x->x_column[a], 1);
         }
     }
     for (int32_t r = begin + 1 - (begin == 0); r < end + (end < p->n_ops); r++) {
         int32_t j = p->topo[r];
         if (x->n_parents[j] <= 1)
             continue;
-        pricing_whole_row(&x->lp, x->n_parents[j] - 1, HUGE_VAL);
+        lp_whole_row(&x->lp, x->n_parents[j] - 1, HUGE_VAL);
         for (int32_t z = x->in_off[j]; z < x->in_off[j + 1]; z++)
-            pricing_whole_term(&x->lp, x->x_column[x->in_arc[z]], 1);
+            lp_whole_term(&x->lp, x->x_column[x->in_arc[z]], 1);
     }
 }
 
@@ -273,19 +273,19 @@ static int solve_piece(finder *x, int32_t begin, int32_t end)
         f->complete = false;
         return 0;
     }
-    pricing_whole_reset(&x->lp);
+    lp_whole_reset(&x->lp);
     add_columns(x, begin, end, scale);
     add_rows(x, begin, end, scale);
-    pricing_whole_answer answer;
-    pricing_whole_task task = {.method = PRICING_SIMPLEX, .presolve = true, .stop = x->task->stop};
-    int rc = pricing_whole_solve(&answer, &x->lp, &task);
-    if (!rc && answer.end == PRICING_OPTIMAL)
+    lp_whole_answer answer;
+    lp_whole_task task = {.method = LP_SIMPLEX, .presolve = true, .stop = x->task->stop};
+    int rc = lp_whole_solve(&answer, &x->lp, &task);
+    if (!rc && answer.end == LP_OPTIMAL)
         for (int32_t a = x->arc_off[begin]; a < x->arc_off[end]; a++)
             f->x[a] = x->x_column[a] == MOIRAI_NONE ? 0 : UTIL_MIN(1, UTIL_MAX(0, answer.column[x->x_column[a]]));
     else
         f->complete = false;
     f->n_solved++;
-    pricing_whole_answer_clear(&answer);
+    lp_whole_answer_clear(&answer);
     return rc;
 }
 
@@ -379,7 +379,7 @@ static void release(finder *x)
     free(x->s_column);
     free(x->x_column);
     free(x->length);
-    pricing_whole_clear(&x->lp);
+    lp_whole_clear(&x->lp);
 }
 
 int place_favourites_find(place_favourites *out, const moirai_problem *p, const place_favourites_task *task)

@@ -9,7 +9,7 @@
 #include "place/list/etf.h"
 #include "place/list/favourites.h"
 #include "place/placers.h"
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 #include "util/util.h"
 
 #include <stdio.h>
@@ -59,6 +59,6 @@ const moirai_placer place_m_sct = {
     .summary = "Baechi's m-SCT: m-ETF whose devices wait for favourite children, found by a linear programme",
     .params = params,
     .n_params = sizeof params / sizeof *params,
-    .available = pricing_whole_available,
+    .available = lp_whole_available,
     .place = place,
 };

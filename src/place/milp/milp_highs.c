@@ -1,4 +1,4 @@
-/* The model to HiGHS (pricing/lp_whole.c), incumbents and bounds back.
+/* The model to HiGHS (place/list/lp_whole.c), incumbents and bounds back.
  *
  * Scaling is by powers of two, so that no coefficient changes its digits: times so that the horizon stays below 10^4
  * or so, bytes likewise. Tolerances are set to 10^-9: with big-M rows an integer that is off by 10^-6 would let a start
@@ -7,7 +7,7 @@
  * The solver's bound is a floating-point number: a margin of 10^-6 of the horizon is taken off, and the rest rounded up
  * to a whole grid unit, which is where makespans are (milp_dag.c). An answer "infeasible" needs no margin. */
 #include "place/milp/milp.h"
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,12 +26,12 @@ int64_t milp_safe_bound(const milp_program *g, double bound)
 
 bool milp_available(const char **why)
 {
-    return pricing_whole_available(why);
+    return lp_whole_available(why);
 }
 
 /* The model in the solver's units. */
 typedef struct loaded {
-    pricing_whole lp;
+    lp_whole lp;
     double *answer;    /* one solution in the caller's units */
     double *start;     /* the caller's, in the solver's units; NULL where there is none */
     double *col_scale; /* caller's units per solver's unit */
@@ -41,7 +41,7 @@ typedef struct loaded {
 
 static void unload(loaded *l)
 {
-    pricing_whole_clear(&l->lp);
+    lp_whole_clear(&l->lp);
     free(l->answer);
     free(l->start);
     free(l->col_scale);
@@ -70,7 +70,7 @@ static void load_columns(loaded *l, const milp_model *m)
     for (int32_t c = 0; c < m->n_cols; c++) {
         double scale = m->col_kind[c] == MILP_TIME ? l->time_scale : m->col_kind[c] == MILP_AMOUNT ? l->byte_scale : 1;
         l->col_scale[c] = scale;
-        pricing_whole_column(&l->lp, c == 0, m->col_lo[c] / scale, m->col_hi[c] / scale);
+        lp_whole_column(&l->lp, c == 0, m->col_lo[c] / scale, m->col_hi[c] / scale);
         l->lp.integral[c] = m->col_kind[c] == MILP_BINARY;
         if (l->start)
             l->start[c] = l->s->start[c] / scale;
@@ -81,10 +81,10 @@ static void load_rows(loaded *l, const milp_model *m)
 {
     for (int64_t r = 0; r < m->n_rows; r++) {
         double scale = m->row_unit[r] == MILP_TIMES ? l->time_scale : m->row_unit[r] == MILP_BYTES ? l->byte_scale : 1;
-        pricing_whole_row(&l->lp, m->row_sense[r] == '<' ? -HUGE_VAL : m->row_rhs[r] / scale,
-                          m->row_sense[r] == '>' ? HUGE_VAL : m->row_rhs[r] / scale);
+        lp_whole_row(&l->lp, m->row_sense[r] == '<' ? -HUGE_VAL : m->row_rhs[r] / scale,
+                     m->row_sense[r] == '>' ? HUGE_VAL : m->row_rhs[r] / scale);
         for (int64_t z = m->row_off[r]; z < m->row_off[r + 1]; z++)
-            pricing_whole_term(&l->lp, m->index[z], m->value[z] * l->col_scale[m->index[z]] / scale);
+            lp_whole_term(&l->lp, m->index[z], m->value[z] * l->col_scale[m->index[z]] / scale);
     }
 }
 
@@ -99,7 +99,7 @@ static int load(loaded *l, milp_solve *s)
     l->col_scale = util_alloc(n, sizeof *l->col_scale);
     l->start = s->start ? util_alloc(n, sizeof *l->start) : NULL;
     if (!l->answer || !l->col_scale || (s->start && !l->start) ||
-        pricing_whole_reserve(&l->lp, n, (size_t)m->n_rows, (size_t)m->n_nonzeros))
+        lp_whole_reserve(&l->lp, n, (size_t)m->n_rows, (size_t)m->n_nonzeros))
         return MOIRAI_EFAIL;
     l->time_scale = power_of_two((double)s->g->d->upper, LARGEST_TIME);
     l->byte_scale = power_of_two(largest_bytes(m), 1024);
@@ -132,11 +132,9 @@ static bool on_bound(void *data, double bound, int64_t nodes)
     return l->s->keep_on(l->s->data, bound_of(l, bound), nodes);
 }
 
-static void take(const loaded *l, milp_solve *s, const pricing_whole_answer *a)
+static void take(const loaded *l, milp_solve *s, const lp_whole_answer *a)
 {
-    s->status = a->end == PRICING_OPTIMAL      ? MILP_OPTIMAL
-                : a->end == PRICING_INFEASIBLE ? MILP_INFEASIBLE
-                                               : MILP_STOPPED;
+    s->status = a->end == LP_OPTIMAL ? MILP_OPTIMAL : a->end == LP_INFEASIBLE ? MILP_INFEASIBLE : MILP_STOPPED;
     s->bound = bound_of(l, a->bound);
     s->nodes = a->nodes;
     s->has_value = a->has_columns;
@@ -153,27 +151,27 @@ int milp_solve_run(milp_solve *s)
     s->status = MILP_STOPPED;
     int rc = load(&l, s);
     if (!rc) {
-        pricing_whole_answer answer;
+        lp_whole_answer answer;
         bool fine = s->g->m.col_kind[0] == MILP_TIME && MARGIN * (double)s->g->d->upper < 0.4;
-        pricing_whole_task task = {.method = PRICING_MIP,
-                                   .gap = s->gap,
-                                   .gap_absolute = fine ? 0.5 / l.time_scale : 0,
-                                   .tolerance = 1e-9,
-                                   .threads = s->threads,
-                                   .seed = s->seed,
-                                   .max_iterations = s->keep_on ? s->max_iterations : 0,
-                                   .start = l.start,
-                                   .data = &l,
-                                   .solution = s->solution ? on_solution : NULL,
-                                   .keep_on = s->keep_on ? on_bound : NULL};
+        lp_whole_task task = {.method = LP_MIP,
+                              .gap = s->gap,
+                              .gap_absolute = fine ? 0.5 / l.time_scale : 0,
+                              .tolerance = 1e-9,
+                              .threads = s->threads,
+                              .seed = s->seed,
+                              .max_iterations = s->keep_on ? s->max_iterations : 0,
+                              .start = l.start,
+                              .data = &l,
+                              .solution = s->solution ? on_solution : NULL,
+                              .keep_on = s->keep_on ? on_bound : NULL};
         if (s->time_limit_s > 0)
             task.stop.deadline = util_seconds() + s->time_limit_s;
-        rc = pricing_whole_solve(&answer, &l.lp, &task);
+        rc = lp_whole_solve(&answer, &l.lp, &task);
         if (!rc)
             take(&l, s, &answer);
         else
             moirai_error_prefix(rc, "milp");
-        pricing_whole_answer_clear(&answer);
+        lp_whole_answer_clear(&answer);
     }
     unload(&l);
     return rc;

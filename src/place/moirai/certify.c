@@ -70,15 +70,6 @@ static int certify_by_search(engine *x, const util_stop *stop)
                                 *stop);
 }
 
-static util_stop part_of(const util_stop *stop, double part)
-{
-    util_stop result = *stop;
-    double left = util_stop_left_s(stop);
-    if (left < HUGE_VAL)
-        result.deadline = util_seconds() + part * left;
-    return result;
-}
-
 /* Windows from intervals and the pool within them; *done: they prove more than the rest, and are written. */
 static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
 {
@@ -87,7 +78,7 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
                              .most_tree = MOST_TREE,
                              .pool = incumbent_gap(&x->in) <= ENGINE_NEAR ? &pool : NULL,
                              .threads = x->in.o->budget.threads,
-                             .stop = part_of(stop, 0.5)}; /* the pool has the other half */
+                             .stop = util_stop_part(stop, 0.5)}; /* the pool has the other half */
     bound_window_proof windows;
     pool.stop = *stop;
     *done = false;
@@ -140,7 +131,7 @@ static int certify_chain(engine *x, bound_certificate *from, const util_stop *st
     if (by_intervals)
         lower = known(chain, PAIR_CHAIN_LOWER, stop);
     if (by_intervals && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && x->in.lower_ns > lower)
-        job.stop = part_of(stop, CHAIN_SHARE);
+        job.stop = util_stop_part(stop, CHAIN_SHARE);
     /* Blocks of which less is known than of the loads are left alone: to price a hundred thousand operators takes long. */
     int rc = y->memory || lower > x->loads.lower_ns ? bound_certify(chain, &job) : 0;
     from->chain_ns = rc ? 0 : certified(y->c, stop);

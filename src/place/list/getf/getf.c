@@ -20,7 +20,7 @@
 #include "place/list/getf/getf.h"
 #include "place/list/speed.h"
 #include "place/placers.h"
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 #include "util/util.h"
 
 #include <math.h>
@@ -168,6 +168,6 @@ const moirai_placer place_getf = {
     .summary = "GETF: speed groups by a linear programme without communication, then earliest time first",
     .params = params,
     .n_params = sizeof params / sizeof *params,
-    .available = pricing_whole_available,
+    .available = lp_whole_available,
     .place = place,
 };

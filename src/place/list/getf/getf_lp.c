@@ -60,32 +60,32 @@ static void add_time(place_getf_state *s, int32_t op, double coefficient)
     for (uint64_t open = s->devices[op]; open != 0; open &= open - 1, column++) {
         int64_t ns = moirai_op_ns(s->p, op, __builtin_ctzll(open));
         if (ns > 0)
-            pricing_whole_term(&s->lp, column, coefficient * s->scale * (double)ns);
+            lp_whole_term(&s->lp, column, coefficient * s->scale * (double)ns);
     }
 }
 
 /* T is column 0. */
 static void add_columns(place_getf_state *s)
 {
-    pricing_whole_column(&s->lp, 1, 0, HUGE_VAL);
+    lp_whole_column(&s->lp, 1, 0, HUGE_VAL);
     for (int32_t c = 0; c < s->colour.n; c++) {
         int32_t i = s->colour.op[c];
         s->x_column[c] = s->lp.n_columns;
         for (uint64_t open = s->leader[i] == i ? s->devices[i] : 0; open != 0; open &= open - 1) {
-            int32_t column = pricing_whole_column(&s->lp, 0, 0, 1);
+            int32_t column = lp_whole_column(&s->lp, 0, 0, 1);
             if (!s->lp.failed)
                 s->lp.integral[column] = 1;
         }
     }
     for (int32_t c = 0; c < s->colour.n; c++)
-        s->s_column[c] = pricing_whole_column(&s->lp, 0, 0, HUGE_VAL);
+        s->s_column[c] = lp_whole_column(&s->lp, 0, 0, HUGE_VAL);
 }
 
 static void add_path_row(place_getf_state *s, int32_t i, int32_t to_column)
 {
-    pricing_whole_row(&s->lp, 0, HUGE_VAL);
-    pricing_whole_term(&s->lp, to_column, 1);
-    pricing_whole_term(&s->lp, s->s_column[s->colour.of[i]], -1);
+    lp_whole_row(&s->lp, 0, HUGE_VAL);
+    lp_whole_term(&s->lp, to_column, 1);
+    lp_whole_term(&s->lp, s->s_column[s->colour.of[i]], -1);
     add_time(s, i, -1);
 }
 
@@ -119,12 +119,12 @@ static void add_load_row(place_getf_state *s, int32_t k, double *sum)
         if (s->devices[i] >> k & 1)
             sum[s->colour.of[s->leader[i]]] += s->scale * (double)moirai_op_ns(p, i, k);
     s->load_row[k] = s->lp.n_rows;
-    pricing_whole_row(&s->lp, 0, HUGE_VAL);
-    pricing_whole_term(&s->lp, 0, 1);
+    lp_whole_row(&s->lp, 0, HUGE_VAL);
+    lp_whole_term(&s->lp, 0, 1);
     for (int32_t c = 0; c < s->colour.n; c++)
         if (sum[c] > 0) {
             int32_t before = __builtin_popcountll(s->devices[s->colour.op[c]] & (((uint64_t)1 << k) - 1));
-            pricing_whole_term(&s->lp, s->x_column[c] + before, -sum[c]);
+            lp_whole_term(&s->lp, s->x_column[c] + before, -sum[c]);
         }
 }
 
@@ -135,7 +135,7 @@ static int write_programme(place_getf_state *s)
     double *sum = util_alloc((size_t)n, sizeof *sum);
     if (!sum)
         return MOIRAI_EFAIL;
-    pricing_whole_reset(&s->lp);
+    lp_whole_reset(&s->lp);
     add_columns(s);
     s->row_off[0] = 0; /* path rows are the first */
     for (int32_t c = 0; c < n; c++)
@@ -151,9 +151,9 @@ static int write_programme(place_getf_state *s)
         int32_t i = s->colour.op[c];
         if (s->leader[i] != i)
             continue;
-        pricing_whole_row(&s->lp, 1, 1);
+        lp_whole_row(&s->lp, 1, 1);
         for (int32_t z = 0; z < __builtin_popcountll(s->devices[i]); z++)
-            pricing_whole_term(&s->lp, s->x_column[c] + z, 1);
+            lp_whole_term(&s->lp, s->x_column[c] + z, 1);
     }
     for (int32_t k = 0; k < p->n_devices; k++)
         add_load_row(s, k, sum);
@@ -175,17 +175,17 @@ static void take_shares(place_getf_result *out, const place_getf_state *s, const
 
 static int solve_lp(place_getf_result *out, place_getf_state *s)
 {
-    pricing_whole_answer answer;
-    pricing_whole_task task = {.method = PRICING_INTERIOR, .presolve = true, .stop = s->task->stop};
-    int rc = pricing_whole_solve(&answer, &s->lp, &task);
-    if (!rc && answer.end != PRICING_OPTIMAL && !util_stopped(&s->task->stop)) {
-        pricing_whole_answer_clear(&answer);
-        task.method = PRICING_SIMPLEX;
-        rc = pricing_whole_solve(&answer, &s->lp, &task);
+    lp_whole_answer answer;
+    lp_whole_task task = {.method = LP_INTERIOR, .presolve = true, .stop = s->task->stop};
+    int rc = lp_whole_solve(&answer, &s->lp, &task);
+    if (!rc && answer.end != LP_OPTIMAL && !util_stopped(&s->task->stop)) {
+        lp_whole_answer_clear(&answer);
+        task.method = LP_SIMPLEX;
+        rc = lp_whole_solve(&answer, &s->lp, &task);
     }
     if (!rc && answer.has_duals)
         rc = place_getf_prove(&out->lower_ns, s, answer.row_dual);
-    if (!rc && answer.end == PRICING_OPTIMAL) {
+    if (!rc && answer.end == LP_OPTIMAL) {
         out->solved = true;
         out->value_ns = answer.objective / s->scale;
         out->share = util_alloc((size_t)s->p->n_ops * (size_t)s->p->n_devices, sizeof *out->share);
@@ -193,7 +193,7 @@ static int solve_lp(place_getf_result *out, place_getf_state *s)
         if (!rc)
             take_shares(out, s, answer.column);
     }
-    pricing_whole_answer_clear(&answer);
+    lp_whole_answer_clear(&answer);
     return rc;
 }
 
@@ -249,18 +249,18 @@ static int solve_milp(place_getf_result *out, place_getf_state *s)
         return rc ? rc : MOIRAI_EFAIL;
     round_shares(out, s, start);
     settle_start(s, start);
-    pricing_whole_answer answer;
-    pricing_whole_task task = {.method = PRICING_MIP,
-                               .presolve = true,
-                               .stop = s->task->stop,
-                               .gap = s->task->gap,
-                               .threads = 1,
-                               .seed = s->task->seed,
-                               .start = start};
-    rc = pricing_whole_solve(&answer, &s->lp, &task);
+    lp_whole_answer answer;
+    lp_whole_task task = {.method = LP_MIP,
+                          .presolve = true,
+                          .stop = s->task->stop,
+                          .gap = s->task->gap,
+                          .threads = 1,
+                          .seed = s->task->seed,
+                          .start = start};
+    rc = lp_whole_solve(&answer, &s->lp, &task);
     take_shares(out, s, !rc && answer.has_columns ? answer.column : start);
     out->milp_found = !rc && answer.has_columns;
-    pricing_whole_answer_clear(&answer);
+    lp_whole_answer_clear(&answer);
     free(start);
     return rc;
 }
@@ -305,7 +305,7 @@ void place_getf_close(place_getf_state *s)
     free(s->flow);
     free(s->weight);
     place_colours_clear(&s->colour);
-    pricing_whole_clear(&s->lp);
+    lp_whole_clear(&s->lp);
 }
 
 int place_getf_open(place_getf_state *s, bool plain)

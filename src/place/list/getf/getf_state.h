@@ -2,7 +2,7 @@
 #ifndef MOIRAI_PLACE_LIST_GETF_STATE_H
 #define MOIRAI_PLACE_LIST_GETF_STATE_H
 
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 #include "place/list/getf/colours.h"
 #include "place/list/getf/getf_lp.h"
 
@@ -10,7 +10,7 @@
 typedef struct place_getf_state {
     const moirai_problem *p;
     const place_getf_task *task;
-    pricing_whole lp;
+    lp_whole lp;
     place_colours colour;
     double scale;      /* solver's units per nanosecond */
     int32_t *leader;   /* operator -> the first of its group, or itself */

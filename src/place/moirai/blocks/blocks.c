@@ -21,17 +21,16 @@ static int allocate(blocks *x)
         return rc;
     pair_chain_join_equals(x->c);
     size_t cuts = (size_t)x->c->s->n_cuts, pairs = (size_t)pair_chain_count(x->c);
-    x->cut_device = util_alloc(cuts, sizeof(int32_t));
-    x->plan_device = util_alloc(cuts, sizeof(int32_t));
-    x->op_device = util_alloc((size_t)p->n_ops, sizeof(int32_t));
-    x->order = util_alloc((size_t)place_compose_capacity(p), sizeof(moirai_task));
-    x->batch.weight = util_alloc(pairs, sizeof(int64_t));
-    x->batch.times = util_alloc(pairs, sizeof(int64_t));
-    x->batch.plan_times = util_alloc(pairs, sizeof(int64_t));
-    x->share = util_alloc((size_t)x->c->s->n_classes, sizeof(double));
-    x->index = util_alloc((size_t)x->c->s->n_blocks, sizeof(int64_t));
-    if (!x->cut_device || !x->plan_device || !x->op_device || !x->order || !x->batch.weight || !x->batch.times ||
-        !x->batch.plan_times || !x->share || !x->index)
+    UTIL_TAKE(&x->arrays, x->cut_device, cuts);
+    UTIL_TAKE(&x->arrays, x->plan_device, cuts);
+    UTIL_TAKE(&x->arrays, x->op_device, (size_t)p->n_ops);
+    UTIL_TAKE(&x->arrays, x->order, (size_t)place_compose_capacity(p));
+    UTIL_TAKE(&x->arrays, x->batch.weight, pairs);
+    UTIL_TAKE(&x->arrays, x->batch.times, pairs);
+    UTIL_TAKE(&x->arrays, x->batch.plan_times, pairs);
+    UTIL_TAKE(&x->arrays, x->share, (size_t)x->c->s->n_classes);
+    UTIL_TAKE(&x->arrays, x->index, (size_t)x->c->s->n_blocks);
+    if (x->arrays.failed)
         return MOIRAI_EFAIL;
     return moirai_sim_new(&x->sim, p);
 }
@@ -60,15 +59,7 @@ void blocks_free(blocks *x)
     bytes_prices_free(x->memory);
     pair_chain_free(x->c);
     moirai_sim_free(x->sim);
-    free(x->cut_device);
-    free(x->plan_device);
-    free(x->op_device);
-    free(x->order);
-    free(x->batch.weight);
-    free(x->batch.times);
-    free(x->batch.plan_times);
-    free(x->share);
-    free(x->index);
+    util_release(&x->arrays);
     free(x);
 }
 

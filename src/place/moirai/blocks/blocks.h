@@ -39,6 +39,7 @@ typedef struct blocks {
     int32_t batches_left;
     bytes_prices *memory; /* NULL: memory does not bind, as far as is known */
     int32_t copy_rounds;  /* of annealing layers that repeat */
+    util_memory arrays;
 } blocks;
 
 /* The chain of blocks of the incumbent's problem, and working memory. MOIRAI_ELIMIT: too many pairs. */

@@ -33,26 +33,24 @@ typedef struct filling {
     schedule_timed_task *sorted;
     moirai_task *order;
     const rule *rule;
+    util_memory memory;
 } filling;
 
 static void release(filling *x)
 {
     place_insert_free(x->insert);
-    free(x->floating);
-    free(x->due_ns);
-    free(x->sorted);
-    free(x->order);
+    util_release(&x->memory);
 }
 
 static int prepare(filling *x, const decompose_spine *s)
 {
     size_t n = (size_t)s->whole->n_ops, tasks = n + (size_t)s->whole->n_edges;
     *x = (filling){.s = s, .p = s->whole};
-    x->floating = util_alloc((size_t)s->n_floating, sizeof *x->floating);
-    x->due_ns = util_alloc(n, sizeof *x->due_ns);
-    x->sorted = util_alloc(tasks, sizeof *x->sorted);
-    x->order = util_alloc(tasks, sizeof *x->order);
-    int rc = x->floating && x->due_ns && x->sorted && x->order ? place_insert_new(&x->insert, s->whole) : MOIRAI_EFAIL;
+    UTIL_TAKE(&x->memory, x->floating, (size_t)s->n_floating);
+    UTIL_TAKE(&x->memory, x->due_ns, n);
+    UTIL_TAKE(&x->memory, x->sorted, tasks);
+    UTIL_TAKE(&x->memory, x->order, tasks);
+    int rc = x->memory.failed ? MOIRAI_EFAIL : place_insert_new(&x->insert, s->whole);
     if (rc)
         release(x);
     return rc;

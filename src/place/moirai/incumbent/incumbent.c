@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "place/fit.h"
 #include "place/moirai/incumbent/floats.h"
 #include "schedule/plan.h"
 #include "util/util.h"
@@ -10,7 +11,6 @@
 #define MOST_PASSES 40
 #define WORTH_A_TRY 0.0005
 #define RESERVE 8     /* composing the last plan and its check, in times of the first check */
-#define LARGE 100000  /* operators, of which a check takes a part of a second, and */
 #define LATE 0.4      /* of the time */
 #define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
@@ -38,8 +38,7 @@ bool incumbent_done(const incumbent *x)
 
 util_stop incumbent_part(const incumbent *x, double part)
 {
-    double left = util_stop_left_s(&x->stop);
-    return left < HUGE_VAL ? util_stop_within(&x->stop, part * left) : x->stop;
+    return util_stop_part(&x->stop, part);
 }
 
 void incumbent_tell(const incumbent *x, char letter, const char *note)
@@ -78,7 +77,7 @@ static void count_try(incumbent *x, int64_t makespan_ns)
 static bool is_late(const incumbent *x)
 {
     double now = util_seconds();
-    return x->p->n_ops >= LARGE && now - x->begun > LATE * (x->stop.deadline - x->begun);
+    return x->p->n_ops >= PLACE_FIT_LARGE && now - x->begun > LATE * (x->stop.deadline - x->begun);
 }
 
 /* What comes after the search is the check of the plan. It is measured once, with the first plan, whichever step finds it; the last one

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pair/pool_input.h"
 #include "place/moirai/whole/whole_moves.h"
+#include "schedule/load.h"
 #include "schedule/sim.h"
 #include "util/pool.h"
 
@@ -160,16 +160,15 @@ int place_whole_order(int32_t **out, const moirai_problem *p, const moirai_plan 
     return rc;
 }
 
-static int find_worth(round_ *r)
+static void find_worth(round_ *r)
 {
     int64_t weight[MOIRAI_MAX_DEVICES];
     double sum = 0;
-    int rc = pair_pool_find_weights(weight, r->p, &r->job->stop);
-    for (int32_t k = 0; k < r->p->n_devices && !rc; k++)
+    schedule_bound_load(weight, r->p);
+    for (int32_t k = 0; k < r->p->n_devices; k++)
         sum += (double)weight[k];
-    for (int32_t k = 0; k < r->p->n_devices && !rc; k++)
+    for (int32_t k = 0; k < r->p->n_devices; k++)
         r->worth[k] = (double)weight[k] / fmax(sum, 1);
-    return rc;
 }
 
 int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_whole_task *job)
@@ -183,7 +182,7 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     r.start_order = order;
     rc = rc ? rc : moirai_sim_new(&sim, p);
     if (!rc && job->lean > 0)
-        rc = find_worth(&r);
+        find_worth(&r);
     rc = rc ? rc : util_pool_run(run_chain, &r, PLACE_WHOLE_CHAINS, job->threads);
     if (!rc && job->second_ns)
         *job->second_ns = second_end(&r);

@@ -10,14 +10,7 @@ void place_whole_free(place_whole *w)
 {
     if (!w)
         return;
-    void *all[] = {w->in_off,        w->in_producer, w->in_slot,      w->in_class,      w->least_tail_ns,
-                   w->device,        w->order,       w->position,     w->finish_ns,     w->slot,
-                   w->bytes,         w->mark_ns,     w->part_ns,      w->late_start_ns, w->late_finish_ns,
-                   w->late_mark_ns,  w->need_ns,     w->slot_need_ns, w->moved_op,      w->moved_from,
-                   w->cut_order,     w->cut_spare,   w->mark_of_op,   w->line_ns,       w->trial_mark_ns,
-                   w->trial_part_ns, w->finish_log,  w->slot_log};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&w->memory);
     place_units_free(w->units);
     free(w);
 }
@@ -26,27 +19,49 @@ static bool allocate(place_whole *w)
 {
     const moirai_problem *p = w->p;
     size_t V = (size_t)p->n_ops, E = (size_t)p->n_edges, K = (size_t)p->n_devices, marks = (size_t)w->n_marks;
-    size_t slots = w->per_edge ? E : (size_t)p->n_tensors * K, lines = (size_t)w->n_lines;
-#define TAKE(field, n) (w->field = util_alloc((n), sizeof *w->field)) != NULL
-    return TAKE(in_off, V + 1) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(in_class, E) &&
-           TAKE(least_tail_ns, V * K) && TAKE(device, V) && TAKE(order, V) && TAKE(position, V) && TAKE(finish_ns, V) &&
-           TAKE(slot, slots) && TAKE(bytes, K) && TAKE(mark_ns, marks * lines) && TAKE(part_ns, marks) &&
-           TAKE(late_start_ns, V) && TAKE(late_finish_ns, V) && TAKE(late_mark_ns, marks * lines) && TAKE(need_ns, V) &&
-           TAKE(slot_need_ns, slots) && TAKE(moved_op, V) && TAKE(moved_from, V) && TAKE(cut_order, V) &&
-           TAKE(cut_spare, V) && TAKE(mark_of_op, V) && TAKE(line_ns, lines) && TAKE(trial_mark_ns, marks * lines) &&
-           TAKE(trial_part_ns, marks) && TAKE(finish_log, V) && TAKE(slot_log, E);
+    size_t slots = w->in.per_edge ? E : (size_t)p->n_tensors * K, lines = (size_t)w->n_lines;
+#define TAKE(field, n) UTIL_TAKE(&w->memory, w->field, n)
+    TAKE(in.off, V + 1);
+    TAKE(in.producer, E);
+    TAKE(in.slot, E);
+    TAKE(in.class_, E);
+    TAKE(in.least_tail_ns, V * K);
+    TAKE(device, V);
+    TAKE(order, V);
+    TAKE(position, V);
+    TAKE(finish_ns, V);
+    TAKE(slot, slots);
+    TAKE(bytes, K);
+    TAKE(mark_ns, marks * lines);
+    TAKE(part_ns, marks);
+    TAKE(late.start_ns, V);
+    TAKE(late.finish_ns, V);
+    TAKE(late.mark_ns, marks * lines);
+    TAKE(late.need_ns, V);
+    TAKE(late.slot_need_ns, slots);
+    TAKE(trial.moved.op, V);
+    TAKE(trial.moved.from, V);
+    TAKE(trial.cut.order, V);
+    TAKE(trial.cut.spare, V);
+    TAKE(trial.mark_of_op, V);
+    TAKE(trial.line_ns, lines);
+    TAKE(trial.mark_ns, marks * lines);
+    TAKE(trial.part_ns, marks);
+    TAKE(trial.finish_log, V);
+    TAKE(trial.slot_log, E);
 #undef TAKE
+    return !w->memory.failed;
 }
 
 static void flatten_inputs(place_whole *w)
 {
     const moirai_problem *p = w->p;
-    memcpy(w->in_off, p->op_in_off, sizeof *w->in_off * ((size_t)p->n_ops + 1));
+    memcpy(w->in.off, p->op_in_off, sizeof *w->in.off * ((size_t)p->n_ops + 1));
     for (int32_t j = 0; j < p->op_in_off[p->n_ops]; j++) {
         int32_t t = p->op_in[j];
-        w->in_producer[j] = p->tensor_producer[t];
-        w->in_slot[j] = w->per_edge ? p->op_in_edge[j] : t * w->K;
-        w->in_class[j] = p->tensor_class[t] * w->K * w->K;
+        w->in.producer[j] = p->tensor_producer[t];
+        w->in.slot[j] = w->in.per_edge ? p->op_in_edge[j] : t * w->K;
+        w->in.class_[j] = p->tensor_class[t] * w->K * w->K;
     }
 }
 
@@ -60,8 +75,8 @@ int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop 
     w->p = p;
     w->n = p->n_ops;
     w->K = K;
-    w->per_edge = p->flow == MOIRAI_FLOW_EDGE;
-    w->port = p->congestion == MOIRAI_CONGESTION_PORT;
+    w->in.per_edge = p->flow == MOIRAI_FLOW_EDGE;
+    w->in.port = p->congestion == MOIRAI_CONGESTION_PORT;
     w->n_lines = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * K
                  : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K
                                                               : K;
@@ -71,7 +86,7 @@ int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop 
         return MOIRAI_EFAIL;
     }
     flatten_inputs(w);
-    schedule_tails(w->least_tail_ns, &(schedule_paths){.p = p, .stop = stop});
+    schedule_tails(w->in.least_tail_ns, &(schedule_paths){.p = p, .stop = stop});
     *out = w;
     return 0;
 }

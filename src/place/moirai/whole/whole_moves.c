@@ -9,7 +9,7 @@
  * seeds: 1.115 ms on average without exchanges, 1.101 with.)
  *
  * The makespan says nothing of work that is not on a critical path. With `lean` > 0 a move must also make up for what it
- * adds to the loads, weighted by what a nanosecond of each device is worth (pair_pool_find_weights): work drifts to where
+ * adds to the loads, weighted by what a nanosecond of each device is worth (schedule_bound_load): work drifts to where
  * it costs least, and makes room. */
 #include "place/moirai/whole/whole_moves.h"
 
@@ -62,7 +62,7 @@ static int32_t draw_neighbour(place_mover *m, int32_t op)
     int32_t in = p->op_in_off[op + 1] - p->op_in_off[op], first = p->op_out_off[op],
             outs = p->op_out_off[op + 1] - first;
     if (in && (!outs || util_rng_below(&m->rng, 2)))
-        return m->w->in_producer[p->op_in_off[op] + draw(m, in)];
+        return m->w->in.producer[p->op_in_off[op] + draw(m, in)];
     if (!outs)
         return op;
     int32_t t = p->op_out[first + draw(m, outs)], readers = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
@@ -172,8 +172,8 @@ void place_mover_make(place_mover *m)
 static double added_load(const place_whole *w, const double *worth)
 {
     double sum = 0;
-    for (int32_t i = 0; i < w->n_moved; i++) {
-        int32_t op = w->moved_op[i], to = w->device[op], from = w->moved_from[i];
+    for (int32_t i = 0; i < w->trial.moved.n; i++) {
+        int32_t op = w->trial.moved.op[i], to = w->device[op], from = w->trial.moved.from[i];
         sum += worth[to] * (double)moirai_op_ns(w->p, op, to) - worth[from] * (double)moirai_op_ns(w->p, op, from);
     }
     return sum;

@@ -20,18 +20,59 @@ typedef struct place_whole_slot_log {
     place_whole_slot old;
 } place_whole_slot_log;
 
+/* What does not change: inputs of operators, flat, and what follows their finish. */
+typedef struct place_whole_input {
+    int32_t *off, *producer, *slot, *class_; /* slot of device 0, class * K * K */
+    int64_t *least_tail_ns;                  /* [op * K + device] */
+    bool per_edge, port;                     /* flow edge; congestion port */
+} place_whole_input;
+
+/* How late everything may be without lengthening the schedule; of the state at hand or of one shortly before. */
+typedef struct place_whole_late {
+    int64_t *start_ns, *finish_ns;   /* per operator */
+    int64_t *mark_ns;                /* [mark * n_lines + line] */
+    int64_t *need_ns, *slot_need_ns; /* working memory of the backward pass */
+    int64_t makespan_ns;             /* that of the state they were found for */
+    int32_t stale;                   /* states accepted since */
+} place_whole_late;
+
+typedef struct place_whole_moved {
+    int32_t n; /* operators whose device changes */
+    int32_t *op, *from;
+} place_whole_moved;
+
+/* The stretch of the order that changes, and how it was. */
+typedef struct place_whole_cut {
+    int32_t first, last;
+    int32_t *order, *spare;
+} place_whole_cut;
+
+typedef struct place_whole_trial {
+    uint32_t number;
+    int32_t first, last; /* positions that it changes; first > last: none */
+    place_whole_moved moved;
+    place_whole_cut cut;
+    int32_t *mark_of_op; /* working memory: which operators are to move; a number per use */
+    int32_t mark_now;
+    int32_t from_mark, to_mark; /* evaluated: from one mark to another */
+    int32_t done;               /* positions evaluated: up to here */
+    int32_t seen_until;         /* latest position whose operator may see a difference */
+    int64_t makespan_ns;
+    int64_t *line_ns, *mark_ns, *part_ns;
+    int64_t *finish_log; /* [position]: how it was */
+    place_whole_slot_log *slot_log;
+    int64_t n_slot_log;
+} place_whole_trial;
+
 /* State at hand: `device` and `order`, and the times that follow from them. A trial changes both, evaluates, and is
  * then accepted or rejected. */
 typedef struct place_whole {
     const moirai_problem *p;
     int32_t n, K;
-    int32_t n_lines;     /* devices, then ports or channels: when each is free */
-    int32_t n_marks;     /* marks lie before positions 0, STRIDE, ... and after the last */
-    bool per_edge, port; /* flow edge; congestion port */
-    int32_t *in_off, *in_producer, *in_slot,
-        *in_class;          /* of operators, flat: producer, slot (of device 0), class * K * K */
-    int64_t *least_tail_ns; /* [op * K + device]: what follows its finish at least */
-    place_units *units;     /* operators that share a device */
+    int32_t n_lines; /* devices, then ports or channels: when each is free */
+    int32_t n_marks; /* marks lie before positions 0, STRIDE, ... and after the last */
+    place_whole_input in;
+    place_units *units; /* operators that share a device */
 
     int32_t *device, *order, *position;
     int64_t *finish_ns;     /* per operator */
@@ -41,30 +82,9 @@ typedef struct place_whole {
     int64_t *part_ns;       /* [mark]: latest finish of the operators from there to the next mark */
     int64_t makespan_ns;
 
-    /* How late everything may be without lengthening the schedule; of the state at hand or of one shortly before. */
-    int64_t *late_start_ns, *late_finish_ns; /* per operator */
-    int64_t *late_mark_ns;                   /* [mark * n_lines + line] */
-    int64_t *need_ns, *slot_need_ns;         /* working memory of the backward pass */
-    int64_t late_makespan_ns;                /* that of the state they were found for */
-    int32_t stale;                           /* states accepted since */
-
-    /* The trial. */
-    uint32_t trial;
-    int32_t first, last; /* positions that it changes; first > last: none */
-    int32_t n_moved;     /* operators whose device changes */
-    int32_t *moved_op, *moved_from;
-    int32_t cut_first, cut_last; /* the stretch of the order that it changes, and how it was */
-    int32_t *cut_order, *cut_spare;
-    int32_t *mark_of_op; /* working memory: which operators are to move; a number per use */
-    int32_t mark_now;
-    int32_t from_mark, to_mark; /* evaluated: from one mark to another */
-    int32_t done;               /* positions evaluated: up to here */
-    int64_t trial_makespan_ns;
-    int64_t *line_ns, *trial_mark_ns, *trial_part_ns;
-    int64_t *finish_log; /* [position]: how it was */
-    place_whole_slot_log *slot_log;
-    int64_t n_slot_log;
-    int32_t seen_until; /* latest position whose operator may see a difference */
+    place_whole_late late;
+    place_whole_trial trial;
+    util_memory memory; /* of all arrays */
 } place_whole;
 
 int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop *stop);
@@ -96,7 +116,7 @@ void place_whole_reject(place_whole *w);
 /* Whether the operator lies on a critical path of the state at hand, or did shortly before. */
 static inline bool place_whole_critical(const place_whole *w, int32_t op)
 {
-    return w->finish_ns[op] - w->late_finish_ns[op] >= w->makespan_ns - w->late_makespan_ns;
+    return w->finish_ns[op] - w->late.finish_ns[op] >= w->makespan_ns - w->late.makespan_ns;
 }
 
 /* The tasks of the state at hand in the order they were put down; room for V + E. */

@@ -107,8 +107,8 @@ static int64_t choose(windows *x)
 static void put(windows *x, window *v)
 {
     size_t n = (size_t)x->p->n_ops;
-    int32_t *device = v->m.w->cut_order,
-            *order = v->m.w->cut_spare; /* working memory of trials, of which there is none */
+    int32_t *device = v->m.w->trial.cut.order,
+            *order = v->m.w->trial.cut.spare; /* working memory of trials, of which there is none */
     memcpy(device, x->device, sizeof *device * n);
     memcpy(order, x->order, sizeof *order * n);
     for (int32_t q = v->m.low; q < v->m.high; q++) {

@@ -1,6 +1,6 @@
 /* HiGHS for programmes that are written down at once. The one file that includes its C header, which defines constants
  * with external linkage. */
-#include "lp/lp_whole.h"
+#include "place/list/lp_whole.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "util/util.h"
 
-void pricing_whole_clear(pricing_whole *m)
+void lp_whole_clear(lp_whole *m)
 {
     free(m->cost);
     free(m->lower);
@@ -19,15 +19,15 @@ void pricing_whole_clear(pricing_whole *m)
     free(m->row_off);
     free(m->index);
     free(m->value);
-    *m = (pricing_whole){0};
+    *m = (lp_whole){0};
 }
 
-void pricing_whole_reset(pricing_whole *m)
+void lp_whole_reset(lp_whole *m)
 {
     m->n_columns = m->n_rows = m->n_values = 0;
 }
 
-int pricing_whole_reserve(pricing_whole *m, size_t columns, size_t rows, size_t values)
+int lp_whole_reserve(lp_whole *m, size_t columns, size_t rows, size_t values)
 {
     return util_grow(&m->cost, &m->column_capacity[0], columns, sizeof *m->cost) ||
                    util_grow(&m->lower, &m->column_capacity[1], columns, sizeof *m->lower) ||
@@ -42,7 +42,7 @@ int pricing_whole_reserve(pricing_whole *m, size_t columns, size_t rows, size_t 
                : 0;
 }
 
-int32_t pricing_whole_column(pricing_whole *m, double cost, double lower, double upper)
+int32_t lp_whole_column(lp_whole *m, double cost, double lower, double upper)
 {
     size_t n = (size_t)m->n_columns, *capacity = m->column_capacity;
     if (m->failed || util_grow(&m->cost, &capacity[0], n + 1, sizeof *m->cost) ||
@@ -59,7 +59,7 @@ int32_t pricing_whole_column(pricing_whole *m, double cost, double lower, double
     return m->n_columns++;
 }
 
-void pricing_whole_row(pricing_whole *m, double lower, double upper)
+void lp_whole_row(lp_whole *m, double lower, double upper)
 {
     size_t n = (size_t)m->n_rows, *capacity = m->row_capacity;
     if (m->failed || util_grow(&m->row_lower, &capacity[0], n + 1, sizeof *m->row_lower) ||
@@ -74,7 +74,7 @@ void pricing_whole_row(pricing_whole *m, double lower, double upper)
     m->n_rows++;
 }
 
-void pricing_whole_term(pricing_whole *m, int32_t column, double value)
+void lp_whole_term(lp_whole *m, int32_t column, double value)
 {
     size_t n = (size_t)m->n_values, *capacity = m->value_capacity;
     if (m->failed || util_grow(&m->index, &capacity[0], n + 1, sizeof *m->index) ||
@@ -87,11 +87,11 @@ void pricing_whole_term(pricing_whole *m, int32_t column, double value)
     m->n_values++;
 }
 
-void pricing_whole_answer_clear(pricing_whole_answer *a)
+void lp_whole_answer_clear(lp_whole_answer *a)
 {
     free(a->column);
     free(a->row_dual);
-    *a = (pricing_whole_answer){0};
+    *a = (lp_whole_answer){0};
 }
 
 #if MOIRAI_HAVE_HIGHS
@@ -100,13 +100,13 @@ void pricing_whole_answer_clear(pricing_whole_answer *a)
 
 #define MOST_VALUE 1e15 /* HiGHS takes no model with larger coefficients */
 
-bool pricing_whole_available(const char **why)
+bool lp_whole_available(const char **why)
 {
     *why = NULL;
     return true;
 }
 
-static bool goes_on(const pricing_whole_task *task, double bound, int64_t nodes)
+static bool goes_on(const lp_whole_task *task, double bound, int64_t nodes)
 {
     return !moirai_interrupt_raised(task->stop.interrupt) &&
            (!task->keep_on || task->keep_on(task->data, bound, nodes));
@@ -114,7 +114,7 @@ static bool goes_on(const pricing_whole_task *task, double bound, int64_t nodes)
 
 static void listen(int type, const char *text, const HighsCallbackDataOut *out, HighsCallbackDataIn *in, void *data)
 {
-    const pricing_whole_task *task = data;
+    const lp_whole_task *task = data;
     (void)text;
     if (type == kHighsCallbackMipImprovingSolution && out->mip_solution && task->solution)
         task->solution(task->data, out->mip_solution);
@@ -126,7 +126,7 @@ static void listen(int type, const char *text, const HighsCallbackDataOut *out, 
         in->user_interrupt = goes_on(task, -HUGE_VAL, 0) ? 0 : 1;
 }
 
-static void set_mip_options(void *h, const pricing_whole_task *task)
+static void set_mip_options(void *h, const lp_whole_task *task)
 {
     Highs_setIntOptionValue(h, "random_seed", (HighsInt)(task->seed & 0x7fffffff));
     Highs_setDoubleOptionValue(h, "mip_rel_gap", task->gap);
@@ -140,37 +140,37 @@ static void set_mip_options(void *h, const pricing_whole_task *task)
         Highs_setIntOptionValue(h, "threads", task->threads);
 }
 
-static void set_options(void *h, const pricing_whole_task *task)
+static void set_options(void *h, const lp_whole_task *task)
 {
     Highs_setBoolOptionValue(h, "output_flag", 0);
     if (task->stop.deadline > 0)
         Highs_setDoubleOptionValue(h, "time_limit", util_stop_left_s(&task->stop));
-    if (task->method == PRICING_MIP) {
+    if (task->method == LP_MIP) {
         set_mip_options(h, task);
     } else {
         Highs_setIntOptionValue(h, "threads", 1);
         Highs_setStringOptionValue(h, "presolve", task->presolve ? "on" : "off");
-        Highs_setStringOptionValue(h, "solver", task->method == PRICING_INTERIOR ? "ipm" : "simplex");
-        if (task->method == PRICING_INTERIOR)
+        Highs_setStringOptionValue(h, "solver", task->method == LP_INTERIOR ? "ipm" : "simplex");
+        if (task->method == LP_INTERIOR)
             Highs_setStringOptionValue(h, "run_crossover", "off");
     }
 }
 
-static void set_callbacks(void *h, const pricing_whole_task *task)
+static void set_callbacks(void *h, const lp_whole_task *task)
 {
     if (!task->stop.interrupt && !task->solution && !task->keep_on && task->max_iterations == 0)
         return;
     Highs_setCallback(h, listen, (void *)(uintptr_t)task);
     Highs_startCallback(h, kHighsCallbackSimplexInterrupt);
-    if (task->method == PRICING_INTERIOR)
+    if (task->method == LP_INTERIOR)
         Highs_startCallback(h, kHighsCallbackIpmInterrupt);
-    if (task->method == PRICING_MIP) {
+    if (task->method == LP_MIP) {
         Highs_startCallback(h, kHighsCallbackMipImprovingSolution);
         Highs_startCallback(h, kHighsCallbackMipInterrupt);
     }
 }
 
-static void set_start(void *h, const pricing_whole *m, const double *start)
+static void set_start(void *h, const lp_whole *m, const double *start)
 {
     HighsInt n = 0;
     HighsInt *index = util_alloc((size_t)m->n_columns, sizeof *index);
@@ -186,7 +186,7 @@ static void set_start(void *h, const pricing_whole *m, const double *start)
     free(value);
 }
 
-static bool is_too_large(const pricing_whole *m)
+static bool is_too_large(const lp_whole *m)
 {
     for (int32_t i = 0; i < m->n_values; i++)
         if (fabs(m->value[i]) >= MOST_VALUE)
@@ -195,15 +195,15 @@ static bool is_too_large(const pricing_whole *m)
 }
 
 /* HUGE_VAL is what HiGHS calls infinity. */
-static int pass(void *h, pricing_whole *m, const pricing_whole_task *task)
+static int pass(void *h, lp_whole *m, const lp_whole_task *task)
 {
-    if (m->failed || pricing_whole_reserve(m, 0, (size_t)m->n_rows, 0))
+    if (m->failed || lp_whole_reserve(m, 0, (size_t)m->n_rows, 0))
         return moirai_error(MOIRAI_EFAIL, "out of memory for %d columns and %d rows", m->n_columns, m->n_rows);
     m->row_off[m->n_rows] = m->n_values;
     if (is_too_large(m))
         return moirai_error(MOIRAI_ELIMIT, "times of 10^15 ns and more are too large for HiGHS");
     HighsInt status =
-        task->method == PRICING_MIP
+        task->method == LP_MIP
             ? Highs_passMip(h, m->n_columns, m->n_rows, m->n_values, kHighsMatrixFormatRowwise, kHighsObjSenseMinimize,
                             0, m->cost, m->lower, m->upper, m->row_lower, m->row_upper, m->row_off, m->index, m->value,
                             m->integral)
@@ -212,13 +212,13 @@ static int pass(void *h, pricing_whole *m, const pricing_whole_task *task)
     if (status == kHighsStatusError)
         return moirai_error(MOIRAI_EFAIL, "HiGHS does not take the model (%d columns, %d rows)", m->n_columns,
                             m->n_rows);
-    if (task->start && task->method == PRICING_MIP)
+    if (task->start && task->method == LP_MIP)
         set_start(h, m, task->start);
     set_callbacks(h, task);
     return 0;
 }
 
-static int read_columns(pricing_whole_answer *a, void *h, const pricing_whole *m)
+static int read_columns(lp_whole_answer *a, void *h, const lp_whole *m)
 {
     a->column = util_alloc((size_t)m->n_columns, sizeof *a->column);
     a->row_dual = util_alloc((size_t)m->n_rows, sizeof *a->row_dual);
@@ -228,26 +228,26 @@ static int read_columns(pricing_whole_answer *a, void *h, const pricing_whole *m
     return 0;
 }
 
-static int read_answer(pricing_whole_answer *a, void *h, const pricing_whole *m)
+static int read_answer(lp_whole_answer *a, void *h, const lp_whole *m)
 {
     HighsInt status = Highs_getModelStatus(h), primal = kHighsSolutionStatusNone, dual = kHighsSolutionStatusNone;
     if (status == kHighsModelStatusSolveError || status == kHighsModelStatusPresolveError ||
         status == kHighsModelStatusPostsolveError || status == kHighsModelStatusModelError)
         return moirai_error(MOIRAI_EFAIL, "HiGHS failed with model status %d", (int)status);
-    a->end = status == kHighsModelStatusOptimal      ? PRICING_OPTIMAL
-             : status == kHighsModelStatusInfeasible ? PRICING_INFEASIBLE
-                                                     : PRICING_STOPPED;
+    a->end = status == kHighsModelStatusOptimal      ? LP_OPTIMAL
+             : status == kHighsModelStatusInfeasible ? LP_INFEASIBLE
+                                                     : LP_STOPPED;
     Highs_getDoubleInfoValue(h, "mip_dual_bound", &a->bound);
     Highs_getInt64InfoValue(h, "mip_node_count", &a->nodes);
     Highs_getIntInfoValue(h, "primal_solution_status", &primal);
     Highs_getIntInfoValue(h, "dual_solution_status", &dual);
     a->has_columns = primal == kHighsSolutionStatusFeasible;
-    a->has_duals = a->end == PRICING_OPTIMAL || dual == kHighsSolutionStatusFeasible;
+    a->has_duals = a->end == LP_OPTIMAL || dual == kHighsSolutionStatusFeasible;
     a->objective = Highs_getObjectiveValue(h);
     return a->has_columns || a->has_duals ? read_columns(a, h, m) : 0;
 }
 
-static int run(pricing_whole_answer *out, void *h, pricing_whole *m, const pricing_whole_task *task)
+static int run(lp_whole_answer *out, void *h, lp_whole *m, const lp_whole_task *task)
 {
     set_options(h, task);
     int rc = pass(h, m, task);
@@ -262,9 +262,9 @@ static int run(pricing_whole_answer *out, void *h, pricing_whole *m, const prici
     return read_answer(out, h, m);
 }
 
-int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task)
+int lp_whole_solve(lp_whole_answer *out, lp_whole *m, const lp_whole_task *task)
 {
-    *out = (pricing_whole_answer){0};
+    *out = (lp_whole_answer){0};
     void *h = Highs_create();
     if (!h)
         return moirai_error(MOIRAI_EFAIL, "HiGHS cannot be started");
@@ -275,16 +275,16 @@ int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const prici
 
 #else
 
-bool pricing_whole_available(const char **why)
+bool lp_whole_available(const char **why)
 {
     *why = "built without HiGHS (libhighs-dev)";
     return false;
 }
 
-int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task)
+int lp_whole_solve(lp_whole_answer *out, lp_whole *m, const lp_whole_task *task)
 {
     (void)m, (void)task;
-    *out = (pricing_whole_answer){0};
+    *out = (lp_whole_answer){0};
     return moirai_error(MOIRAI_EFAIL, "built without HiGHS (libhighs-dev)");
 }
 

@@ -2,8 +2,8 @@
  *
  * The master of the price search grows by columns and lives on: that is simplex.h. Here are the programmes of m-SCT, GETF
  * and the placer milp. */
-#ifndef MOIRAI_LP_LP_WHOLE_H
-#define MOIRAI_LP_LP_WHOLE_H
+#ifndef MOIRAI_PLACE_LIST_LP_WHOLE_H
+#define MOIRAI_PLACE_LIST_LP_WHOLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "util/stop.h"
 
 /* HUGE_VAL stands for "no limit" in every lower and upper. */
-typedef struct pricing_whole {
+typedef struct lp_whole {
     int32_t n_columns, n_rows;
     double *cost, *lower, *upper;  /* per column */
     int *integral;                 /* per column: 1 where it must be whole */
@@ -21,21 +21,21 @@ typedef struct pricing_whole {
     double *value;
     int32_t n_values;
     size_t column_capacity[4], row_capacity[3], value_capacity[2];
-    bool failed; /* memory ran out while it was written: pricing_whole_solve says so */
-} pricing_whole;
+    bool failed; /* memory ran out while it was written: lp_whole_solve says so */
+} lp_whole;
 
-typedef enum pricing_method {
-    PRICING_SIMPLEX,  /* dual simplex: an optimal vertex and its duals */
-    PRICING_INTERIOR, /* interior point without crossover: a solution within the optimal face, and its duals */
-    PRICING_MIP       /* branch and bound over the columns marked integral; no duals */
-} pricing_method;
+typedef enum lp_method {
+    LP_SIMPLEX,  /* dual simplex: an optimal vertex and its duals */
+    LP_INTERIOR, /* interior point without crossover: a solution within the optimal face, and its duals */
+    LP_MIP       /* branch and bound over the columns marked integral; no duals */
+} lp_method;
 
-typedef struct pricing_whole_task {
-    pricing_method method;
+typedef struct lp_whole_task {
+    lp_method method;
     util_stop stop;
     bool presolve; /* let the solver simplify a linear programme first; branch and bound decides by itself */
 
-    /* PRICING_MIP only. */
+    /* LP_MIP only. */
     double gap, gap_absolute; /* stop within this share, or this much, of its bound; 0 absolute: the solver's own */
     double tolerance;         /* of rows and whole numbers; 0: the solver's own */
     int threads;              /* 0: as many as the solver likes */
@@ -45,44 +45,44 @@ typedef struct pricing_whole_task {
     void *data;             /* for the two below */
     void (*solution)(void *data, const double *column);       /* gets every improving solution; may be NULL */
     bool (*keep_on)(void *data, double bound, int64_t nodes); /* false: stop; may be NULL */
-} pricing_whole_task;
+} lp_whole_task;
 
-typedef enum pricing_end {
-    PRICING_OPTIMAL,    /* within the solver's tolerances */
-    PRICING_INFEASIBLE, /* there is no solution, says the solver */
-    PRICING_STOPPED     /* a limit, an interrupt, or the solver gave up; see has_columns */
-} pricing_end;
+typedef enum lp_end {
+    LP_OPTIMAL,    /* within the solver's tolerances */
+    LP_INFEASIBLE, /* there is no solution, says the solver */
+    LP_STOPPED     /* a limit, an interrupt, or the solver gave up; see has_columns */
+} lp_end;
 
-typedef struct pricing_whole_answer {
-    pricing_end end;
+typedef struct lp_whole_answer {
+    lp_end end;
     double objective;
-    double bound;     /* PRICING_MIP: on the objective, as the solver has it; not finite where it has none */
-    int64_t nodes;    /* PRICING_MIP */
-    bool has_columns; /* `column` holds a solution (for a stopped PRICING_MIP its best one) */
+    double bound;     /* LP_MIP: on the objective, as the solver has it; not finite where it has none */
+    int64_t nodes;    /* LP_MIP */
+    bool has_columns; /* `column` holds a solution (for a stopped LP_MIP its best one) */
     bool has_duals;   /* `row_dual` holds the duals; their signs as of a minimisation: >= 0 on rows a x >= b */
     double *column, *row_dual;
-} pricing_whole_answer;
+} lp_whole_answer;
 
 /* Is the solver built in? The shape of moirai_placer.available. */
-bool pricing_whole_available(const char **why);
+bool lp_whole_available(const char **why);
 
-void pricing_whole_clear(pricing_whole *m);
+void lp_whole_clear(lp_whole *m);
 /* Forget columns and rows, keep the memory, for the next programme. */
-void pricing_whole_reset(pricing_whole *m);
+void lp_whole_reset(lp_whole *m);
 /* Room for so many at once, where they are known: growing could take up to twice as much. 0 or MOIRAI_EFAIL. */
-int pricing_whole_reserve(pricing_whole *m, size_t columns, size_t rows, size_t values);
+int lp_whole_reserve(lp_whole *m, size_t columns, size_t rows, size_t values);
 /* A column, and its number. */
-int32_t pricing_whole_column(pricing_whole *m, double cost, double lower, double upper);
-/* A row, whose terms follow by pricing_whole_term. Columns of one row must differ. */
-void pricing_whole_row(pricing_whole *m, double lower, double upper);
-void pricing_whole_term(pricing_whole *m, int32_t column, double value);
+int32_t lp_whole_column(lp_whole *m, double cost, double lower, double upper);
+/* A row, whose terms follow by lp_whole_term. Columns of one row must differ. */
+void lp_whole_row(lp_whole *m, double lower, double upper);
+void lp_whole_term(lp_whole *m, int32_t column, double value);
 
 /* Deterministic, unless time or an interrupt ends it or several threads search. The solver's answer is a floating-point
  * number: what is proven from it has to be evaluated in whole numbers, or with a margin that is large enough.
  * MOIRAI_EFAIL where there is no solver, no memory, or the solver fails; MOIRAI_ELIMIT where coefficients are 10^15 or
  * more, which it does not take. The answer is cleared by
- * pricing_whole_answer_clear in every case. */
-int pricing_whole_solve(pricing_whole_answer *out, pricing_whole *m, const pricing_whole_task *task);
-void pricing_whole_answer_clear(pricing_whole_answer *a);
+ * lp_whole_answer_clear in every case. */
+int lp_whole_solve(lp_whole_answer *out, lp_whole *m, const lp_whole_task *task);
+void lp_whole_answer_clear(lp_whole_answer *a);
 
 #endif
