@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "util/stop.h"
+
 /* In the order in which a newcomer meets them. */
 static const cli_command *const commands[] = {
     &cli_command_plan,    &cli_command_inspect, &cli_command_zoo,    &cli_command_cluster,  &cli_command_coarsen,
@@ -62,6 +64,7 @@ static void on_interrupt(int signal_number)
 
 static void catch_signals(void)
 {
+    util_file_obey(&interrupted);
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);
     if (signal(SIGHUP, on_interrupt) == SIG_IGN) /* nohup */

@@ -269,10 +269,10 @@ int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64
 {
     balance b = {.s = s, .device = device, .target_ns = target_ns};
     int rc = open_balance(&b);
-    rc = rc ? rc : list_moves(&b);
-    for (int32_t i = 0; i < MOST_PASSES && !rc; i++)
-        if (!pass(&b, stop))
-            break;
+    bool stopped = rc || util_stopped(stop);
+    rc = stopped ? rc : list_moves(&b);
+    for (int32_t i = 0; i < MOST_PASSES && !rc && !stopped; i++)
+        stopped = !pass(&b, stop);
     if (!rc)
         *load_ns = largest(&b);
     balance_clear(&b);

@@ -27,6 +27,7 @@
 #define MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */
 #define MOST_MESSAGES (INT64_C(40) << 20) /* edges x devices */
 #define MOMENT_S 0.1                      /* for the evaluation of what was found, where the time is up */
+#define MOMENT_CELLS (INT64_C(1) << 21)   /* operators x devices: more take longer than that */
 #define STEPS 400                         /* of annealing a choice: per operator, */
 #define MOST_STEPS 800000                 /* and at most */
 #define CASES_PART 0.8                    /* of the time; the rest is for choices */
@@ -177,6 +178,12 @@ static util_stop turn_of(const tree *t, const node *x)
     return stop;
 }
 
+/* Whether somebody waits for the answer who would wait too long for this evaluation. */
+static bool given_up(const tree *t)
+{
+    return moirai_interrupt_raised(t->job->stop.interrupt) && (int64_t)t->v.n * t->v.K > MOMENT_CELLS;
+}
+
 static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *parent)
 {
     relax_prices_task job = {.goal_ns = (double)t->job->goal_ns * 1.001,
@@ -189,7 +196,8 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     rc = rc ? rc : relax_leaf_write(&x->leaf, s, value);
     int64_t lower = 0;
     util_stop evaluation = util_stop_at_least(&t->job->stop, MOMENT_S);
-    rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
+    if (!rc && !given_up(t))
+        rc = relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     if (!rc && parent && lower < parent->proven_ns) {
         rc = take_parents(&x->leaf, t->v.p, parent);
         rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
@@ -296,6 +304,8 @@ static void list_leaves(relax_proof *proof, tree *t, int32_t which)
 static int anneal_choice(node *x, const tree *t)
 {
     relax_case c;
+    if (util_stopped(&t->choices))
+        return 0;
     int64_t steps = UTIL_MIN((int64_t)STEPS * t->v.n, MOST_STEPS);
     int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->choices);
     rc = rc ? rc

@@ -42,7 +42,7 @@ typedef struct judge {
     uint64_t *devices;
     int64_t *head, *tail;
     int64_t *first, *last; /* per resource: head and tail of all that it may get */
-    wide *cost;            /* [op * K + device] */
+    wide *message;         /* [op * K + device]: what messages add to the cost; NULL: there are none */
     const util_stop *stop; /* or NULL */
 } judge;
 
@@ -223,10 +223,10 @@ static void add_packet(judge *x, int32_t first, int32_t last)
     int32_t K = x->K, i = p->tensor_producer[p->edge_tensor[first]];
     for (int32_t k = 0; k < K; k++) {
         if (may(x, i, k))
-            x->cost[(int64_t)i * K + k] -= loss(x, first, last, k);
+            x->message[(int64_t)i * K + k] -= loss(x, first, last, k);
         for (int32_t e = first; e < last; e++) {
-            x->cost[(int64_t)i * K + k] += x->leaf->from[(int64_t)e * K + k];
-            x->cost[(int64_t)p->edge_reader[e] * K + k] += x->leaf->to[(int64_t)e * K + k];
+            x->message[(int64_t)i * K + k] += x->leaf->from[(int64_t)e * K + k];
+            x->message[(int64_t)p->edge_reader[e] * K + k] += x->leaf->to[(int64_t)e * K + k];
         }
     }
 }
@@ -246,6 +246,14 @@ static bool add_packets(judge *x)
     return true;
 }
 
+static wide cost_of(const judge *x, int32_t op, int32_t k)
+{
+    const relax_leaf *leaf = x->leaf;
+    wide time = (wide)leaf->price[k] * moirai_op_ns(x->p, op, k);
+    wide bytes = leaf->byte_price ? (wide)leaf->byte_price[k] * x->p->op_memory_bytes[op] : 0;
+    return time + bytes + (x->message ? x->message[(int64_t)op * x->K + k] : 0);
+}
+
 /* The sum of the cheapest devices. */
 static wide cheapest(const judge *x)
 {
@@ -253,11 +261,13 @@ static wide cheapest(const judge *x)
     for (int32_t i = 0; i < x->n; i++) {
         wide least = 0;
         bool any = false;
-        for (int32_t k = 0; k < x->K; k++)
-            if (may(x, i, k) && (!any || x->cost[(int64_t)i * x->K + k] < least)) {
-                least = x->cost[(int64_t)i * x->K + k];
+        for (int32_t k = 0; k < x->K; k++) {
+            wide cost = may(x, i, k) ? cost_of(x, i, k) : 0;
+            if (may(x, i, k) && (!any || cost < least)) {
+                least = cost;
                 any = true;
             }
+        }
         sum += least;
     }
     return sum;
@@ -268,12 +278,6 @@ static int64_t verdict(judge *x, bool rate)
     const moirai_problem *p = x->p;
     const relax_leaf *leaf = x->leaf;
     wide total = rate ? 0 : offsets(x), prices = 0;
-    for (int32_t i = 0; i < x->n; i++)
-        for (int32_t k = 0; k < x->K; k++)
-            if (may(x, i, k))
-                x->cost[(int64_t)i * x->K + k] =
-                    (wide)leaf->price[k] * moirai_op_ns(p, i, k) +
-                    (leaf->byte_price ? (wide)leaf->byte_price[k] * p->op_memory_bytes[i] : 0);
     if (leaf->from && !add_packets(x))
         return 0;
     total += cheapest(x);
@@ -300,7 +304,8 @@ int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf 
     UTIL_TAKE(&memory, x.tail, windows);
     UTIL_TAKE(&memory, x.first, (size_t)x.R);
     UTIL_TAKE(&memory, x.last, (size_t)x.R);
-    UTIL_TAKE(&memory, x.cost, cells);
+    if (leaf->from)
+        UTIL_TAKE(&memory, x.message, cells);
     int rc = util_taken_all(&memory);
     if (!rc) {
         memcpy(x.devices, p->op_devices, sizeof *x.devices * n);

@@ -148,7 +148,8 @@ static bool find_order(int64_t *priority, const moirai_problem *p, const int32_t
     return !*rc && (which == 0 || p->n_edges > 0) && (which < 4 || choice->start_ns);
 }
 
-int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *choice, const util_stop *stop)
+int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *choice, bool has_other,
+               const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
     int32_t *device = util_alloc(n, sizeof *device);
@@ -157,9 +158,11 @@ int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *
     *plan = NULL;
     int rc = device && priority ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     rc = rc ? rc : read_devices(device, p, choice);
-    for (int32_t i = 0; i < ORDERS && !rc && (i == 0 || !util_stopped(stop)); i++)
+    for (int32_t i = 0; i < ORDERS && !rc && (i == 0 || !util_stopped(stop)); i++) {
+        schedule_sim_obey(sim, i > 0 || has_other ? stop : NULL);
         if (find_order(priority, p, device, choice, i, &rc))
             rc = schedule_sim_take_better(plan, sim, moirai_sim_dispatch(sim, device, i == 0 ? NULL : priority));
+    }
     moirai_sim_free(sim);
     free(device);
     free(priority);

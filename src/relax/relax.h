@@ -139,7 +139,9 @@ char *relax_certificate_text(const relax_certificate *from, size_t *length);
 int relax_polish(relax_choice *choice, int64_t *length_ns, const moirai_problem *p, const bool *keep,
                  int32_t evaluations, uint64_t seed, const util_stop *stop);
 
-/* The devices as plans by several orders; the best that fits the memory, or *plan NULL. O((V + E) (log V + K^2)). */
-int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *choice, const util_stop *stop);
+/* The devices as plans by several orders; the best that fits the memory, or *plan NULL. The first order is simulated whatever `stop` says, where
+ * there is no other plan. O((V + E) (log V + K^2)). */
+int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *choice, bool has_other,
+               const util_stop *stop);
 
 #endif

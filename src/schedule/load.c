@@ -24,28 +24,29 @@ typedef struct kinds {
     int64_t *count;
 } kinds;
 
-/* Times of all units, group members added up. Returns the number of units, -1 where a sum leaves int64. */
-static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *unit_of_group)
+static void read_row(int64_t *row, const moirai_problem *p, int32_t op)
 {
-    int32_t K = p->n_devices, n = 0;
-    for (int32_t g = 0; g < p->n_groups; g++)
-        unit_of_group[g] = MOIRAI_NONE;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        row[k] = p->op_devices[op] >> k & 1 ? moirai_op_ns(p, op, k) : -1;
+}
+
+/* Times of all groups, members added up; false where a sum leaves int64. */
+static bool add_members(int64_t *group_row, bool *seen, const moirai_problem *p)
+{
+    int32_t K = p->n_devices;
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t g = p->op_group[i];
-        bool fresh = g == MOIRAI_NONE || unit_of_group[g] == MOIRAI_NONE;
-        int32_t u = fresh ? n++ : unit_of_group[g];
-        if (g != MOIRAI_NONE)
-            unit_of_group[g] = u;
-        for (int32_t k = 0; k < K; k++) {
-            int64_t *at = &row[(int64_t)u * K + k];
-            bool can = p->op_devices[i] >> k & 1;
-            if (fresh)
-                *at = can ? moirai_op_ns(p, i, k) : -1;
-            else if (can && !util_add64(at, *at, moirai_op_ns(p, i, k)))
-                return -1;
-        }
+        if (g == MOIRAI_NONE)
+            continue;
+        int64_t *row = group_row + (int64_t)g * K;
+        if (!seen[g])
+            read_row(row, p, i);
+        for (int32_t k = 0; k < K && seen[g]; k++)
+            if (p->op_devices[i] >> k & 1 && !util_add64(&row[k], row[k], moirai_op_ns(p, i, k)))
+                return false;
+        seen[g] = true;
     }
-    return n;
+    return true;
 }
 
 static uint64_t hash_row(const int64_t *row, size_t K)
@@ -58,25 +59,33 @@ static uint64_t hash_row(const int64_t *row, size_t K)
     return h;
 }
 
-/* Equal rows become one with its count: a million rows of a few kinds are not sorted. `table` has a power of two of places, more than units. */
-static void join_equals(kinds *q, int32_t n_units, int32_t *table, size_t places)
+/* Equal rows become one with its count: a million rows of a few kinds are neither kept nor sorted. `table` has a power of two of places,
+ * more than units. */
+static void add_unit(kinds *q, int32_t *table, size_t places, const int64_t *row)
 {
-    size_t K = (size_t)q->K;
-    memset(table, -1, places * sizeof *table);
-    q->n = 0;
-    for (int32_t u = 0; u < n_units; u++) {
-        const int64_t *row = q->time_ns + (size_t)u * K;
-        size_t at = hash_row(row, K) & (places - 1);
-        while (table[at] >= 0 && memcmp(q->time_ns + (size_t)table[at] * K, row, K * sizeof *row))
-            at = (at + 1) & (places - 1);
-        if (table[at] >= 0) {
-            q->count[table[at]]++;
-            continue;
-        }
-        table[at] = q->n;
-        memmove(q->time_ns + (size_t)q->n * K, row, K * sizeof *row);
-        q->count[q->n++] = 1;
+    size_t K = (size_t)q->K, at = hash_row(row, K) & (places - 1);
+    while (table[at] >= 0 && memcmp(q->time_ns + (size_t)table[at] * K, row, K * sizeof *row))
+        at = (at + 1) & (places - 1);
+    if (table[at] < 0) {
+        table[at] = q->n++;
+        memcpy(q->time_ns + (size_t)table[at] * K, row, K * sizeof *row);
     }
+    q->count[table[at]]++;
+}
+
+static void add_units(kinds *q, int32_t *table, size_t places, const moirai_problem *p, const int64_t *group_row,
+                      const bool *seen)
+{
+    int64_t row[MOIRAI_MAX_DEVICES];
+    memset(table, -1, places * sizeof *table);
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (p->op_group[i] == MOIRAI_NONE) {
+            read_row(row, p, i);
+            add_unit(q, table, places, row);
+        }
+    for (int32_t g = 0; g < p->n_groups; g++)
+        if (seen[g])
+            add_unit(q, table, places, group_row + (int64_t)g * p->n_devices);
 }
 
 static int compare_kinds(const void *left, const void *right, void *data)
@@ -112,20 +121,23 @@ static void sort_kinds(kinds *q, int32_t *order, int64_t *row)
     }
 }
 
-static bool count_kinds(kinds *q, int32_t n_units)
+static bool count_kinds(kinds *q, const moirai_problem *p)
 {
-    size_t places = 2;
-    while (places < 2 * (size_t)n_units)
+    size_t places = 2, K = (size_t)q->K;
+    while (places < 2 * (size_t)p->n_ops)
         places *= 2;
     int32_t *table = util_alloc(places, sizeof *table);
-    int64_t *row = util_alloc((size_t)q->K, sizeof *row);
-    bool ready = table && row;
+    int64_t *row = util_alloc(K, sizeof *row), *group_row = util_alloc((size_t)p->n_groups * K, sizeof *group_row);
+    bool *seen = util_alloc((size_t)p->n_groups, sizeof *seen);
+    bool ready = table && row && group_row && seen && add_members(group_row, seen, p);
     if (ready) {
-        join_equals(q, n_units, table, places);
+        add_units(q, table, places, p, group_row, seen);
         sort_kinds(q, table, row);
     }
     free(table);
     free(row);
+    free(group_row);
+    free(seen);
     return ready;
 }
 
@@ -226,6 +238,25 @@ static void find_weights(double *best_weight, const kinds *q)
     }
 }
 
+/* The device of which most is proven by its own units, those that can be nowhere else: what weights of one device alone prove. */
+static int32_t most_bound_device(const kinds *q)
+{
+    __int128 own[MOIRAI_MAX_DEVICES] = {0};
+    int32_t best = 0;
+    for (int32_t j = 0; j < q->n; j++) {
+        int32_t n = 0, at = 0;
+        for (int32_t k = 0; k < q->K; k++)
+            if (q->time_ns[(int64_t)j * q->K + k] >= 0) {
+                n++;
+                at = k;
+            }
+        own[at] += n == 1 ? (__int128)q->time_ns[(int64_t)j * q->K + at] * q->count[j] : 0;
+    }
+    for (int32_t k = 1; k < q->K; k++)
+        best = own[k] > own[best] ? k : best;
+    return best;
+}
+
 static void take(int64_t *best, int64_t *whole, const kinds *q, const double *weight)
 {
     int64_t bound = judge_real(q, weight);
@@ -240,11 +271,8 @@ static int64_t best_weights(int64_t *whole, const kinds *q)
     double weight[MOIRAI_MAX_DEVICES] = {0};
     int64_t best = 0;
     kinds sample;
-    for (int32_t k = 0; k < q->K; k++) { /* one device's own load, whatever else happens */
-        weight[k] = 1;
-        take(&best, whole, q, weight);
-        weight[k] = 0;
-    }
+    weight[most_bound_device(q)] = 1; /* one device's own load, whatever else happens */
+    take(&best, whole, q, weight);
     if (!sample_of(&sample, q)) {
         find_weights(weight, &sample);
         take(&best, whole, q, weight);
@@ -256,21 +284,14 @@ static int64_t best_weights(int64_t *whole, const kinds *q)
 
 int64_t schedule_bound_load(int64_t *weight, const moirai_problem *p)
 {
-    int64_t whole[MOIRAI_MAX_DEVICES] = {0};
+    int64_t whole[MOIRAI_MAX_DEVICES] = {0}, best = 0;
     size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
-    kinds q = {.K = p->n_devices};
-    int32_t *unit_of_group = util_alloc((size_t)p->n_groups, sizeof *unit_of_group);
-    q.time_ns = util_alloc(V * K, sizeof *q.time_ns);
-    q.count = util_alloc(V, sizeof *q.count);
-    int64_t best = 0;
-    if (unit_of_group && q.time_ns && q.count) {
-        int32_t n_units = collect_units(q.time_ns, p, unit_of_group);
-        if (n_units > 0 && count_kinds(&q, n_units))
-            best = best_weights(whole, &q);
-    }
+    kinds q = {
+        .K = p->n_devices, .time_ns = util_alloc(V * K, sizeof *q.time_ns), .count = util_alloc(V, sizeof *q.count)};
+    if (V > 0 && q.time_ns && q.count && count_kinds(&q, p))
+        best = best_weights(whole, &q);
     if (weight)
         memcpy(weight, whole, sizeof *weight * K);
-    free(unit_of_group);
     free(q.time_ns);
     free(q.count);
     return best;

@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 16 /* transfers of one tensor that are sorted by insertion */
+#define FEW 16   /* transfers of one tensor that are sorted by insertion */
+#define AHEAD 16 /* so many are fetched before their turn */
 
 void schedule_check_bad(schedule_check *c, const char *format, ...)
 {
@@ -79,10 +80,11 @@ static int by_key(const void *left, const void *right, void *data)
 /* Those of one tensor by key. They come in order of index, and equal ones stay so. */
 static void sort_by_key(schedule_check *c, int32_t begin, int32_t end)
 {
-    if (end - begin > FEW)
+    bool many = end - begin > FEW;
+    if (many)
         qsort_r(c->sorted + begin, (size_t)(end - begin), sizeof *c->sorted, by_key, c);
     for (int32_t s = begin; s < end; s++) {
-        int32_t item = c->sorted[s], key = key_of(c, item), at = s;
+        int32_t item = c->sorted[s], key = many ? key_of(c, item) : c->sorted_key[s], at = s;
         for (; at > begin && c->sorted_key[at - 1] > key; at--) {
             c->sorted[at] = c->sorted[at - 1];
             c->sorted_key[at] = c->sorted_key[at - 1];
@@ -101,8 +103,11 @@ static void sort_transfers(schedule_check *c)
         off[c->plan->transfer[j].tensor + 1]++;
     for (int32_t t = 0; t < n_tensors; t++)
         off[t + 1] += off[t];
-    for (int32_t j = n - 1; j >= 0; j--) /* leaves every offset at the end of the tensor before */
-        c->sorted[--off[c->plan->transfer[j].tensor + 1]] = j;
+    for (int32_t j = n - 1; j >= 0; j--) { /* leaves every offset at the end of the tensor before */
+        int32_t at = --off[c->plan->transfer[j].tensor + 1];
+        c->sorted[at] = j;
+        c->sorted_key[at] = key_of(c, j);
+    }
     memmove(off, off + 1, (size_t)n_tensors * sizeof *off);
     off[n_tensors] = n;
     for (int32_t t = 0; t < n_tensors; t++)
@@ -230,8 +235,11 @@ static void check_transfers(schedule_check *c)
     }
     for (int32_t i = 0; i < c->p->n_ops; i++)
         check_inputs(c, i);
-    for (int32_t s = 0; s < n; s++) /* those of one tensor one after the other: all that they ask for is at hand */
+    for (int32_t s = 0; s < n; s++) { /* those of one tensor one after the other: all that they ask for is at hand */
+        if (s + AHEAD < n)            /* but for the transfers themselves, of which there may be millions */
+            __builtin_prefetch(&c->plan->transfer[c->sorted[s + AHEAD]]);
         check_transfer(c, c->sorted[s]);
+    }
 }
 
 /* ---- resources ---- */

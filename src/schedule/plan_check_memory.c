@@ -8,57 +8,69 @@
 
 typedef __int128 wide; /* sums of sizes, which a file may make as large as it likes */
 
-/* Life of tensor t on device d: [*first, *last), empty where it never is there. */
-static void life_of(const schedule_check *c, int32_t t, int32_t d, int64_t end_ns, int64_t *first, int64_t *last)
+/* Life of a tensor on each device that has it: [first, last). */
+typedef struct lifetimes {
+    int64_t first[MOIRAI_MAX_DEVICES], last[MOIRAI_MAX_DEVICES];
+    uint64_t there;
+} lifetimes;
+
+static void meet(lifetimes *x, int32_t d, int64_t first, int64_t last)
+{
+    bool known = x->there >> d & 1;
+    x->first[d] = known ? UTIL_MIN(x->first[d], first) : first;
+    x->last[d] = known ? UTIL_MAX(x->last[d], last) : last;
+    x->there |= (uint64_t)1 << d;
+}
+
+/* Every reader once, with the transfer that it waits for; what nobody reads lives to the end. */
+static void find_lives(lifetimes *x, const schedule_check *c, int32_t t, int64_t end_ns)
 {
     const moirai_problem *p = c->p;
     const moirai_plan *plan = c->plan;
     int32_t producer = p->tensor_producer[t], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
-    bool home = plan->op_device[producer] == d;
-    *first = home ? plan->op_start_ns[producer] : INT64_MAX;
-    *last = home ? plan->op_finish_ns[producer] : 0;
-    if (home && begin == end)
-        *last = end_ns;
+    int32_t home = plan->op_device[producer];
+    int64_t born = plan->op_start_ns[producer];
+    x->there = 0;
+    meet(x, home, born, begin == end ? end_ns : plan->op_finish_ns[producer]);
     for (int32_t e = begin; e < end; e++) {
-        int32_t reader = p->edge_reader[e], to = plan->op_device[reader];
-        if (to == d)
-            *last = UTIL_MAX(*last, plan->op_finish_ns[reader]);
-        if (to == plan->op_device[producer] || (to != d && !home))
+        int32_t reader = p->edge_reader[e], d = plan->op_device[reader];
+        int64_t read = plan->op_finish_ns[reader];
+        if (d == home) {
+            meet(x, home, born, read);
             continue;
-        const moirai_transfer *x =
-            &plan->transfer[schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? to : reader)];
-        if (home)
-            *last = UTIL_MAX(*last, x->finish_ns);
-        else
-            *first = UTIL_MIN(*first, x->start_ns);
+        }
+        const moirai_transfer *sent =
+            &plan->transfer[schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? d : reader)];
+        meet(x, home, born, sent->finish_ns);
+        meet(x, d, sent->start_ns, read);
     }
 }
 
-/* The life of a tensor on a device as two ends: 2 x time, odd for a beginning, so that ends come first. */
-static size_t add_life(schedule_check *c, size_t n, int32_t t, int32_t d, int64_t end_ns)
+/* The lives of a tensor as two ends each: 2 x time, odd for a beginning, so that ends come first. */
+static size_t add_lives(schedule_check *c, size_t n, int32_t t, const lifetimes *x)
 {
-    int64_t first, last;
-    life_of(c, t, d, end_ns, &first, &last);
-    if (last <= first)
-        return n;
-    c->lives[n / 2] = (schedule_life){c->p->tensor_bytes[t], d};
-    c->key[n] = (uint64_t)first << 1 | 1;
-    c->key[n + 1] = (uint64_t)last << 1;
-    c->item[n] = c->item[n + 1] = (int32_t)(n / 2);
-    return n + 2;
+    for (uint64_t there = x->there; there; there &= there - 1) {
+        int32_t d = __builtin_ctzll(there);
+        if (x->last[d] <= x->first[d])
+            continue;
+        c->lives[n / 2] = (schedule_life){c->p->tensor_bytes[t], d};
+        c->key[n] = (uint64_t)x->first[d] << 1 | 1;
+        c->key[n + 1] = (uint64_t)x->last[d] << 1;
+        c->item[n] = c->item[n + 1] = (int32_t)(n / 2);
+        n += 2;
+    }
+    return n;
 }
 
-/* Most bytes of tensors alive at once, per device. A tensor is looked at only on devices that have it. */
+/* Most bytes of tensors alive at once, per device. */
 static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
 {
     const moirai_problem *p = c->p;
     size_t n = 0;
     for (int32_t t = 0; t < p->n_tensors; t++) {
-        uint64_t there = (uint64_t)1 << c->plan->op_device[p->tensor_producer[t]];
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-            there |= (uint64_t)1 << c->plan->op_device[p->edge_reader[e]];
-        for (; there; there &= there - 1)
-            n = add_life(c, n, t, __builtin_ctzll(there), end_ns);
+        lifetimes x;
+        find_lives(&x, c, t, end_ns);
+        n = add_lives(c, n, t, &x);
     }
     util_sort(c->key, c->item, c->key_spare, c->item_spare, (int32_t)n);
     wide live[MOIRAI_MAX_DEVICES] = {0};

@@ -1,10 +1,11 @@
 /* Whole files in and out. Writing goes through a temporary file in the same folder and a rename, so that a reader,
- * a full disk or a crash never meets half a file. Pipes and devices can't be renamed onto: they are written directly.
- */
-#include "util/util.h"
+ * a full disk or a crash never meets half a file. Pipes and devices can't be renamed onto: they are written directly. Who is at the other end of
+ * a pipe may never come: it is waited for in turns, and an interrupt ends that. */
+#include "util/stop.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,39 @@ static int io_error(const char *path, const char *what)
     int rc = errno == EISDIR ? MOIRAI_EINPUT : MOIRAI_EFAIL; /* a folder was named in place of a file */
     return moirai_error(rc, "%s: %s: %s", path, what, strerror(errno));
 }
+
+/* ---- waiting ---- */
+
+#define WAIT_MS 100
+
+static const moirai_interrupt *_Atomic obeyed; /* NULL: none */
+
+void util_file_obey(const moirai_interrupt *interrupt)
+{
+    atomic_store(&obeyed, interrupt);
+}
+
+static int gave_up(const char *path)
+{
+    return moirai_error(MOIRAI_EFAIL, "%s: interrupted while it was waited for", path);
+}
+
+/* Until there is something to read, or room to write; plain files always are ready. */
+static int wait_for(int fd, short what, const moirai_interrupt *interrupt, const char *path)
+{
+    struct pollfd one = {.fd = fd, .events = what};
+    for (;;) {
+        int n = poll(&one, 1, WAIT_MS);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return io_error(path, "can't wait");
+        if (moirai_interrupt_raised(interrupt))
+            return gave_up(path);
+    }
+}
+
+/* ---- reading ---- */
 
 /* A problem of a million operators on 64 devices has a gigabyte, an ONNX model at most two. What is larger than this, or comes without end
  * from a device (a link to /dev/zero), is none of ours, and must not take all memory to find that out. */
@@ -48,12 +82,13 @@ static int read_all(char **data, size_t *length, int fd, size_t expected, const 
             free(bytes);
             return MOIRAI_EFAIL;
         }
-        ssize_t got = read(fd, bytes + n, capacity - n - 1);
-        if (got < 0 && errno == EINTR)
+        int rc = wait_for(fd, POLLIN, atomic_load(&obeyed), path);
+        ssize_t got = rc ? -1 : read(fd, bytes + n, capacity - n - 1);
+        if (!rc && got < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (got < 0) {
             free(bytes);
-            return io_error(path, "can't read");
+            return rc ? rc : io_error(path, "can't read");
         }
         if (got == 0)
             break;
@@ -73,7 +108,7 @@ int util_file_read(char **data, size_t *length, const char *path)
 {
     if (!strcmp(path, "-"))
         return read_all(data, length, STDIN_FILENO, 65536, "standard input");
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is opened before its writer is there */
     if (fd < 0) {
         io_error(path, "can't open");
         return MOIRAI_EINPUT; /* what the user named is not there; a disk that fails halfway is MOIRAI_EFAIL */
@@ -84,6 +119,8 @@ int util_file_read(char **data, size_t *length, const char *path)
     close(fd);
     return rc;
 }
+
+/* ---- writing ---- */
 
 static int write_all(int fd, const char *data, size_t length)
 {
@@ -106,14 +143,37 @@ static int write_stdout(const char *data, size_t length)
     return 0;
 }
 
+/* A pipe that nobody reads yet can't be opened without waiting: it is tried again. */
+static int open_direct(int *fd, const char *path, const moirai_interrupt *interrupt)
+{
+    while ((*fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK)) < 0) {
+        if (errno != ENXIO && errno != EINTR)
+            return io_error(path, "can't open");
+        if (moirai_interrupt_raised(interrupt))
+            return gave_up(path);
+        poll(NULL, 0, WAIT_MS);
+    }
+    return 0;
+}
+
+/* What was found by the time of an interrupt is still written, whoever reads it: only one that comes from here on ends the waiting. */
 static int write_direct(const char *path, const char *data, size_t length)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return io_error(path, "can't open");
-    int failed = write_all(fd, data, length);
-    int rc = failed ? io_error(path, "can't write") : 0;
-    if (close(fd) && !failed)
+    const moirai_interrupt *interrupt = atomic_load(&obeyed);
+    if (moirai_interrupt_raised(interrupt))
+        interrupt = NULL;
+    int fd, rc = open_direct(&fd, path, interrupt);
+    if (rc)
+        return rc;
+    while (length > 0 && !rc) {
+        ssize_t put = 0;
+        rc = wait_for(fd, POLLOUT, interrupt, path);
+        if (!rc && (put = write(fd, data, length)) < 0 && errno != EINTR && errno != EAGAIN)
+            rc = io_error(path, "can't write");
+        data += put > 0 ? put : 0;
+        length -= put > 0 ? (size_t)put : 0;
+    }
+    if (close(fd) && !rc)
         rc = io_error(path, "can't write");
     return rc;
 }

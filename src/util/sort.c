@@ -1,4 +1,5 @@
-/* A radix sort from the lowest digit up: no comparison, no allocation. Digits in which all keys agree are skipped. */
+/* A radix sort from the lowest digit up: no comparison, no allocation. Digits in which all keys agree are skipped, and
+ * keys that are in order already, such as starts of a plan's transfers. */
 #include "util/sort.h"
 
 #include <stdbool.h>
@@ -43,9 +44,12 @@ static void scatter(const uint64_t *from_key, const int32_t *from_item, uint64_t
 void util_sort(uint64_t *key, int32_t *item, uint64_t *key_spare, int32_t *item_spare, int32_t n)
 {
     uint64_t any = 0, all = UINT64_MAX;
-    for (int32_t i = 0; i < n; i++)
+    bool ordered = true;
+    for (int32_t i = 0; i < n; i++) {
         any |= key[i], all &= key[i];
-    uint64_t differ = n > 0 ? any ^ all : 0;
+        ordered &= i == 0 || key[i - 1] <= key[i];
+    }
+    uint64_t differ = ordered ? 0 : any ^ all;
     bool swapped = false;
     for (int shift = 0; shift < 64; shift += BITS) {
         if ((differ >> shift & (DIGITS - 1)) == 0)

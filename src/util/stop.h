@@ -39,4 +39,8 @@ static inline bool util_off(const util_stop *stop, util_method m)
     return stop->off >> m & 1;
 }
 
+/* From now on whoever waits for a pipe, to read or to write it (util_file_read, util_file_write), gives up once this is raised (NULL: no longer). One
+ * for all threads: it is that of a command, whose signals it stands for. */
+void util_file_obey(const moirai_interrupt *interrupt);
+
 #endif

@@ -2,6 +2,7 @@
 #include "support/check.h"
 #include "support/command.h"
 
+#include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -67,6 +68,50 @@ static void test_cli_signals_keep_the_best_plan(void **state)
     keeps_the_plan(SIGINT);
     keeps_the_plan(SIGTERM);
     keeps_the_plan(SIGHUP);
+}
+
+/* A pipe whose other end nobody opens, or of which nothing comes: one signal is enough, and the line says what was waited for. */
+static void ends_on_one(char **argv, const char *says)
+{
+    int status;
+    remove("err");
+    pid_t child = start(argv), ended = 0;
+    for (int i = 0; i < 15; i++)
+        nap();
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0); /* it waits */
+    assert_int_equal(kill(child, SIGTERM), 0);
+    for (int i = 0; i < 500 && !ended; i++) {
+        nap();
+        ended = waitpid(child, &status, WNOHANG);
+    }
+    if (!ended) {
+        kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        fail_msg("%s %s: it does not end", argv[1], argv[2]);
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    char *err = read_text("err");
+    assert_contains(err, says);
+    free(err);
+}
+
+static void test_cli_signals_end_what_waits_for_a_pipe(void **state)
+{
+    (void)state;
+    assert_runs("mkfifo silent busy && $M zoo gpt3-tiny -q -o graph.json");
+    ends_on_one((char *[]){"moirai", "inspect", "silent", NULL}, "silent: interrupted while it was waited for");
+    int writer = open("busy", O_RDWR); /* open, but without a word */
+    assert_true(writer >= 0);
+    ends_on_one((char *[]){"moirai", "inspect", "busy", NULL}, "busy: interrupted while it was waited for");
+    close(writer);
+    char *unread[] = {"moirai", "problem", "graph.json", "--cluster", "inter-server", "-o", "silent", "--force", NULL};
+    ends_on_one(unread, "silent: interrupted while it was waited for");
+    /* Whoever comes late is served. */
+    assert_runs("(sleep 0.3; cat graph.json >silent) & $M inspect silent");
+    assert_runs(
+        "$M problem graph.json --cluster inter-server -q -o silent --force & sleep 0.3; cat silent >late.json; wait; "
+        "$M problem graph.json --cluster inter-server -q -o soon.json && cmp late.json soon.json");
 }
 
 /* What-ifs that nobody searched must not look as if somebody had. */
@@ -169,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_cli_signals_keep_the_best_plan, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_cli_signals_end_what_waits_for_a_pipe, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_signals_end_what_ifs_openly, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_signals_nohup_is_respected, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_cli_status_shows_plan_gap_and_silence, enter_folder, leave_folder),

@@ -250,7 +250,7 @@ static void check_plans(const moirai_problem *p, const relax_answer *answer, int
 {
     for (int32_t i = 0; i < answer->n_choices; i++) {
         moirai_plan *plan;
-        assert_ok(relax_plan(&plan, p, &answer->choice[i], &(util_stop){0}));
+        assert_ok(relax_plan(&plan, p, &answer->choice[i], false, &(util_stop){0}));
         if (!plan)
             continue;
         assert_ok(moirai_plan_check(p, plan, NULL, NULL));

@@ -79,9 +79,10 @@ static int rank_ops(heft *h)
     return 0;
 }
 
-static int place_op(heft *h, int32_t op)
+/* The j-th. */
+static int place_op(heft *h, int32_t j)
 {
-    int32_t best = MOIRAI_NONE;
+    int32_t best = MOIRAI_NONE, op = h->order[j];
     int64_t best_start = 0, best_finish = INT64_MAX;
     bool many = h->p->op_in_off[op + 1] - h->p->op_in_off[op] > MANY_INPUTS;
     for (uint64_t open = place_list_devices(h->insert->list, op); open != 0; open &= open - 1) {
@@ -98,7 +99,7 @@ static int place_op(heft *h, int32_t op)
         best_finish = start + moirai_op_ns(h->p, op, k);
         place_insert_keep(h->insert);
     }
-    return place_insert_commit(h->insert, op, best, best_start);
+    return best == MOIRAI_NONE ? place_list_late(h->p, j) : place_insert_commit(h->insert, op, best, best_start);
 }
 
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
@@ -109,8 +110,10 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     h.order = util_alloc((size_t)p->n_ops, sizeof *h.order);
     int rc = h.rank && h.order ? place_insert_new(&h.insert, p) : MOIRAI_EFAIL;
     rc = rc ? rc : rank_ops(&h);
+    if (!rc)
+        h.insert->enough = stop.interrupt;
     for (int32_t j = 0; j < p->n_ops && !rc; j++)
-        rc = util_stopped(&stop) ? place_list_late(p, j) : place_op(&h, h.order[j]);
+        rc = util_stopped(&stop) ? place_list_late(p, j) : place_op(&h, j);
     rc = rc ? rc : place_list_plan(out, h.insert->list, &stop);
     place_insert_free(h.insert);
     free(h.rank);

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define INPUTS_PER_LOOK 4096 /* at the interrupt */
+
 static size_t n_lines(const moirai_problem *p)
 {
     size_t K = (size_t)p->n_devices;
@@ -130,7 +132,8 @@ int64_t place_insert_try(place_insert *x, int32_t op, int32_t k, int64_t limit_n
         if (arrival < 0)
             return -1;
         ready = UTIL_MAX(ready, arrival);
-        if (ready + ns >= limit_ns)
+        if (ready + ns >= limit_ns ||
+            (j % INPUTS_PER_LOOK == INPUTS_PER_LOOK - 1 && moirai_interrupt_raised(x->enough)))
             return INT64_MAX;
     }
     return ns > 0 ? place_timeline_next(&x->device[k], ready, ns) : ready;

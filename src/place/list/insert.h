@@ -19,8 +19,9 @@ typedef struct place_insert {
     place_timeline *tried;         /* transfers of the operator on trial: one for a port, one per sender for channels */
     place_sending_try *now, *best; /* transfers on trial, and of the best device so far */
     int32_t n_now, n_best;
-    int32_t trial;        /* the operator tried last, */
-    const int32_t *input; /* and its inputs by arrival */
+    int32_t trial;                  /* the operator tried last, */
+    const int32_t *input;           /* and its inputs by arrival */
+    const moirai_interrupt *enough; /* ends a trial of many inputs; NULL: none */
 } place_insert;
 
 int place_insert_new(place_insert **out, const moirai_problem *p);
@@ -29,7 +30,7 @@ void place_insert_free(place_insert *x);
 void place_insert_clear(place_insert *x);
 
 /* Earliest start of `op` on k with its inputs sent into gaps, or INT64_MAX once it is sure to finish no sooner than
- * `limit_ns`; -1: out of memory. Its inputs must be placed. */
+ * `limit_ns`, or once there is `enough`; -1: out of memory. Its inputs must be placed. */
 int64_t place_insert_try(place_insert *x, int32_t op, int32_t k, int64_t limit_ns);
 /* The transfers of the last trial are the ones to commit. */
 void place_insert_keep(place_insert *x);

@@ -34,7 +34,7 @@ static int offer_choices(incumbent *in, const relax_answer *answer)
         moirai_plan *plan = NULL;
         if (in->best && answer->choice[i].load_ns >= in->best->makespan_ns)
             continue;
-        rc = relax_plan(&plan, in->p, &answer->choice[i], &in->stop);
+        rc = relax_plan(&plan, in->p, &answer->choice[i], in->best != NULL, &in->stop);
         if (plan)
             rc = incumbent_offer(in, plan, 'L');
     }
