@@ -129,8 +129,11 @@ static int run(engine *x, const engine_turn *turn)
     block.evaluations = (int32_t)(EVALUATIONS * effort);
     if (!fits(in))
         return 0;
+    int rc = incumbent_off(in, SHIFTS) ? 0 : ask(x, relax_solve_shifts, whole, part);
+    if (rc || incumbent_gap(in) <= in->o->gap)
+        return rc;
     int64_t wide_ns = x->loads_ns;
-    int rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
+    rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
     if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
     bool in_a_row = (double)wide_ns < HOPE * (double)in->lower_ns;
