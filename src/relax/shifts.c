@@ -26,6 +26,7 @@
 #define MOST_CELLS (INT64_C(1) << 22) /* operators x devices */
 #define WORTH 1.002                   /* overstepped by less: not worth a shift */
 #define HOPE 0.9                      /* of what is known: below, transfers are not asked */
+#define IDLE 1e-3                     /* of all prices */
 #define SCALE_BITS 30
 #define MOMENT_S 0.1 /* for the evaluation, where the time is up */
 
@@ -262,6 +263,22 @@ static void close_game(game *g)
     relax_view_close(&g->v);
 }
 
+/* Shifts that nobody looks at leave the game: where transfers come in, each of them is a price for each device to be found. */
+static void drop_idle(game *g)
+{
+    int32_t K = g->v.K, n = 1;
+    for (int32_t s = 1; s < g->n; s++) {
+        double sum = 0;
+        for (int32_t k = 0; k < K; k++)
+            sum += g->price_mean[s * K + k];
+        if (sum < IDLE)
+            continue;
+        g->shift[n] = g->shift[s];
+        memmove(g->price_mean + n++ * K, g->price_mean + s * K, sizeof *g->price_mean * (size_t)K);
+    }
+    g->n = n;
+}
+
 /* The mean prices as whole numbers: devices, then those of shifts. */
 static int write_leaf(relax_leaf *leaf, const game *g)
 {
@@ -291,11 +308,26 @@ static int find_leaf(relax_leaf *leaf, const moirai_problem *p, const util_stop 
                 break;
         } while (g.n < MOST_SHIFTS);
         play(&g, LAST_ROUNDS);
+        drop_idle(&g);
         rc = write_leaf(leaf, &g);
     }
     close_game(&g);
     util_stop evaluation = util_stop_at_least(stop, MOMENT_S);
     return rc ? rc : relax_evaluate(&leaf->proven_ns, p, leaf, false, &evaluation);
+}
+
+/* The leaf is all of the proof, and is left empty. */
+static int answer_alone(relax_answer *out, relax_leaf *leaf)
+{
+    relax_answer_clear(out);
+    out->proof.leaf = util_alloc(1, sizeof *leaf);
+    if (!out->proof.leaf)
+        return MOIRAI_EFAIL;
+    *out->proof.leaf = *leaf;
+    *leaf = (relax_leaf){0};
+    out->proof.n_leaves = out->n_cases = 1;
+    out->lower_ns = out->proof.proven_ns = out->proof.leaf->proven_ns;
+    return 0;
 }
 
 int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_task *job)
@@ -306,11 +338,12 @@ int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_t
     if (p->n_ops == 0 || job->n_fixed > 0 || (int64_t)p->n_ops * p->n_devices > MOST_CELLS)
         return MOIRAI_ELIMIT;
     int rc = find_leaf(&leaf, p, &job->stop);
+    bool near = (double)leaf.proven_ns >= HOPE * (double)job->known_ns;
     own.first = &leaf;
     own.plans = false;
-    if ((double)leaf.proven_ns < HOPE * (double)job->known_ns)
-        own.rounds = own.cases = 1;
-    rc = rc ? rc : relax_solve(out, p, &own);
+    rc = rc || !near ? rc : relax_solve(out, p, &own);
+    if (rc == MOIRAI_ELIMIT || (!rc && !near)) /* too many prices for the master, or too far away */
+        rc = answer_alone(out, &leaf);
     relax_leaf_clear(&leaf);
     return rc;
 }
