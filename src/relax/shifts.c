@@ -17,8 +17,8 @@
 #include "schedule/paths.h"
 #include "util/util.h"
 
-#define MOST_SHIFTS 12
-#define EACH_TIME 3 /* shifts that are added */
+#define MOST_SHIFTS 20
+#define EACH_TIME 4 /* shifts that are added */
 #define ENDS 14     /* of heads and of tails that are tried */
 #define ROUNDS 400  /* of the game before shifts are added, */
 #define LAST_ROUNDS 1200
