@@ -25,8 +25,8 @@
 #define MOST_WORK 1e9                 /* and at most so many products in each */
 #define MOST_CELLS (INT64_C(1) << 22) /* operators x devices */
 #define WORTH 1.002                   /* overstepped by less: not worth a shift */
-#define HOPE 0.9                      /* of what is known: below, transfers are not asked */
-#define IDLE 1e-3                     /* of all prices */
+#define RAISED 1.01 /* what loads or paths alone prove: below, transfers are not asked within shifts */
+#define IDLE 1e-3   /* of all prices */
 #define SCALE_BITS 30
 #define MOMENT_S 0.1 /* for the evaluation, where the time is up */
 
@@ -296,7 +296,8 @@ static int write_leaf(relax_leaf *leaf, const game *g)
     return 0;
 }
 
-static int find_leaf(relax_leaf *leaf, const moirai_problem *p, const util_stop *stop)
+/* *else_ns: what loads or paths prove without shifts, about. */
+static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p, const util_stop *stop)
 {
     game g = {.stop = *stop};
     int rc = open_game(&g, p);
@@ -304,6 +305,7 @@ static int find_leaf(relax_leaf *leaf, const moirai_problem *p, const util_stop 
         add(&g, (relax_shift){0}); /* all of the time */
         do {
             double value = play(&g, ROUNDS);
+            *else_ns = g.n == 1 ? fmax(value, (double)g.c.path_ns) : *else_ns;
             if (add_overstepped(&g, value) == 0)
                 break;
         } while (g.n < MOST_SHIFTS);
@@ -337,12 +339,13 @@ int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_t
     *out = (relax_answer){0};
     if (p->n_ops == 0 || job->n_fixed > 0 || (int64_t)p->n_ops * p->n_devices > MOST_CELLS)
         return MOIRAI_ELIMIT;
-    int rc = find_leaf(&leaf, p, &job->stop);
-    bool near = (double)leaf.proven_ns >= HOPE * (double)job->known_ns;
+    double else_ns = 0;
+    int rc = find_leaf(&leaf, &else_ns, p, &job->stop);
+    bool raised = (double)leaf.proven_ns >= RAISED * else_ns;
     own.first = &leaf;
     own.plans = false;
-    rc = rc || !near ? rc : relax_solve(out, p, &own);
-    if (rc == MOIRAI_ELIMIT || (!rc && !near)) /* too many prices for the master, or too far away */
+    rc = rc || !raised ? rc : relax_solve(out, p, &own);
+    if (rc == MOIRAI_ELIMIT || (!rc && !raised)) /* too many prices for the master, or nothing gained by shifts */
         rc = answer_alone(out, &leaf);
     relax_leaf_clear(&leaf);
     return rc;
