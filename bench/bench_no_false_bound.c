@@ -75,8 +75,8 @@ int main(int argc, char **argv)
            counts.attacks.tried, counts.pair_loads, counts.block_loads, counts.attacks.accepted, counts.windows,
            counts.searches, counts.nodes, counts.window_proofs, counts.window_pools);
     printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
-           " of periods), %" PRId64 " of their enemies, %" PRId64 " accepted\n",
-           counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.attacks.tried,
-           counts.loads.attacks.accepted);
+           " of periods, %" PRId64 " with shifts), %" PRId64 " of their enemies, %" PRId64 " accepted\n",
+           counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.shifts,
+           counts.loads.attacks.tried, counts.loads.attacks.accepted);
     return wrong > 0;
 }

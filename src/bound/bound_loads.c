@@ -1,4 +1,4 @@
-/* The relaxation of loads, ports and bytes (relax/cases.c), as a bound. */
+/* The relaxation of loads, ports and bytes (relax/cases.c), and the same with loads within shifts (relax/shifts.c), as bounds. */
 #include "bound/bounds.h"
 #include "relax/relax.h"
 #include "util/util.h"
@@ -6,7 +6,9 @@
 #define CASES 200
 #define ROUNDS 80.0
 
-static int find_loads(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+typedef int (*solver)(relax_answer *out, const moirai_problem *p, const relax_task *job);
+
+static int find(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, solver solve)
 {
     double effort = UTIL_MIN(budget->effort, 100);
     relax_task job = {.goal_ns = INT64_MAX / 4,
@@ -15,11 +17,25 @@ static int find_loads(int64_t *lower_ns, const moirai_problem *p, const moirai_b
                       .threads = budget->threads,
                       .stop = util_stop_of(budget)};
     relax_answer answer;
-    int rc = relax_solve(&answer, p, &job);
+    int rc = solve(&answer, p, &job);
     *lower_ns = rc ? MOIRAI_UNKNOWN : answer.lower_ns;
     relax_answer_clear(&answer);
     return rc == MOIRAI_ELIMIT ? 0 : rc; /* too many resources for its master */
 }
 
+static int find_loads(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find(lower_ns, p, budget, relax_solve);
+}
+
+static int find_shifts(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find(lower_ns, p, budget, relax_solve_shifts);
+}
+
 const moirai_bound bound_loads = {
     .name = "loads", .summary = "prices on loads and ports, messages on tensors, hubs as cases", .find = find_loads};
+
+const moirai_bound bound_shifts = {.name = "shifts",
+                                   .summary = "the same with loads within stretches of time, by heads and tails",
+                                   .find = find_shifts};

@@ -15,6 +15,7 @@ extern const moirai_bound bound_prices_3;
 extern const moirai_bound bound_prices_4;
 extern const moirai_bound bound_bytes;
 extern const moirai_bound bound_loads;
+extern const moirai_bound bound_shifts;
 extern const moirai_bound bound_interval_chains;
 extern const moirai_bound bound_interval_pool;
 extern const moirai_bound bound_search;

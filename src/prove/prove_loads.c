@@ -3,10 +3,9 @@
  * Let l(r) >= 0 be prices of resources (devices; send and receive ports, or channels), u(k) >= 0 of bytes, f(e, k) and
  * g(e, k) numbers of any sign for edges. Take a plan of the case, with operator i on d(i), that takes T between the cuts.
  *
- *   (load)  All that resource r gets starts at h(r) or later and ends q(r) before the end or sooner, and r serves one at
- *           a time: load(r) + h(r) + q(r) <= T where it gets anything. The longest path of the case is at most T, so that
- *           load(r) + offset(r) <= T always, with offset(r) = min(h(r) + q(r), longest path), and the longest path
- *           where r can get nothing.
+ *   (load)  All that resource r gets starts at h(r) or later and ends q(r) before the end or sooner, one at a time: load(r) + h(r) + q(r) <= T
+ *           where it gets anything. The longest path of the case is at most T, so that load(r) + offset(r) <= T always, with offset(r)
+ *           = min(h(r) + q(r), longest path), and the longest path where r can get nothing. (Within shifts: prove_shifts.c.)
  *   (bytes) The operators of the block on k need at most capacity(k) bytes together.
  *
  * Added up with the prices: T * (sum of l) >= sum of l(r) (load(r) + offset(r)) + sum of u(k) (bytes(k) - capacity(k)).
@@ -22,11 +21,9 @@
  *
  * plus the sum of l(r) offset(r), less the sum of u(k) capacity(k). Divided by the sum of l and rounded up, as T is whole.
  *
- * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets and without
- * cases for any mixture of plans; a device that runs a share of an operator holds all of it. Rounded down: a mean.
- *
- * Numbers: prices are at most 2^40, of bytes 2^50, messages 2^62; all times together are below 2^61. Every sum is below
- * 2^122. O(E K^2) for each case. */
+ * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets, shifts and cases for any mixture of
+ * plans; a device that runs a share of an operator holds all of it. Rounded down: a mean. Numbers: prices are at most 2^40, of bytes 2^50,
+ * messages 2^62; all times together are below 2^61. Every sum is below 2^122. O(E K^2) for each case. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,10 +231,11 @@ static wide cheapest(const court *x)
     return sum;
 }
 
-static int judge_prices(wide *total, court *x, int64_t path)
+/* *total and the sum of *prices; shifts count as resources of their own. */
+static int judge_prices(wide *total, wide *prices, court *x, int64_t path, yyjson_val *shifts)
 {
     const prove_block *b = x->b;
-    *total = 0;
+    prove_shifted parts = {b, x->may, x->head, x->tail, path, x->cost, 0, 0};
     int rc = x->rate ? 0 : offsets(total, x, path);
     for (int32_t i = 0; i < b->n && !rc; i++)
         for (int32_t k = 0; k < x->K; k++) {
@@ -245,8 +243,12 @@ static int judge_prices(wide *total, court *x, int64_t path)
             x->cost[(int64_t)i * x->K + k] =
                 x->may[i] >> k & 1 ? (wide)x->price[k] * prove_op_ns(b, i, k) + x->byte_price[k] * bytes : 0;
         }
+    rc = rc || !shifts ? rc : prove_shifts(&parts, shifts);
     rc = rc || !x->told ? rc : add_packets(x);
-    *total += cheapest(x);
+    *total += parts.total + cheapest(x);
+    *prices = parts.prices;
+    for (int32_t r = 0; r < x->R; r++)
+        *prices += x->price[r];
     for (int32_t k = 0; k < x->K; k++)
         *total -= (wide)x->byte_price[k] * b->p->capacity[k];
     return rc;
@@ -300,9 +302,8 @@ static int read_leaf(court *x, yyjson_val *object)
     x->told = prove_get(object, "from") || prove_get(object, "to");
     if (rc || !x->told)
         return rc;
-    rc = rc ? rc : read_messages(x, x->from, prove_get(object, "from"), unit);
-    rc = rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
-    return rc;
+    rc = read_messages(x, x->from, prove_get(object, "from"), unit);
+    return rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
 }
 
 /* ---- cases ---- */
@@ -313,12 +314,11 @@ static int judge_leaf(int64_t *ns, court *x, yyjson_val *object)
     int rc = prove_go_on(x->b->p);
     *ns = rc || x->rate ? 0 : find_path(x);
     x->proof->leaves++;
+    yyjson_val *shifts = prove_get(object, "shifts");
     if (rc || !prove_get(object, "prices"))
         return rc;
-    rc = read_leaf(x, object);
-    rc = rc ? rc : judge_prices(&total, x, *ns);
-    for (int32_t r = 0; r < x->R && !rc; r++)
-        prices += x->price[r];
+    rc = x->rate && shifts ? prove_wrong("loads of a period have shifts") : read_leaf(x, object);
+    rc = rc ? rc : judge_prices(&total, &prices, x, *ns, shifts);
     if (rc || total <= 0 || prices == 0)
         return rc;
     wide bound = (total + (x->rate ? 0 : prices - 1)) / prices;

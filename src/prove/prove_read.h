@@ -53,6 +53,17 @@ int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_bl
 /* The same of the time between requests, of which many are under way; `whole`: all operators, without cuts. */
 int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object);
 
+/* A case of prices on loads: `cost` [operator * K + device], `total` of offsets and `prices` grow by what shifts add to them. */
+typedef struct prove_shifted {
+    const prove_block *b;
+    const uint64_t *may;
+    const int64_t *head, *tail;
+    int64_t path;
+    __int128 *cost, total, prices;
+} prove_shifted;
+
+int prove_shifts(prove_shifted *x, yyjson_val *list);
+
 /* ---- the whole ---- */
 typedef struct prove_chain {
     const prove_problem *p; /* without what floats */

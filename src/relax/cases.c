@@ -141,7 +141,7 @@ static void begin(relax_state *s, const relax_leaf *parent)
         s->price[r] = (double)parent->price[r] / sum;
     for (int32_t k = 0; k < v->K && parent->byte_price; k++)
         s->byte_price[k] = (double)parent->byte_price[k] / sum;
-    for (int32_t e = 0; e < v->p->n_edges && s->n_live > 0; e++)
+    for (int32_t e = 0; e < v->p->n_edges && s->n_live > 0 && parent->from; e++)
         for (int32_t k = 0; k < v->K && s->live[e] != MOIRAI_NONE; k++) {
             s->from[(int64_t)s->live[e] * v->K + k] = (double)parent->from[(int64_t)e * v->K + k] / sum;
             s->to[(int64_t)s->live[e] * v->K + k] = (double)parent->to[(int64_t)e * v->K + k] / sum;
@@ -223,7 +223,7 @@ static int solve(void *data, int32_t which)
     x->leaf.n_fixed = x->n_fixed;
     int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->job->stop);
     rc = rc ? rc : relax_state_open(&s, &t->v, &c);
-    rc = rc ? rc : solve_with(x, t, &s, x->parent == MOIRAI_NONE ? NULL : &t->node[x->parent].leaf);
+    rc = rc ? rc : solve_with(x, t, &s, x->parent == MOIRAI_NONE ? t->job->first : &t->node[x->parent].leaf);
     relax_state_close(&s);
     relax_case_close(&c);
     return rc;
@@ -360,6 +360,8 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
     if (p->n_ops == 0)
         return 0;
     int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);
+    if (!rc && job->first)
+        relax_view_take_shifts(&t.v, job->first);
     if (!rc && (t.v.n_resources + t.v.K + 1 > MOST_ROWS || (int64_t)p->n_edges * t.v.K > MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;
     rc = rc ? rc : find_hubs(&t);

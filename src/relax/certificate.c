@@ -103,11 +103,29 @@ static void write_messages(writing *x, const char *key, const int64_t *message, 
     util_writer_close(x->w, ']');
 }
 
+/* Those that have a price: where they begin and end, and a price for each device. */
+static void write_shifts(writing *x, const relax_leaf *leaf)
+{
+    util_writer_pair_open(x->w, "shifts", '[');
+    for (int32_t s = 0; s < leaf->n_shifts; s++) {
+        const int64_t *price = leaf->price + x->R + (int64_t)s * x->K;
+        if (silent(price, x->K))
+            continue;
+        util_writer_int(x->w, leaf->shift[s].head_ns);
+        util_writer_int(x->w, leaf->shift[s].tail_ns);
+        for (int32_t k = 0; k < x->K; k++)
+            util_writer_int(x->w, price[k]);
+    }
+    util_writer_close(x->w, ']');
+}
+
 static void write_leaf(writing *x, const relax_leaf *leaf)
 {
     util_writer_break(x->w);
     util_writer_open(x->w, '{');
     util_writer_pair_longs(x->w, "prices", leaf->price, x->R);
+    if (leaf->n_shifts > 0)
+        write_shifts(x, leaf);
     if (leaf->byte_price)
         util_writer_pair_longs(x->w, "byte_prices", leaf->byte_price, x->K);
     if (leaf->from) {

@@ -4,6 +4,9 @@
  * case, with operator i on k(i) and makespan T. For each resource, load(r) + offset(r) <= T (view.c has why; computed anew here), and
  * the bytes on k are at most cap(k). Add up with the prices:
  *
+ * A device within a shift (H, Q), from H to Q before the end, is one more resource, which gets no transfers: load and offset are those of
+ * `part` and `shift_offset` below (docs/theory.md, Lemma 48).
+ *
  *     T * sum of l >= sum over r of l(r) (load(r) + offset(r)) + sum over k of u(k) (bytes(k) - cap(k)).
  *
  * Let packet j be sent from k to the set D of devices. For its edges e, with the reader on l(e),
@@ -32,6 +35,7 @@ typedef __int128 wide;
 
 #define MOST_PRICE (INT64_C(1) << 40)
 #define MOST_BYTE_PRICE (INT64_C(1) << 50)
+#define MOST_TIME (INT64_C(1) << 61)
 #define LARGEST (INT64_C(1) << 62) /* message */
 #define LOOK 16                    /* edges, packets, operators per look at the clock */
 
@@ -42,6 +46,7 @@ typedef struct judge {
     uint64_t *devices;
     int64_t *head, *tail;
     int64_t *first, *last; /* per resource: head and tail of all that it may get */
+    int64_t path;          /* the longest */
     wide *message;         /* [op * K + device]: what messages add to the cost; NULL: there are none */
     const util_stop *stop; /* or NULL */
 } judge;
@@ -79,7 +84,11 @@ static bool may(const judge *x, int32_t op, int32_t k)
 static bool sound(const judge *x)
 {
     const relax_leaf *leaf = x->leaf;
-    for (int32_t r = 0; r < x->R; r++)
+    for (int32_t s = 0; s < leaf->n_shifts; s++)
+        if (leaf->shift[s].head_ns < 0 || leaf->shift[s].head_ns > MOST_TIME || leaf->shift[s].tail_ns < 0 ||
+            leaf->shift[s].tail_ns > MOST_TIME)
+            return false;
+    for (int32_t r = 0; r < x->R + leaf->n_shifts * x->K; r++)
         if (leaf->price[r] < 0 || leaf->price[r] > MOST_PRICE)
             return false;
     for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
@@ -157,7 +166,6 @@ static void meet_edge(judge *x, int32_t e)
 static wide offsets(judge *x)
 {
     const moirai_problem *p = x->p;
-    int64_t path = 0;
     wide sum = 0;
     schedule_paths paths = {.p = p, .devices = x->devices, .stop = x->stop};
     schedule_heads(x->head, &paths);
@@ -173,7 +181,7 @@ static wide offsets(judge *x)
             meet(x, k, x->head[at], x->tail[at]);
             least = UTIL_MIN(least, x->head[at] + moirai_op_ns(p, i, k) + x->tail[at]);
         }
-        path = UTIL_MAX(path, least);
+        x->path = UTIL_MAX(x->path, least);
     }
     for (int32_t e = 0; e < p->n_edges && p->congestion != MOIRAI_CONGESTION_NONE; e++) {
         if (time_is_up(x, e))
@@ -182,8 +190,37 @@ static wide offsets(judge *x)
     }
     for (int32_t r = 0; r < x->R; r++)
         sum += (wide)x->leaf->price[r] *
-               (x->first[r] < SCHEDULE_NEVER_NS ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
+               (x->first[r] < SCHEDULE_NEVER_NS ? UTIL_MIN(x->first[r] + x->last[r], x->path) : x->path);
     return sum;
+}
+
+/* ---- shifts ---- */
+
+/* What of an operator on k lies within a shift at least. Where it may begin before the shift and end behind it, that is all of the shift, of
+ * which the longest path knows a part. */
+static int64_t part(const judge *x, relax_shift s, int32_t op, int32_t k)
+{
+    int64_t t = moirai_op_ns(x->p, op, k), head = x->head[(int64_t)op * x->K + k],
+            tail = x->tail[(int64_t)op * x->K + k];
+    int64_t least = UTIL_MIN(t, UTIL_MIN(head + t - s.head_ns, tail + t - s.tail_ns));
+    if (head < s.head_ns && tail < s.tail_ns)
+        least = UTIL_MIN(least, x->path - s.head_ns - s.tail_ns);
+    return least > 0 ? least : 0;
+}
+
+/* An operator's parts in shifts, priced. */
+static wide cost_of_parts(const judge *x, int32_t op, int32_t k)
+{
+    const relax_leaf *leaf = x->leaf;
+    wide sum = 0;
+    for (int32_t s = 0; s < leaf->n_shifts; s++)
+        sum += (wide)leaf->price[x->R + s * x->K + k] * part(x, leaf->shift[s], op, k);
+    return sum;
+}
+
+static wide shift_offset(const judge *x, int32_t s)
+{
+    return UTIL_MIN(x->leaf->shift[s].head_ns + x->leaf->shift[s].tail_ns, x->path);
 }
 
 /* ---- costs ---- */
@@ -251,7 +288,7 @@ static wide cost_of(const judge *x, int32_t op, int32_t k)
     const relax_leaf *leaf = x->leaf;
     wide time = (wide)leaf->price[k] * moirai_op_ns(x->p, op, k);
     wide bytes = leaf->byte_price ? (wide)leaf->byte_price[k] * x->p->op_memory_bytes[op] : 0;
-    return time + bytes + (x->message ? x->message[(int64_t)op * x->K + k] : 0);
+    return time + bytes + cost_of_parts(x, op, k) + (x->message ? x->message[(int64_t)op * x->K + k] : 0);
 }
 
 /* The sum of the cheapest devices. */
@@ -278,6 +315,10 @@ static int64_t verdict(judge *x, bool rate)
     const moirai_problem *p = x->p;
     const relax_leaf *leaf = x->leaf;
     wide total = rate ? 0 : offsets(x), prices = 0;
+    for (int32_t r = x->R; r < x->R + leaf->n_shifts * x->K; r++) {
+        total += leaf->price[r] * shift_offset(x, (r - x->R) / x->K);
+        prices += leaf->price[r];
+    }
     if (leaf->from && !add_packets(x))
         return 0;
     total += cheapest(x);
@@ -297,7 +338,7 @@ int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf 
     size_t n = (size_t)x.n, cells = n * (size_t)x.K, windows = rate ? 0 : cells;
     util_memory memory = {0};
     *lower_ns = 0;
-    if (!sound(&x))
+    if (!sound(&x) || (rate && leaf->n_shifts > 0))
         return 0;
     UTIL_TAKE(&memory, x.devices, n);
     UTIL_TAKE(&memory, x.head, windows);

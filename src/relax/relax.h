@@ -15,11 +15,18 @@ typedef struct relax_fixed {
     int32_t op, device;
 } relax_fixed;
 
+/* A stretch of time, from head_ns to tail_ns before the end of a plan (docs/theory.md, Lemma 48). */
+typedef struct relax_shift {
+    int64_t head_ns, tail_ns;
+} relax_shift;
+
 /* One case: some operators are on the devices said here. All numbers are in the same unit, which cancels out. */
 typedef struct relax_leaf {
     int32_t n_fixed;
-    relax_fixed *fixed;  /* in the order in which cases were divided */
-    int64_t *price;      /* >= 0, per resource (view.h): of a nanosecond */
+    relax_fixed *fixed; /* in the order in which cases were divided */
+    int32_t n_shifts;
+    relax_shift *shift;
+    int64_t *price;      /* >= 0, per resource (view.h), then per shift and device: of a nanosecond */
     int64_t *byte_price; /* >= 0, per device: of a byte; NULL: all 0 */
     int64_t *from, *to; /* [edge * devices + device]: added to what its producer, its reader costs there; NULL: all 0 */
     int64_t unit;       /* of which these are multiples: files have shorter numbers so */
@@ -52,11 +59,12 @@ typedef struct relax_task {
     const relax_fixed
         *fixed; /* operators that are on one device in all cases: the ends of a block. At most RELAX_ENDS */
     int32_t n_fixed;
-    int64_t goal_ns;  /* no use in proving more */
-    int64_t known_ns; /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
-    int32_t cases;    /* at most; 1: none are told apart */
-    int32_t rounds;   /* of prices in each case */
-    bool rate;        /* no heads and tails, no cases: what holds for the loads of many requests as well */
+    const relax_leaf *first; /* shifts and prices to begin with; NULL: no shifts. Not with `plans` or `rate` */
+    int64_t goal_ns;         /* no use in proving more */
+    int64_t known_ns;        /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
+    int32_t cases;           /* at most; 1: none are told apart */
+    int32_t rounds;          /* of prices in each case */
+    bool rate;               /* no heads and tails, no cases: what holds for the loads of many requests as well */
     bool one_copy; /* with rate: requests all go the same way, so that hubs are cases again; no certificate has that */
     bool plans;    /* devices are wanted */
     bool row;      /* proofs of blocks are wanted (relax_solve_chain) */
@@ -92,6 +100,9 @@ typedef struct relax_answer {
 int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *job);
 void relax_answer_clear(relax_answer *a);
 
+/* The same with prices on the loads of shifts (shifts.c): bounds alone, no choices. MOIRAI_ELIMIT where that is too large. */
+int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_task *job);
+
 /* Block by block between cuts (decompose/cuts.h), with the devices of the cuts as cases. MOIRAI_ELIMIT where there
  * are no blocks to speak of, or too many. job->cases and rounds are those of a block. */
 int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_task *job);
@@ -121,6 +132,8 @@ typedef struct relax_certificate {
 int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price, const util_stop *stop);
 #define RELAX_MOST_NUMBERS (INT64_C(4) << 20) /* of messages in a certificate: some 40 MB */
 
+/* How many prices a leaf has. */
+int32_t relax_leaf_prices(const relax_leaf *leaf, const moirai_problem *p);
 /* Numbers of messages that the proof takes in a file. */
 int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_devices);
 /* The key `loads` of a pair, whose block `q` is numbered as the verifier does it. */

@@ -71,12 +71,17 @@ static void write_live(relax_leaf *leaf, const relax_state *s, double scale)
             }
 }
 
-static int64_t *copy(const int64_t *from, size_t n)
+static void *copy(const void *from, size_t n, size_t size)
 {
-    int64_t *to = from ? util_alloc(n, sizeof *to) : NULL;
+    void *to = from ? util_alloc(n, size) : NULL;
     if (to)
-        memcpy(to, from, n * sizeof *to);
+        memcpy(to, from, n * size);
     return to;
+}
+
+int32_t relax_leaf_prices(const relax_leaf *leaf, const moirai_problem *p)
+{
+    return relax_resources(p) + leaf->n_shifts * p->n_devices;
 }
 
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
@@ -85,14 +90,16 @@ int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
     size_t cells = (size_t)p->n_edges * (size_t)p->n_devices;
     *out = (relax_leaf){.n_fixed = n_fixed,
                         .fixed = util_alloc((size_t)n_fixed, sizeof *out->fixed),
-                        .price = copy(leaf->price, (size_t)relax_resources(p)),
-                        .byte_price = copy(leaf->byte_price, (size_t)p->n_devices),
-                        .from = copy(leaf->from, cells),
-                        .to = copy(leaf->to, cells),
+                        .n_shifts = leaf->n_shifts,
+                        .shift = copy(leaf->shift, (size_t)leaf->n_shifts, sizeof *leaf->shift),
+                        .price = copy(leaf->price, (size_t)relax_leaf_prices(leaf, p), sizeof *leaf->price),
+                        .byte_price = copy(leaf->byte_price, (size_t)p->n_devices, sizeof *leaf->byte_price),
+                        .from = copy(leaf->from, cells, sizeof *leaf->from),
+                        .to = copy(leaf->to, cells, sizeof *leaf->to),
                         .unit = leaf->unit,
                         .proven_ns = leaf->proven_ns};
-    if (!out->fixed || !out->price || !out->byte_price != !leaf->byte_price || !out->from != !leaf->from ||
-        !out->to != !leaf->to)
+    if (!out->fixed || !out->price || !out->shift != !leaf->shift || !out->byte_price != !leaf->byte_price ||
+        !out->from != !leaf->from || !out->to != !leaf->to)
         return MOIRAI_EFAIL;
     memcpy(out->fixed, fixed, sizeof *fixed * (size_t)n_fixed);
     return 0;
@@ -101,6 +108,7 @@ int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
 void relax_leaf_clear(relax_leaf *leaf)
 {
     free(leaf->fixed);
+    free(leaf->shift);
     free(leaf->price);
     free(leaf->byte_price);
     free(leaf->from);
@@ -121,6 +129,8 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, double length_ns)
     int32_t bits = (int32_t)fmin(SCALE_BITS, SUM_BITS - log2(fmax(length_ns, 1)));
     double scale = ldexp(1, UTIL_MAX(bits, 0));
     bool bytes = false;
+    leaf->n_shifts = v->n_shifts;
+    leaf->shift = copy(v->shift, (size_t)v->n_shifts, sizeof *v->shift);
     leaf->price = util_alloc((size_t)v->n_resources, sizeof *leaf->price);
     for (int32_t k = 0; k < v->K; k++)
         bytes |= s->byte_price[k] * scale >= 1;
@@ -130,7 +140,8 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, double length_ns)
         leaf->from = util_alloc(cells, sizeof *leaf->from);
         leaf->to = util_alloc(cells, sizeof *leaf->to);
     }
-    if (!leaf->price || (bytes && !leaf->byte_price) || (v->n_packets > 0 && (!leaf->from || !leaf->to)))
+    if (!leaf->price || !leaf->shift != !v->shift || (bytes && !leaf->byte_price) ||
+        (v->n_packets > 0 && (!leaf->from || !leaf->to)))
         return MOIRAI_EFAIL;
     for (int32_t r = 0; r < v->n_resources; r++)
         leaf->price[r] = (int64_t)(fmax(s->price[r], 0) * scale);

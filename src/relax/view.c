@@ -4,7 +4,8 @@
  * end. Then load(r) + h + q is at most the makespan T, if r gets anything at all; and if it gets nothing, h + q is at most T where
  * it is at most some proven bound, here the longest path of the case. So offset(r) = min(h + q, longest path) holds always, and the
  * longest path itself where r can get nothing. A
- * transfer starts after its producer's finish and ends before the start of a reader on its receiver. */
+ * transfer starts after its producer's finish and ends before the start of a reader on its receiver. A device within a shift is one
+ * more resource: load and offset are those of Lemma 48. */
 #include "relax/view.h"
 
 #include <stdlib.h>
@@ -84,6 +85,13 @@ void relax_view_close(relax_view *v)
     util_release(&v->memory);
 }
 
+void relax_view_take_shifts(relax_view *v, const relax_leaf *leaf)
+{
+    v->n_shifts = leaf->n_shifts;
+    v->shift = leaf->shift;
+    v->n_resources += leaf->n_shifts * v->K;
+}
+
 /* ---- heads and tails of resources ---- */
 
 typedef struct windows {
@@ -159,6 +167,17 @@ static int64_t longest(const relax_view *v, const uint64_t *devices, const int64
     return longest_ns;
 }
 
+static void find_shifts(relax_case *c, const relax_view *v, const int64_t *head, const int64_t *tail)
+{
+    int64_t S = v->n_shifts;
+    for (int32_t s = 0; s < S; s++)
+        for (int32_t k = 0; k < v->K; k++)
+            c->offset_ns[relax_shift_at(v, s, k)] = UTIL_MIN(v->shift[s].head_ns + v->shift[s].tail_ns, c->path_ns);
+    for (int64_t at = 0; at < (int64_t)v->n * v->K; at++)
+        for (int32_t s = 0; s < S && c->devices[at / v->K] >> (at % v->K) & 1; s++)
+            c->shift_ns[at * S + s] = relax_within(v->shift[s], head[at], v->p->op_time_ns[at], tail[at], c->path_ns);
+}
+
 static int find_windows(relax_case *c, const relax_view *v, const util_stop *stop)
 {
     size_t cells = (size_t)v->n * (size_t)v->K, R = (size_t)v->n_resources;
@@ -172,6 +191,7 @@ static int find_windows(relax_case *c, const relax_view *v, const util_stop *sto
         schedule_tails(tail, &paths);
         c->path_ns = longest(v, c->devices, head, tail);
         find_offsets(c, &w, v, head, tail, stop);
+        find_shifts(c, v, head, tail);
     }
     util_release(&m);
     return rc;
@@ -181,8 +201,9 @@ int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed
                     const util_stop *stop)
 {
     *c = (relax_case){.devices = util_alloc((size_t)v->n, sizeof *c->devices),
-                      .offset_ns = util_alloc((size_t)v->n_resources, sizeof *c->offset_ns)};
-    if (!c->devices || !c->offset_ns)
+                      .offset_ns = util_alloc((size_t)v->n_resources, sizeof *c->offset_ns),
+                      .shift_ns = util_alloc((size_t)v->n * (size_t)v->K * (size_t)v->n_shifts, sizeof *c->shift_ns)};
+    if (!c->devices || !c->offset_ns || !c->shift_ns)
         return MOIRAI_EFAIL;
     memcpy(c->devices, v->p->op_devices, sizeof *c->devices * (size_t)v->n);
     for (int32_t i = 0; i < n_fixed; i++)
@@ -194,6 +215,7 @@ void relax_case_close(relax_case *c)
 {
     free(c->devices);
     free(c->offset_ns);
+    free(c->shift_ns);
 }
 
 /* ---- loads ---- */
@@ -220,4 +242,11 @@ void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
                 load_ns[held.b] += d[l];
         }
     }
+}
+
+void relax_shift_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device)
+{
+    for (int32_t i = 0; i < v->n; i++)
+        for (int32_t s = 0; s < v->n_shifts; s++)
+            load_ns[relax_shift_at(v, s, device[i])] += c->shift_ns[((int64_t)i * v->K + device[i]) * v->n_shifts + s];
 }

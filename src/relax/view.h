@@ -15,6 +15,8 @@ typedef struct relax_view {
     const int64_t *transfer_ns; /* of all classes: the problem's, or made longer */
     int32_t *out_off, *out;     /* operator -> packets that it produces and somebody reads */
     bool bytes_bind;            /* memory may be short */
+    int32_t n_shifts;           /* whose devices are resources, too: the last ones */
+    const relax_shift *shift;
     util_memory memory;
 } relax_view;
 
@@ -22,6 +24,12 @@ static inline int32_t relax_resources(const moirai_problem *p)
 {
     int32_t K = p->n_devices;
     return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
+}
+
+/* A device within a shift, as a resource. */
+static inline int32_t relax_shift_at(const relax_view *v, int32_t shift, int32_t k)
+{
+    return v->n_resources - (v->n_shifts - shift) * v->K + k;
 }
 
 /* What a transfer from k to l holds: two resources, or one and MOIRAI_NONE. */
@@ -42,6 +50,8 @@ static inline relax_held relax_holds(const moirai_problem *p, int32_t k, int32_t
 /* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent);
 void relax_view_close(relax_view *v);
+/* The leaf's shifts, which must outlive the view. */
+void relax_view_take_shifts(relax_view *v, const relax_leaf *leaf);
 
 /* The packet of an edge. */
 static inline int32_t relax_packet_of(const relax_view *v, int32_t e)
@@ -69,6 +79,7 @@ static inline bool relax_single(uint64_t devices)
 typedef struct relax_case {
     uint64_t *devices;  /* per operator */
     int64_t *offset_ns; /* per resource */
+    int64_t *shift_ns;  /* [(op * K + device) * shifts + shift]: what of its time lies within the shift at least */
     int64_t path_ns;    /* the longest path */
 } relax_case;
 
@@ -79,5 +90,17 @@ void relax_case_close(relax_case *c);
 
 /* Loads of devices, ports or channels when operators are where `device` says, added to load_ns. */
 void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device);
+/* The same of devices within shifts. */
+void relax_shift_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device);
+
+/* What of an operator that starts after `head`, takes time_ns and has `tail` after it lies within the shift at least, where no plan is
+ * shorter than path_ns. */
+static inline int64_t relax_within(relax_shift s, int64_t head, int64_t time_ns, int64_t tail, int64_t path_ns)
+{
+    int64_t part = UTIL_MIN(time_ns, UTIL_MIN(head + time_ns - s.head_ns, tail + time_ns - s.tail_ns));
+    if (head < s.head_ns && tail < s.tail_ns)
+        part = UTIL_MIN(part, path_ns - s.head_ns - s.tail_ns);
+    return UTIL_MAX(part, 0);
+}
 
 #endif

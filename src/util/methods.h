@@ -21,6 +21,7 @@
     X(WHOLE, "whole", "annealing of the whole problem") \
     X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
+    X(SHIFTS, "shifts", "bounds by loads within stretches of time") \
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \

@@ -67,6 +67,28 @@ static void test_prove_loads_by_hand(void **state)
                      11); /* the longest path is all that is said */
 }
 
+/* Four operators of 10 ns, then one of 50 that reads them all: the four have 50 behind them, and two devices take 20 for them. */
+#define FUNNEL \
+    "device x 99\ndevice y 99\nop a 10,10 > a:0\nop b 10,10 > b:0\nop c 10,10 > c:0\nop d 10,10 > d:0\n" \
+    "op last 50,50 a b c d > s:0\n"
+#define LONG "device x 9\ndevice y 9\nop a 100,- > t:0\n"
+
+static void test_prove_loads_within_shifts(void **state)
+{
+    (void)state;
+    assert_int_equal(proves(FUNNEL, FLAT), 60); /* 90 / 2 are less than the longest path */
+    assert_int_equal(proves(FUNNEL, "{\"prices\": [0,0,0,0,0,0], \"shifts\": [0,50,1,1]}"), 70);
+    assert_int_equal(proves(FUNNEL, "{\"prices\": [0,0,0,0,0,0], \"shifts\": [0,40,1,1, 0,50,3,3]}"),
+                     69); /* of the last 10 lie in the first shift: (50 / 2 + 40 + 3 * 70) / 4 is 68.75, rounded up */
+    assert_int_equal(proves(FUNNEL, "{\"prices\": [0,0,0,0,0,0], \"shifts\": [0,70,1,1]}"),
+                     60); /* no more than the path */
+    /* It may begin before the shift and end behind it; that the shift lasts 70 is known from the path. */
+    assert_int_equal(proves(LONG, "{\"prices\": [0,0,0,0,0,0], \"shifts\": [10,20,1,0]}"), 100);
+    rejected(FUNNEL, "{\"prices\": [1,1,0,0,0,0], \"shifts\": [0,50,1]}", "shifts have not two times");
+    rejected(FUNNEL, "{\"prices\": [1,1,0,0,0,0], \"shifts\": [0,-1,1,1]}", "out of range");
+    rejected(FUNNEL, "{\"prices\": [1,1,0,0,0,0], \"shifts\": [0,50,1,1099511627777]}", "too large");
+}
+
 static void test_prove_loads_wrong_ones_are_rejected(void **state)
 {
     (void)state;
@@ -320,6 +342,7 @@ static void test_prove_loads_are_what_a_join_is_certified_by(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prove_loads_by_hand),
+                                       cmocka_unit_test(test_prove_loads_within_shifts),
                                        cmocka_unit_test(test_prove_loads_wrong_ones_are_rejected),
                                        cmocka_unit_test(test_prove_loads_bytes_have_prices),
                                        cmocka_unit_test(test_prove_loads_bytes_are_not_shared_among_equals),

@@ -227,10 +227,14 @@ static int64_t any_number(util_rng *rng)
 static void attack(relax_proof *proof, const moirai_problem *p, util_rng *rng)
 {
     int32_t K = p->n_devices;
+    int64_t longest = UTIL_MIN(moirai_bound_critical_path(p), INT32_MAX);
     for (int32_t i = 0; i < proof->n_leaves; i++) {
         relax_leaf *leaf = &proof->leaf[i];
         for (int32_t z = 0; z < 4; z++) {
-            leaf->price[util_rng_below(rng, (uint32_t)K)] = llabs(any_number(rng));
+            leaf->price[util_rng_below(rng, (uint32_t)relax_leaf_prices(leaf, p))] = llabs(any_number(rng));
+            if (leaf->n_shifts > 0)
+                leaf->shift[util_rng_below(rng, (uint32_t)leaf->n_shifts)] = (relax_shift){
+                    util_rng_below(rng, (uint32_t)longest + 1), util_rng_below(rng, (uint32_t)longest + 1)};
             if (leaf->byte_price)
                 leaf->byte_price[util_rng_below(rng, (uint32_t)K)] = llabs(any_number(rng));
             if (leaf->from && p->n_edges > 0) {
@@ -243,8 +247,41 @@ static void attack(relax_proof *proof, const moirai_problem *p, util_rng *rng)
 }
 
 typedef struct counts {
-    int64_t optimal, raised, attacked, plans, chains;
+    int64_t optimal, raised, attacked, plans, chains, shifts, higher;
 } counts;
+
+static void check_attacks(const moirai_problem *p, relax_proof *proof, int64_t optimum, uint64_t seed, util_rng *rng,
+                          counts *n)
+{
+    int64_t checked = 0;
+    for (int32_t i = 0; i < 8; i++) {
+        attack(proof, p, rng);
+        assert_ok(relax_check(&checked, p, proof));
+        if (checked > optimum)
+            fail_msg("seed %llu: changed numbers prove %lld, optimum %lld", (unsigned long long)seed,
+                     (long long)checked, (long long)optimum);
+        n->attacked += checked > 0;
+    }
+}
+
+/* Loads within shifts prove no more than the optimum, whatever the shifts and their prices. */
+static void check_shifts(const moirai_problem *p, const relax_task *job, int64_t without, int64_t optimum,
+                         uint64_t seed, counts *n)
+{
+    util_rng rng;
+    relax_answer answer;
+    relax_task own = *job;
+    own.plans = false;
+    assert_ok(relax_solve_shifts(&answer, p, &own));
+    if (answer.lower_ns > optimum)
+        fail_msg("seed %llu: shifts prove %lld, optimum %lld", (unsigned long long)seed, (long long)answer.lower_ns,
+                 (long long)optimum);
+    n->shifts += answer.proof.leaf->n_shifts > 0;
+    n->higher += answer.lower_ns > without;
+    util_rng_seed(&rng, seed + 1);
+    check_attacks(p, &answer.proof, optimum, seed, &rng, n);
+    relax_answer_clear(&answer);
+}
 
 static void check_plans(const moirai_problem *p, const relax_answer *answer, int64_t optimum, counts *n)
 {
@@ -281,7 +318,7 @@ static void check_chain(const moirai_problem *p, const relax_task *job, int64_t 
 
 static void check_problem(const moirai_problem *p, uint64_t seed, counts *n)
 {
-    int64_t optimum = false_bound_optimum(p), checked = 0;
+    int64_t optimum = false_bound_optimum(p);
     util_rng rng;
     if (optimum < 0)
         return;
@@ -295,14 +332,8 @@ static void check_problem(const moirai_problem *p, uint64_t seed, counts *n)
     n->raised += answer.lower_ns > UTIL_MAX(moirai_bound_load(p), moirai_bound_critical_path(p));
     check_plans(p, &answer, optimum, n);
     check_chain(p, &job, optimum, seed, n);
-    for (int32_t i = 0; i < 8; i++) {
-        attack(&answer.proof, p, &rng);
-        assert_ok(relax_check(&checked, p, &answer.proof));
-        if (checked > optimum)
-            fail_msg("seed %llu: changed numbers prove %lld, optimum %lld", (unsigned long long)seed,
-                     (long long)checked, (long long)optimum);
-        n->attacked += checked > 0;
-    }
+    check_shifts(p, &job, answer.lower_ns, optimum, seed, n);
+    check_attacks(p, &answer.proof, optimum, seed, &rng, n);
     relax_answer_clear(&answer);
 }
 
@@ -322,6 +353,8 @@ static void test_relax_is_never_above_the_optimum(void **state)
     assert_true(n.attacked > TEST_SHARE(800));
     assert_true(n.plans > TEST_SHARE(800));
     assert_true(n.chains > TEST_SHARE(8));
+    assert_true(n.shifts > TEST_SHARE(200));
+    assert_true(n.higher > TEST_SHARE(20));
 }
 
 /* The rate's bound knows no heads, tails and cases: no more than the one of a single request. */

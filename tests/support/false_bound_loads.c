@@ -147,6 +147,19 @@ static bool check_rate(const moirai_problem *p, relax_task job, uint64_t seed, f
     return good;
 }
 
+/* With loads within shifts, which prove no less than without transfers. */
+static bool check_shifts(const moirai_problem *p, relax_task job, int64_t optimum, uint64_t seed,
+                         false_bound_loads_counts *counts, char *why)
+{
+    relax_answer answer;
+    bool good = !relax_solve_shifts(&answer, p, &job) || false_bound_fail(why, "shifts: %s", moirai_error_message());
+    relax_certificate from = {.p = p, .whole = &answer.proof, .proven_ns = answer.lower_ns};
+    good = good && certify(&from, optimum, seed, counts, why);
+    counts->shifts += answer.proof.n_leaves > 0 && answer.proof.leaf->n_shifts > 0;
+    relax_answer_clear(&answer);
+    return good;
+}
+
 bool false_bound_loads(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_loads_counts *counts,
                        char *why)
 {
@@ -169,5 +182,5 @@ bool false_bound_loads(const moirai_problem *p, int64_t optimum, uint64_t seed, 
     counts->rows += row.row.n_pairs > 0;
     relax_answer_clear(&row);
     relax_answer_clear(&answer);
-    return good && check_rate(p, job, seed, counts, why);
+    return good && check_shifts(p, job, optimum, seed, counts, why) && check_rate(p, job, seed, counts, why);
 }

@@ -119,6 +119,16 @@ static int ask_for_less(engine *x, solver solve, relax_task job, double part)
     return rc;
 }
 
+/* Where paths are all there is, shifts prove nearly as much as these: that is no sign of loads. */
+static int ask_within_shifts(engine *x, relax_task job, double part)
+{
+    int64_t loads_ns = x->loads_ns, known_ns = x->in.lower_ns;
+    int rc = ask(x, relax_solve_shifts, job, part);
+    if (x->in.lower_ns == known_ns)
+        x->loads_ns = loads_ns;
+    return rc;
+}
+
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
@@ -129,8 +139,11 @@ static int run(engine *x, const engine_turn *turn)
     block.evaluations = (int32_t)(EVALUATIONS * effort);
     if (!fits(in))
         return 0;
+    int rc = incumbent_off(in, SHIFTS) ? 0 : ask_within_shifts(x, whole, part);
+    if (rc || incumbent_gap(in) <= in->o->gap)
+        return rc;
     int64_t wide_ns = x->loads_ns;
-    int rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
+    rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
     if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
     bool in_a_row = (double)wide_ns < HOPE * (double)in->lower_ns;

@@ -69,6 +69,21 @@ class Loads:
                     cost[i][k] -= max(0, taken - paid)
         return cost
 
+    def shifts(self, obj, cost, head, tail, path):
+        """Adds to the costs what of each operator lies within each shift; what that adds to the offsets, and to all prices."""
+        total, prices, numbers = 0, 0, obj.get("shifts") or []
+        demand(len(numbers) % (self.K + 2) == 0, "shifts have not two times and one price per device")
+        for begin, end, *price in rows(numbers, self.K + 2):
+            demand(max(price) <= 1 << 40, "a price of a shift is too large")
+            total, prices = total + sum(price) * min(begin + end, path), prices + sum(price)
+            for i in range(self.b.n):
+                for k in self.may[i]:
+                    h, t, q = head[i][k], self.b.time(i, k), tail[i][k]
+                    left, right = max(0, begin - h), max(0, end - q)  # what may lie before the shift, and behind it
+                    within = t - max(left, right) if not (left and right) else min(t - left, t - right, path - begin - end)
+                    cost[i][k] += price[k] * max(0, within)
+        return total, prices
+
     def leaf(self, obj):
         b, p, path = self.b, self.p, 0
         if not self.rate:
@@ -81,9 +96,12 @@ class Loads:
         bytes_ = [0] * self.K if bytes_ is None else bytes_
         demand(len(price) == p.resources(loads=True) and len(bytes_) == self.K, "prices have not one number each")
         cost = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to"))
-        total = sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
+        demand(not self.rate or obj.get("shifts") is None, "loads of a period have shifts")
+        total, prices = (0, 0) if self.rate else self.shifts(obj, cost, head, tail, path)
+        total += sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
+        prices += sum(price)
         if not self.rate:
             total += self.offsets(price, head, tail, path)
-        if total <= 0 or not sum(price):
+        if total <= 0 or not prices:
             return path
-        return max(path, min(SPAN, total // sum(price) if self.rate else -(-total // sum(price))))
+        return max(path, min(SPAN, total // prices if self.rate else -(-total // prices)))

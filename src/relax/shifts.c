@@ -1,0 +1,352 @@
+/* Loads within stretches of time.
+ *
+ * A tree that narrows, or work in layers, keeps few devices busy at its end: what has a long tail must be done long before the end. A *shift* (H, Q)
+ * is the time from H to Q before the end. Of every operator a part lies within it, at least, by its head and tail, and each device has that much
+ * less time for it: one more row for each device (docs/theory.md, Lemma 48), whose prices are added to those of all loads.
+ *
+ * Which shifts, at which prices, is asked without transfers first: then it is a game. One side puts every operator on devices, the other chooses
+ * which device of which shift is looked at. Both follow their regrets (regret matching+, Tammelin 2014) and both means, late rounds
+ * counting more, come to the value of the linear programme: a few hundred rounds of multiplications are within half a per cent. At the mean
+ * the shifts that are overstepped most are added, a few times. Then transfers come in: the relaxation goes on from these prices (cases.c). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "relax/round.h"
+#include "relax/view.h"
+#include "schedule/paths.h"
+#include "util/util.h"
+
+#define MOST_SHIFTS 20
+#define EACH_TIME 4 /* shifts that are added */
+#define ENDS 14     /* of heads and of tails that are tried */
+#define ROUNDS 400  /* of the game before shifts are added, */
+#define LAST_ROUNDS 1200
+#define MOST_WORK 1e9                 /* and at most so many products in each */
+#define MOST_CELLS (INT64_C(1) << 22) /* operators x devices */
+#define WORTH 1.002                   /* overstepped by less: not worth a shift */
+#define RAISED 1.01 /* what loads or paths alone prove: below, transfers are not asked within shifts */
+#define IDLE 1e-3   /* of all prices */
+#define SCALE_BITS 30
+#define MOMENT_S 0.1 /* for the evaluation, where the time is up */
+
+typedef struct game {
+    relax_view v;
+    relax_case c;
+    int64_t *head, *tail; /* [op * K + device] */
+    int64_t end[2][ENDS]; /* heads and tails of shifts */
+    int32_t n_ends[2];
+    int32_t n;                                 /* shifts in the game: 0 is the whole, by the offsets of the case */
+    relax_shift shift[MOST_SHIFTS];            /* of those after it */
+    double *part;                              /* [(shift * ops + op) * K + device] */
+    double *price, *price_mean, *price_regret; /* [shift * K + device] */
+    double *load;
+    double *share, *share_mean, *share_regret; /* [op * K + device] */
+    double *cost;                              /* of one operator */
+    util_stop stop;
+} game;
+
+static bool may(const game *g, int64_t at)
+{
+    return g->c.devices[at / g->v.K] >> (at % g->v.K) & 1;
+}
+
+/* ---- the shifts that are tried ---- */
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* So many of the operators' least heads, or tails, that are all different, evenly. */
+static int find_ends(game *g, int32_t which)
+{
+    const int64_t *path = which ? g->tail : g->head;
+    int64_t n = g->v.n, *least = util_alloc((size_t)n + 1, sizeof *least), different = 1;
+    if (!least)
+        return MOIRAI_EFAIL;
+    for (int64_t i = 0; i < n; i++) {
+        least[i + 1] = SCHEDULE_NEVER_NS;
+        for (int64_t at = i * g->v.K; at < (i + 1) * g->v.K; at++)
+            least[i + 1] = may(g, at) ? UTIL_MIN(least[i + 1], path[at]) : least[i + 1];
+    }
+    qsort(least, (size_t)n + 1, sizeof *least, compare);
+    for (int64_t i = 1; i <= n; i++)
+        if (least[i] != least[different - 1])
+            least[different++] = least[i];
+    int64_t most = UTIL_MIN(different, ENDS);
+    for (int64_t i = 0; i < most; i++)
+        g->end[which][i] = least[most > 1 ? i * (different - 1) / (most - 1) : 0];
+    g->n_ends[which] = (int32_t)most;
+    free(least);
+    return 0;
+}
+
+/* The largest load of a device within a shift at the mean of all shares, with what comes before and after. */
+static double largest(const game *g, relax_shift s)
+{
+    double load[MOIRAI_MAX_DEVICES] = {0}, most = 0;
+    int32_t K = g->v.K;
+    for (int64_t at = 0; at < (int64_t)g->v.n * K; at++)
+        if (g->share_mean[at] > 0)
+            load[at % K] += g->share_mean[at] *
+                            (double)relax_within(s, g->head[at], g->v.p->op_time_ns[at], g->tail[at], g->c.path_ns);
+    for (int32_t k = 0; k < K; k++)
+        most = fmax(most, load[k]);
+    return most + (double)(s.head_ns + s.tail_ns);
+}
+
+static void add(game *g, relax_shift s)
+{
+    int64_t cells = (int64_t)g->v.n * g->v.K;
+    double *part = g->part + cells * g->n;
+    for (int64_t at = 0; at < cells; at++)
+        part[at] =
+            may(g, at) ? (double)relax_within(s, g->head[at], g->v.p->op_time_ns[at], g->tail[at], g->c.path_ns) : 0;
+    g->shift[g->n++] = s;
+}
+
+static bool known(const game *g, relax_shift s)
+{
+    for (int32_t i = 1; i < g->n; i++)
+        if (g->shift[i].head_ns == s.head_ns && g->shift[i].tail_ns == s.tail_ns)
+            return true;
+    return false;
+}
+
+/* Adds those that are overstepped most, if any is; how many. */
+static int32_t add_overstepped(game *g, double value)
+{
+    relax_shift best[EACH_TIME] = {{0}};
+    double by[EACH_TIME] = {0};
+    for (int32_t i = 0; i < g->n_ends[0] * g->n_ends[1] && !util_stopped(&g->stop); i++) {
+        relax_shift s = {g->end[0][i / g->n_ends[1]], g->end[1][i % g->n_ends[1]]};
+        if (s.head_ns + s.tail_ns == 0 || s.head_ns + s.tail_ns >= g->c.path_ns || known(g, s))
+            continue;
+        double most = largest(g, s);
+        for (int32_t j = 0; j < EACH_TIME; j++)
+            if (most > by[j]) {
+                double other = by[j];
+                relax_shift moved = best[j];
+                by[j] = most;
+                best[j] = s;
+                most = other;
+                s = moved;
+            }
+    }
+    int32_t before = g->n;
+    for (int32_t j = 0; j < EACH_TIME && g->n < MOST_SHIFTS; j++)
+        if (by[j] > WORTH * value)
+            add(g, best[j]);
+    return g->n - before;
+}
+
+/* ---- the game ---- */
+
+/* One operator at the prices: its regrets, its shares, and what it loads. */
+static void put(game *g, int32_t i, double weight)
+{
+    int32_t K = g->v.K, best = MOIRAI_NONE;
+    int64_t cells = (int64_t)g->v.n * K, at = (int64_t)i * K;
+    double mean = 0, sum = 0, *cost = g->cost, *share = g->share + at, *regret = g->share_regret + at;
+    memset(cost, 0, sizeof *cost * (size_t)K);
+    for (int32_t s = 0; s < g->n; s++)
+        for (int32_t k = 0; k < K; k++)
+            cost[k] += g->price[s * K + k] * g->part[s * cells + at + k];
+    for (int32_t k = 0; k < K; k++)
+        mean += share[k] * cost[k];
+    for (int32_t k = 0; k < K; k++) {
+        if (!may(g, at + k))
+            continue;
+        regret[k] = fmax(regret[k] + mean - cost[k], 0);
+        sum += regret[k];
+        best = best == MOIRAI_NONE || cost[k] < cost[best] ? k : best;
+    }
+    for (int32_t k = 0; k < K; k++) {
+        share[k] = sum > 0 ? regret[k] / sum : k == best;
+        g->share_mean[at + k] += weight * share[k];
+    }
+    for (int32_t s = 0; s < g->n; s++)
+        for (int32_t k = 0; k < K; k++)
+            g->load[s * K + k] += share[k] * g->part[s * cells + at + k];
+}
+
+static double offset(const game *g, int32_t r)
+{
+    relax_shift s = g->shift[r / g->v.K];
+    return (double)(r < g->v.K ? g->c.offset_ns[r] : s.head_ns + s.tail_ns);
+}
+
+/* The other side looks where the loads are largest. */
+static void look(game *g, double weight)
+{
+    double mean = 0, sum = 0;
+    int32_t R = g->n * g->v.K;
+    for (int32_t r = 0; r < R; r++)
+        mean += g->price[r] * g->load[r];
+    for (int32_t r = 0; r < R; r++) {
+        g->price_regret[r] = fmax(g->price_regret[r] + g->load[r] - mean, 0);
+        sum += g->price_regret[r];
+    }
+    for (int32_t r = 0; r < R; r++) {
+        g->price[r] = sum > 0 ? g->price_regret[r] / sum : g->price[r];
+        g->price_mean[r] += weight * g->price[r];
+    }
+}
+
+/* So many rounds, or as many as there is time for; the largest load at the mean of all shares is where the programme's value lies below. */
+static double play(game *g, int32_t rounds)
+{
+    size_t R = (size_t)g->n * (size_t)g->v.K, cells = (size_t)g->v.n * (size_t)g->v.K;
+    double weights = 0, most = 0;
+    memset(g->price_mean, 0, sizeof *g->price_mean * R);
+    memset(g->share_mean, 0, sizeof *g->share_mean * cells);
+    rounds = (int32_t)fmin(rounds, MOST_WORK / (double)(cells * (size_t)g->n) + 1);
+    for (int32_t round = 1; round <= rounds && (round == 1 || !util_stopped(&g->stop)); round++) {
+        double weight = (double)round * round;
+        for (size_t r = 0; r < R; r++)
+            g->load[r] = offset(g, (int32_t)r);
+        for (int32_t i = 0; i < g->v.n; i++)
+            put(g, i, weight);
+        look(g, weight);
+        weights += weight;
+    }
+    for (size_t at = 0; at < cells; at++)
+        g->share_mean[at] /= weights;
+    for (size_t r = 0; r < R; r++) {
+        g->price_mean[r] /= weights;
+        g->load[r] = offset(g, (int32_t)r);
+    }
+    for (size_t at = 0; at < cells * (size_t)g->n; at++)
+        g->load[at / cells * (size_t)g->v.K + at % (size_t)g->v.K] += g->share_mean[at % cells] * g->part[at];
+    for (size_t r = 0; r < R; r++)
+        most = fmax(most, g->load[r]);
+    return most;
+}
+
+/* ---- from a problem to a leaf ---- */
+
+static int open_game(game *g, const moirai_problem *p)
+{
+    size_t cells = (size_t)p->n_ops * (size_t)p->n_devices, R = (size_t)MOST_SHIFTS * (size_t)p->n_devices;
+    int rc = relax_view_open(&g->v, p, 100);
+    rc = rc ? rc : relax_case_open(&g->c, &g->v, NULL, 0, false, &g->stop);
+    g->head = util_alloc(cells, sizeof *g->head);
+    g->tail = util_alloc(cells, sizeof *g->tail);
+    g->part = util_alloc(cells * MOST_SHIFTS, sizeof *g->part);
+    g->price = util_alloc(4 * R, sizeof *g->price);
+    g->share = util_alloc(3 * cells, sizeof *g->share);
+    g->cost = util_alloc((size_t)p->n_devices, sizeof *g->cost);
+    if (rc || !g->head || !g->tail || !g->part || !g->price || !g->share || !g->cost)
+        return rc ? rc : MOIRAI_EFAIL;
+    g->price_mean = g->price + R;
+    g->price_regret = g->price_mean + R;
+    g->load = g->price_regret + R;
+    g->share_mean = g->share + cells;
+    g->share_regret = g->share_mean + cells;
+    schedule_paths paths = {.p = p, .devices = g->c.devices, .stop = &g->stop};
+    schedule_heads(g->head, &paths);
+    schedule_tails(g->tail, &paths);
+    for (int32_t k = 0; k < p->n_devices; k++)
+        g->price[k] = 1.0 / p->n_devices;
+    rc = find_ends(g, 0);
+    return rc ? rc : find_ends(g, 1);
+}
+
+static void close_game(game *g)
+{
+    void *all[] = {g->head, g->tail, g->part, g->price, g->share, g->cost};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    relax_case_close(&g->c);
+    relax_view_close(&g->v);
+}
+
+/* Shifts that nobody looks at leave the game: where transfers come in, each of them is a price for each device to be found. */
+static void drop_idle(game *g)
+{
+    int32_t K = g->v.K, n = 1;
+    for (int32_t s = 1; s < g->n; s++) {
+        double sum = 0;
+        for (int32_t k = 0; k < K; k++)
+            sum += g->price_mean[s * K + k];
+        if (sum < IDLE)
+            continue;
+        g->shift[n] = g->shift[s];
+        memmove(g->price_mean + n++ * K, g->price_mean + s * K, sizeof *g->price_mean * (size_t)K);
+    }
+    g->n = n;
+}
+
+/* The mean prices as whole numbers: devices, then those of shifts. */
+static int write_leaf(relax_leaf *leaf, const game *g)
+{
+    int32_t K = g->v.K, R = relax_resources(g->v.p);
+    leaf->n_shifts = g->n - 1;
+    leaf->fixed = util_alloc(0, sizeof *leaf->fixed);
+    leaf->shift = util_alloc((size_t)leaf->n_shifts, sizeof *leaf->shift);
+    leaf->price = util_alloc((size_t)relax_leaf_prices(leaf, g->v.p), sizeof *leaf->price);
+    leaf->unit = 1;
+    if (!leaf->fixed || !leaf->shift || !leaf->price)
+        return MOIRAI_EFAIL;
+    memcpy(leaf->shift, g->shift + 1, sizeof *leaf->shift * (size_t)leaf->n_shifts);
+    for (int32_t r = 0; r < g->n * K; r++)
+        leaf->price[r < K ? r : R - K + r] = (int64_t)ldexp(g->price_mean[r], SCALE_BITS);
+    return 0;
+}
+
+/* *else_ns: what loads or paths prove without shifts, about. */
+static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p, const util_stop *stop)
+{
+    game g = {.stop = *stop};
+    int rc = open_game(&g, p);
+    if (!rc) {
+        add(&g, (relax_shift){0}); /* all of the time */
+        do {
+            double value = play(&g, ROUNDS);
+            *else_ns = g.n == 1 ? fmax(value, (double)g.c.path_ns) : *else_ns;
+            if (add_overstepped(&g, value) == 0)
+                break;
+        } while (g.n < MOST_SHIFTS);
+        play(&g, LAST_ROUNDS);
+        drop_idle(&g);
+        rc = write_leaf(leaf, &g);
+    }
+    close_game(&g);
+    util_stop evaluation = util_stop_at_least(stop, MOMENT_S);
+    return rc ? rc : relax_evaluate(&leaf->proven_ns, p, leaf, false, &evaluation);
+}
+
+/* The leaf is all of the proof, and is left empty. */
+static int answer_alone(relax_answer *out, relax_leaf *leaf)
+{
+    relax_answer_clear(out);
+    out->proof.leaf = util_alloc(1, sizeof *leaf);
+    if (!out->proof.leaf)
+        return MOIRAI_EFAIL;
+    *out->proof.leaf = *leaf;
+    *leaf = (relax_leaf){0};
+    out->proof.n_leaves = out->n_cases = 1;
+    out->lower_ns = out->proof.proven_ns = out->proof.leaf->proven_ns;
+    return 0;
+}
+
+int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_task *job)
+{
+    relax_leaf leaf = {0};
+    relax_task own = *job;
+    *out = (relax_answer){0};
+    if (p->n_ops == 0 || job->n_fixed > 0 || (int64_t)p->n_ops * p->n_devices > MOST_CELLS)
+        return MOIRAI_ELIMIT;
+    double else_ns = 0;
+    int rc = find_leaf(&leaf, &else_ns, p, &job->stop);
+    bool raised = (double)leaf.proven_ns >= RAISED * else_ns;
+    own.first = &leaf;
+    own.plans = false;
+    rc = rc || !raised ? rc : relax_solve(out, p, &own);
+    if (rc == MOIRAI_ELIMIT || (!rc && !raised)) /* too many prices for the master, or nothing gained by shifts */
+        rc = answer_alone(out, &leaf);
+    relax_leaf_clear(&leaf);
+    return rc;
+}
