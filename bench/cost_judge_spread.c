@@ -1,7 +1,7 @@
 /* How far predictions are off, by class: the figures behind intervals, and whether these hold what they promise.
  *
  * Of the logarithm of predicted over measured on a GPU that was left out: the common part is the median of its class on
- * that GPU, by source; the whole is what 80 % of the errors stay below. An interval is honest where 80 % of the times of
+ * that GPU, by source; the whole is what 80 % of its errors stay below. An interval is honest where 80 % of the times of
  * a GPU lie in the one that the other GPUs' errors make. */
 #include "cost_judge.h"
 
@@ -47,25 +47,40 @@ static double student(int n)
     return 1 + 0.661 / n + 0.446 / (n * n);
 }
 
+/* What one more error like these stays below four times of five, in standard deviations; NAN where there are none. All
+ * groups but those of a GPU (`group` -1), or one group. */
+static double whole_of(const errors *e, int group, int without, double *scratch)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < e->n; i++)
+        if (e->group[i] / 2 != without && (group < 0 || e->group[i] == group))
+            scratch[n++] = fabs(e->log_ratio[i]);
+    if (!n)
+        return NAN;
+    qsort(scratch, n, sizeof *scratch, by_value);
+    size_t at = (size_t)ceil(0.8 * (double)(n + 1)); /* of n + 1 errors, the last is not yet known */
+    return scratch[at < n ? at - 1 : n - 1] / COST_SPREAD_80;
+}
+
 /* All GPUs but `without` (-1: all). The common part is that of one more GPU; what is each operator's own is what the
- * common parts of these leave. */
+ * common parts of these leave. What comes next is a time of another GPU: the whole is that of all times, or, where GPUs
+ * differ more than their numbers of times tell, that of all GPUs. */
 static cost_spread spread_of(const errors *e, int without, double *scratch)
 {
-    double sum = 0;
+    double common = 0, gpus = 0, times = whole_of(e, -1, without, scratch);
     int n = 0;
-    size_t used = 0;
     for (int group = 0; group < 2 * COST_FIT_DEVICES; group++) {
         double m = group / 2 == without ? NAN : median_of(e, group, scratch);
-        if (!isnan(m)) {
-            sum += m * m;
-            n++;
-        }
+        if (isnan(m))
+            continue;
+        common += m * m;
+        gpus += pow(whole_of(e, group, without, scratch), 2);
+        n++;
     }
-    for (size_t i = 0; i < e->n; i++)
-        if (e->group[i] / 2 != without)
-            scratch[used++] = fabs(e->log_ratio[i]);
-    double all = quantile(scratch, used, 0.8) / COST_SPREAD_80, common = n ? sum / n : 0;
-    return (cost_spread){n ? student(n) * sqrt(common) : 0, sqrt(fmax(all * all - common, 1e-4))};
+    if (!n)
+        return (cost_spread){0, 0};
+    double whole = fmax(gpus / n, times * times);
+    return (cost_spread){student(n) * sqrt(common / n), sqrt(fmax(whole - common / n, 1e-4))};
 }
 
 static double covered(const errors *e, double *scratch)

@@ -36,6 +36,9 @@ void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op);
  * ones; for cost_context_new, once all shapes are known. */
 void cost_find_dilated(moirai_cost_context *x);
 
+/* Sides of the images that are convolved, where the network tells how many images there are; likewise. */
+void cost_find_sides(moirai_cost_context *x);
+
 /* The rate in GFLOPS at which operators of a class compute: products of fp16 numbers run on tensor cores, where there
  * are. */
 double cost_rate(const moirai_cost_context *x, cost_class k, const moirai_device_type *f);

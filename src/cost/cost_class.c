@@ -263,18 +263,48 @@ cost_class cost_class_of(const char *type)
     }
 }
 
-bool cost_class_is_join(const char *type)
+/* Whether one of a fused type's members is one of n names. */
+static bool has_member(const char *type, const char *const *name, size_t n_names)
 {
     for (const char *p = type;; p++) {
         size_t n = strcspn(p, "+");
-        static const char *const names[] = {"concat", "cat", "stack"};
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (n == strlen(names[i]) && !strncasecmp(p, names[i], n))
+        for (size_t i = 0; i < n_names; i++)
+            if (n == strlen(name[i]) && !strncasecmp(p, name[i], n))
                 return true;
         p += n;
         if (!*p)
             return false;
     }
+}
+
+bool cost_class_is_join(const char *type)
+{
+    static const char *const names[] = {"concat", "cat", "stack"};
+    return has_member(type, names, sizeof names / sizeof *names);
+}
+
+bool cost_class_is_stretch(const char *type)
+{
+    static const char *const names[] = {"resize", "upsample", "interpolate", "expand", "tile"};
+    return has_member(type, names, sizeof names / sizeof *names);
+}
+
+bool cost_class_is_pad(const char *type)
+{
+    static const char *const names[] = {"pad"};
+    return has_member(type, names, sizeof names / sizeof *names);
+}
+
+bool cost_class_is_lookup(const char *type)
+{
+    static const char *const names[] = {"gather", "gatherelements", "gathernd", "gathertopk", "embedding"};
+    return has_member(type, names, sizeof names / sizeof *names);
+}
+
+bool cost_class_is_rank(const char *type)
+{
+    static const char *const names[] = {"argmax", "argmin"};
+    return has_member(type, names, sizeof names / sizeof *names);
 }
 
 bool cost_class_is_product(cost_class k)

@@ -43,6 +43,14 @@ typedef enum cost_class {
 cost_class cost_class_of(const char *type);
 /* Joins its inputs to one tensor (Concat, cat, stack): a runtime may start a kernel for each. */
 bool cost_class_is_join(const char *type);
+/* Makes a larger tensor of a smaller one (Resize, Expand, Tile). */
+bool cost_class_is_stretch(const char *type);
+/* Puts a margin around a tensor. */
+bool cost_class_is_pad(const char *type);
+/* Reads as much of a table as it returns (Gather, embedding). */
+bool cost_class_is_lookup(const char *type);
+/* Returns places, not values (ArgMax, ArgMin). */
+bool cost_class_is_rank(const char *type);
 const char *cost_class_name(cost_class k);
 /* A matrix product or a convolution: kernels whose flops decide. */
 bool cost_class_is_product(cost_class k);

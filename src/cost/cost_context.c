@@ -63,6 +63,7 @@ int cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moi
     for (int32_t i = 0; i < g->n_ops; i++)
         cost_shape_of(&x->shape[i], x, i);
     cost_find_dilated(x);
+    cost_find_sides(x);
     find_keys(x);
     *out = x;
     return 0;

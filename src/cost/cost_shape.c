@@ -219,11 +219,33 @@ static double row_from_product(const moirai_cost_context *x, int32_t op)
     return 0;
 }
 
+/* The only operator that reads the first result of `op`, MOIRAI_NONE if there are several or none. */
+static int32_t only_reader(const moirai_graph *g, int32_t op)
+{
+    int32_t t = g->op_out_off[op] < g->op_out_off[op + 1] ? g->op_out[g->op_out_off[op]] : MOIRAI_NONE;
+    if (t == MOIRAI_NONE || g->tensor_reader_off[t + 1] - g->tensor_reader_off[t] != 1)
+        return MOIRAI_NONE;
+    return g->tensor_reader[g->tensor_reader_off[t]];
+}
+
+/* A product sums over the rows that it reads: weights by which values are averaged. */
+static double row_to_product(const moirai_cost_context *x, int32_t op)
+{
+    int32_t reader = only_reader(x->g, op);
+    if (reader == MOIRAI_NONE || !is_product(x->op_class[reader]))
+        return 0;
+    cost_shape s;
+    cost_shape_of(&s, x, reader);
+    return s.k == COST_CLASS_LINEAR ? s.depth : 0;
+}
+
 static void shape_of_rows(cost_shape *s, const moirai_cost_context *x, int32_t op)
 {
     double elements = s->out_bytes / s->element_bytes, row = 0;
     if (s->k == COST_CLASS_LN)
         row = (double)weight_bytes(x->g, op) / s->element_bytes / 2;
+    else
+        row = row_to_product(x, op);
     if (!(row >= 1))
         row = row_from_product(x, op);
     s->row = row >= 1 ? row : USUAL_ROW;
@@ -243,6 +265,34 @@ static cost_class with_scalar(cost_class k, double bytes, double out_bytes)
     }
 }
 
+/* Whoever stretches a tensor reads no more of it than there is, a quarter of the result where images double their sides;
+ * a lookup reads what it returns. Joined tensors are at least two: a graph may leave out what is constant. A stack whose
+ * parts are summed up next has them side by side, element by element. */
+static void shape_of_move(cost_shape *s, const moirai_cost_context *x, int32_t op)
+{
+    const moirai_graph *g = x->g;
+    const char *type = g->op_type[op];
+    int32_t reader = only_reader(g, op);
+    double in = (double)sum_bytes(g, g->op_in_off, g->op_in, op), quarter = s->out_bytes / 4;
+    s->stretched = cost_class_is_stretch(type) || cost_class_is_pad(type);
+    if (cost_class_is_stretch(type))
+        s->bytes = UTIL_MIN(s->bytes, s->out_bytes + (in > 0 ? UTIL_MIN(in, quarter) : quarter));
+    if (cost_class_is_lookup(type))
+        s->bytes = UTIL_MAX(s->bytes, 2 * s->out_bytes);
+    if (!cost_class_is_join(type))
+        return;
+    s->parts = UTIL_MAX((double)(g->op_in_off[op + 1] - g->op_in_off[op]), 2);
+    if (reader != MOIRAI_NONE && x->op_class[reader] == COST_CLASS_REDUCE)
+        s->interleaved = (double)sum_bytes(g, g->op_out_off, g->op_out, reader) * s->parts == s->out_bytes;
+}
+
+static void shape_of_sum(cost_shape *s, const char *type)
+{
+    s->interleaved = cost_class_is_rank(type);
+    s->rows = at_least_one(s->out_bytes / s->element_bytes);
+    s->row = at_least_one((s->bytes - s->out_bytes) / UTIL_MAX(s->out_bytes, 1));
+}
+
 void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op)
 {
     const moirai_graph *g = x->g;
@@ -257,8 +307,10 @@ void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op)
         shape_of_rows(out, x, op);
     else
         out->k = with_scalar(out->k, out->bytes, out->out_bytes);
-    if (out->k == COST_CLASS_MEMORY && cost_class_is_join(g->op_type[op]))
-        out->parts = at_least_one((double)(g->op_in_off[op + 1] - g->op_in_off[op]));
+    if (out->k == COST_CLASS_MEMORY)
+        shape_of_move(out, x, op);
+    else if (out->k == COST_CLASS_REDUCE)
+        shape_of_sum(out, g->op_type[op]);
 }
 
 int64_t cost_flops(const moirai_cost_context *x, int32_t op)

@@ -16,7 +16,10 @@ typedef struct cost_shape {
     double b, m, n, depth; /* b products of m x depth by depth x n; a convolution is its implicit product */
     double rate;           /* GFLOPS of products on the device at hand; 0: its fp32 rate */
     double parts;          /* tensors that are joined to one; 0: none are */
-    double rows, row;      /* softmax and norms: rows of `row` elements */
+    double rows, row;      /* softmax, norms, sums: rows of `row` elements */
+    double side;           /* of square images that are convolved; 0: not known */
+    bool interleaved;      /* parts are joined, or the largest taken, element by element: not one run after the other */
+    bool stretched;        /* a result whose elements each work out where they come from */
 } cost_shape;
 
 #endif

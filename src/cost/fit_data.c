@@ -70,6 +70,7 @@ static bool shape_of_conv(cost_shape *s, const line *l, const int *column)
     s->m = batch * out_size * out_size;
     s->n = number(l, column, OUT_CHANNEL);
     s->depth = in * kernel * kernel;
+    s->side = out_size;
     if (kernel != 3 || stride != 1)
         s->k = COST_CLASS_DIRECT;
     s->weight_bytes = FP32_BYTES * s->n * s->depth;

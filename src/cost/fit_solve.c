@@ -28,6 +28,9 @@
 #define KNEE 0.02 /* errors beyond about 2 % count by distance */
 #define STEP 1e-5 /* of a logarithm, for finite differences */
 #define FEW 20    /* times of a source that do not make a launch of their own */
+/* What starting a kernel takes in TensorRT is the runtime's, hardly its class's: a logarithm's distance from the usual
+ * costs as much, squared, as so many errors of 2 %. Else classes without small kernels have any launch. */
+#define USUAL_LAUNCH 1
 
 typedef struct problem {
     cost_class k;
@@ -54,9 +57,18 @@ static double residual(const double *theta, const problem *p, size_t i)
     return cost_fitted_ns(c, &s->shape, s->type, &h) / s->ns - 1;
 }
 
+/* How far coefficient j is from the usual launch, as a logarithm; 0 for those that are none. */
+static double unusual(const double *theta, const problem *p, int j)
+{
+    bool launch = j == COST_TRT_HOST || j == COST_TRT_START;
+    return launch && !p->fixed[j] ? theta[j] - log(cost_fitted_coefficient_at(p->k, j)->start) : 0;
+}
+
 static double loss(const double *theta, const problem *p)
 {
     double sum = 0;
+    for (int j = COST_TRT_HOST; j <= COST_TRT_START; j++)
+        sum += USUAL_LAUNCH * unusual(theta, p, j) * unusual(theta, p, j);
     for (size_t i = 0; i < p->n; i++) {
         double r = residual(theta, p, i) / KNEE;
         sum += sqrt(1 + r * r) - 1;
@@ -70,6 +82,10 @@ static void linearise(const double *theta, const problem *p, double a[MAX_C][MAX
     int n = p->n_c + p->n_hosts;
     memset(a, 0, sizeof(double) * MAX_C * MAX_C);
     memset(g, 0, sizeof(double) * MAX_C);
+    for (int j = COST_TRT_HOST; j <= COST_TRT_START; j++) {
+        a[j][j] = p->fixed[j] ? 0 : 2 * USUAL_LAUNCH * KNEE * KNEE;
+        g[j] = 2 * USUAL_LAUNCH * KNEE * KNEE * unusual(theta, p, j);
+    }
     for (size_t i = 0; i < p->n; i++) {
         double r = residual(theta, p, i), w = 1 / sqrt(1 + r * r / (KNEE * KNEE)), row[MAX_C] = {0}, near[MAX_C];
         memcpy(near, theta, sizeof near);

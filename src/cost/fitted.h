@@ -6,7 +6,7 @@
 #include <moirai/cluster.h>
 #include "cost/cost_shape.h"
 
-#define COST_FITTED_COEFFICIENTS 10 /* most of any class; unused ones are 0 */
+#define COST_FITTED_COEFFICIENTS 11 /* most of any class; unused ones are 0 */
 
 /* The first coefficients of every class: what passes before its kernel works, by runtime, and how much faster kernels
  * of TensorRT are than those of an eager framework. */

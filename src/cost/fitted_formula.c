@@ -22,10 +22,11 @@
  *   which the filters are transformed: that takes as long as some pixels more, on every GPU, and is why a 3 x 3
  *   convolution of a small image reaches a small share of the rate. In TensorRT they meet the limit of power twice, in
  *   networks as well. Groups and a channel each reuse a pixel a few times only: memory, and operations that the
- *   cache or the memory has to feed.
+ *   cache or the memory has to feed. Images are computed in whole tiles where their sides are known.
  * - Weights that the cache does not hold are read again by every row of tiles on old chips (Pascal), in the library that
  *   an eager framework calls.
- * - TensorRT joins tensors by a kernel each.
+ * - TensorRT joins tensors by a kernel each. Resizing, expanding and padding work out where each element comes from.
+ * - Sums: rows that a block each adds up, or results that are dearer than what they are summed from.
  * - Sorting goes by compares, so many per byte, at the device's rate.
  * - Small cards can't keep their clock: energy per operation x rate above the board's power lowers it, and since voltage
  *   falls with the clock, by the square root of the excess only.
@@ -37,16 +38,24 @@
 #include "cost/fitted.h"
 #include "util/util.h"
 
-#define HEAD_UP_TO(start_ns) \
-    {"host_ns", 3e4, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"trt_host_ns", 6800, 1e3, 4e4}, \
-        {"trt_start_ns", 3000, 100, start_ns}, \
+#define HEAD_OF(trt_host_ns, start_ns) \
+    {"host_ns", 3e4, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"trt_host_ns", trt_host_ns, 1e3, 4e4}, \
+        {"trt_start_ns", 4000, 100, start_ns}, \
     { \
         "trt_speed", 1, 0.3, 3 \
     }
+#define HEAD_UP_TO(start_ns) HEAD_OF(6800, start_ns)
 #define HEAD HEAD_UP_TO(6e4) /* of several kernels, some of them */
-enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW, PART_NS = ROW_FLOPS };
+enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW, PART_NS = ROW_FLOPS, ELEMENT_FLOPS };
+enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_FLOPS };
 static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
-static const cost_fitted_coefficient MOVE[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}, {"part_ns", 3e3, 100, 2e4}};
+static const cost_fitted_coefficient MOVE[] = {
+    HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}, {"part_ns", 3e3, 100, 2e4}, {"element_flops", 150, 1, 1000}};
+static const cost_fitted_coefficient SUM[] = {HEAD,
+                                              {"bandwidth_share", 0.8, 0.05, 1.5},
+                                              {"row_bytes", 500, 1, 1e5},
+                                              {"window_factor", 1.5, 1, 4},
+                                              {"sum_flops", 300, 1, 1e4}};
 static const cost_fitted_coefficient ROWS[] = {
     HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"long_row_factor", 1.5, 0.5, 10}};
 enum {
@@ -56,7 +65,10 @@ enum {
     FILTER_PIXELS,
     PANEL_SHARE = FILTER_PIXELS,
     LEAST_TILE = FILTER_PIXELS,
-    FED_FLOPS = RATE_SHARE
+    STEP_NS,
+    FED_FLOPS = RATE_SHARE,
+    WIDE_KERNEL,
+    READS = RATE_SHARE
 };
 static const cost_fitted_coefficient PRODUCT[] = {HEAD,
                                                   {"bandwidth_share", 0.8, 0.4, 1.2},
@@ -80,10 +92,15 @@ static const cost_fitted_coefficient CONV[] = {HEAD,
                                                {"rate_share", 0.7, 0.3, 3},
                                                {"half_tile_share", 0.95, 0.5, 1},
                                                {"tile_depth", 10, 0.1, 2000},
-                                               {"filter_pixels", 300, 10, 1e4}};
-static const cost_fitted_coefficient NARROW[] = {
-    HEAD_UP_TO(1.5e4), {"bandwidth_share", 0.7, 0.05, 1.2}, {"flops_per_byte", 3, 0.05, 200}};
-static const cost_fitted_coefficient SORT[] = {HEAD, {"flops_per_byte", 3000, 1, 1e6}};
+                                               {"filter_pixels", 300, 10, 1e4},
+                                               {"step_ns", 15, 1, 100}};
+static const cost_fitted_coefficient GROUPED[] = {
+    HEAD_UP_TO(1.5e4), {"bandwidth_share", 0.7, 0.05, 1.2}, {"reads", 10, 1, 100}};
+static const cost_fitted_coefficient CHANNEL[] = {HEAD_UP_TO(1.5e4),
+                                                  {"bandwidth_share", 0.7, 0.05, 1.2},
+                                                  {"flops_per_byte", 3, 0.05, 200},
+                                                  {"wide_factor", 1.5, 0.5, 5}};
+static const cost_fitted_coefficient SORT[] = {HEAD_OF(2e4, 6e4), {"flops_per_byte", 3000, 1, 1e6}};
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -101,6 +118,12 @@ static const cost_fitted_coefficient SORT[] = {HEAD, {"flops_per_byte", 3000, 1,
 #define OLD_NM 14
 #define PANELS_HELD 12
 #define SMALLEST_TILE 32
+/* Tiles of an image in pixels: of Winograd's larger transformation, and of a channel each. */
+#define WINOGRAD_TILE 4
+#define CHANNEL_TILE 8
+#define WIDE_TAPS 25    /* 3 x 3 and 5 x 5 have kernels of their own */
+#define TILE_COLUMNS 64 /* groups up to so many channels fill one tile, and leave the rest of it idle */
+#define BLOCK_ROW 128   /* rows longer than this are summed by a block each */
 #define UNIT_GFLOPS 180 /* 64 cores at 1.4 GHz; tensor cores are so many more of them */
 
 static const cost_fitted_coefficient *table(cost_class k, int *n)
@@ -112,11 +135,12 @@ static const cost_fitted_coefficient *table(cost_class k, int *n)
     case COST_CLASS_BMM: *n = COUNT(PRODUCT); return PRODUCT;
     case COST_CLASS_DIRECT: *n = COUNT(DIRECT); return DIRECT;
     case COST_CLASS_CONV: *n = COUNT(CONV); return CONV;
-    case COST_CLASS_GROUPED:
-    case COST_CLASS_DEPTHWISE: *n = COUNT(NARROW); return NARROW;
+    case COST_CLASS_GROUPED: *n = COUNT(GROUPED); return GROUPED;
+    case COST_CLASS_DEPTHWISE: *n = COUNT(CHANNEL); return CHANNEL;
     case COST_CLASS_SORT:
     case COST_CLASS_NMS: *n = COUNT(SORT); return SORT;
     case COST_CLASS_MEMORY: *n = COUNT(MOVE); return MOVE;
+    case COST_CLASS_REDUCE: *n = COUNT(SUM); return SUM;
     default: *n = COUNT(STREAM); return STREAM;
     }
 }
@@ -208,15 +232,20 @@ static double delivered(const moirai_device_type *f)
     return f->bandwidth_gb_s * (f->delivered > 0 ? f->delivered : 1);
 }
 
+/* The part of tensors of `bytes` in all that stays in the cache. */
+static double cached_share(double bytes, const moirai_device_type *f)
+{
+    if (!(f->l2_mb > 0))
+        return 0;
+    double r = bytes / (CACHE_SHARE * 1e6 * f->l2_mb);
+    return 1 / (1 + r * r * r * r);
+}
+
 /* `bytes` of tensors that stay in the cache where they fit. */
 static double memory_ns(double bytes, double share, const moirai_device_type *f)
 {
-    double slow = share * delivered(f);
-    double fast = UTIL_MAX(CACHE_SPEED * sqrt(f->gflops_fp32 * f->bandwidth_gb_s), slow), stays = 0;
-    if (f->l2_mb > 0) {
-        double r = bytes / (CACHE_SHARE * 1e6 * f->l2_mb);
-        stays = 1 / (1 + r * r * r * r);
-    }
+    double slow = share * delivered(f), stays = cached_share(bytes, f);
+    double fast = UTIL_MAX(CACHE_SPEED * sqrt(f->gflops_fp32 * f->bandwidth_gb_s), slow);
     return bytes * (stays / fast + (1 - stays) / slow);
 }
 
@@ -227,11 +256,13 @@ static double operands_ns(const cost_shape *s, double share, const moirai_device
     return memory_ns(s->bytes - s->weight_bytes, share, f) + s->weight_bytes / (share * delivered(f));
 }
 
-static double rows_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+static double rows_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
     if (s->row > 1024)
         stream *= c[LONG_ROW];
+    if (s->k == COST_CLASS_SOFTMAX && !h->tensorrt) /* several short ones to a block */
+        return stream;
     return hypot(stream, s->rows * c[ROW_FLOPS] / f->gflops_fp32);
 }
 
@@ -275,28 +306,71 @@ static double product_ns(const double *c, const cost_shape *s, const moirai_devi
     return hypot(at_clock(rate, f, h->run, &meets), memory);
 }
 
+/* Pixels of whole tiles for each pixel of an image. */
+static double whole_tiles(const cost_shape *s, double tile)
+{
+    double sides = s->side > 0 ? ceil(s->side / tile) * tile / s->side : 1;
+    return sides * sides;
+}
+
 static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
     static const strain meets = {.cool = 2, .repeated = 1, .network = 2};
     double filters = 2 * c[FILTER_PIXELS] * s->n * s->depth / rate_of(s, f);
-    double winograd = (tiles_ns(16, s->m / 4, s->n, s->depth / 9, c, s, f) + filters) / c[RATE_SHARE];
-    return hypot(at_clock(winograd, f, run, &meets), operands_ns(s, c[BANDWIDTH_SHARE], f, run));
+    double winograd =
+        (tiles_ns(16, s->m * whole_tiles(s, WINOGRAD_TILE) / 4, s->n, s->depth / 9, c, s, f) + filters) / c[RATE_SHARE];
+    double steps = s->depth * c[STEP_NS];
+    return soft_max(hypot(at_clock(winograd, f, run, &meets), operands_ns(s, c[BANDWIDTH_SHARE], f, run)), steps);
 }
 
-/* A channel each streams while it computes; groups are first sorted by group, then multiplied. Operations are fed by what
- * holds the tensors, the cache or the memory: so many for each byte that it delivers. */
-static double narrow_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
+/* Groups are first sorted by group, then multiplied: an output costs as much in a group of 4 channels as in one of 32,
+ * since the rest of a tile is idle, and that goes by what the memory delivers. */
+static double grouped_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
+{
+    double tiles = UTIL_MAX(s->n / TILE_COLUMNS, 1);
+    return s->out_bytes * tiles * c[READS] / delivered(f) + operands_ns(s, c[BANDWIDTH_SHARE], f, run);
+}
+
+/* A channel each streams while it computes, whole tiles of an image. Operations are fed by what holds the tensors, the
+ * cache or the memory: so many for each byte that it delivers. With a stride, every other pixel of a row is read in vain. */
+static double channel_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
     double stated = f->delivered > 0 ? 1 / f->delivered : 1; /* check bits cost transfers, not operations */
-    double fed = s->flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS] * stated, f);
-    double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, run);
-    return s->k == COST_CLASS_GROUPED ? fed + memory : soft_max(fed, memory);
+    double in = s->bytes - s->weight_bytes - s->out_bytes, strides = sqrt(UTIL_MAX(in / s->out_bytes, 1));
+    double flops = s->flops * strides * whole_tiles(s, CHANNEL_TILE);
+    double fed = flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS] * stated, f);
+    if (s->depth > WIDE_TAPS + 0.5)
+        fed *= c[WIDE_KERNEL];
+    return soft_max(fed, operands_ns(s, c[BANDWIDTH_SHARE], f, run));
 }
 
-/* TensorRT starts a kernel for each tensor that is joined; an eager framework and ONNX Runtime start one for all. */
+/* TensorRT starts a kernel for each tensor that is joined; an eager framework and ONNX Runtime start one for all. Where
+ * parts lie side by side element by element, each of its kernels touches the whole result: it is read and written once
+ * for each part, unless the cache holds it. */
 static double move_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
-    return memory_ns(s->bytes, c[BANDWIDTH_SHARE], f) + (h->tensorrt ? s->parts * c[PART_NS] : 0);
+    double ns = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
+    if (s->stretched)
+        return soft_max(ns, s->out_bytes / s->element_bytes * c[ELEMENT_FLOPS] / f->gflops_fp32);
+    if (h->tensorrt && s->interleaved)
+        ns += (1 - cached_share(s->bytes, f)) * (2 * s->parts - 1) * s->out_bytes / (c[BANDWIDTH_SHARE] * delivered(f));
+    return ns + (h->tensorrt ? s->parts * c[PART_NS] : 0);
+}
+
+/* Sums of neighbours read each element several times. A long row is a block's, whose start and end leave its part of the
+ * memory idle; a short one costs its result, and is read by strides that leave no gain from a cache. What the largest is of, TensorRT transposes first. */
+static double sum_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
+{
+    double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
+    if (s->row < 1.5)
+        return stream * c[WINDOW];
+    if (h->tensorrt && s->interleaved)
+        return stream * 3;
+    if (s->row > BLOCK_ROW)
+        stream = hypot(stream, s->rows * c[ROW_BYTES] / (c[BANDWIDTH_SHARE] * delivered(f)));
+    else
+        stream = s->bytes / (c[BANDWIDTH_SHARE] * delivered(f));
+    return soft_max(stream, s->rows * c[SUM_FLOPS] / f->gflops_fp32);
 }
 
 /* Shares of rate and bandwidth that a processor's kernels reach: ONNX Runtime's and PyTorch's on one core of a Xeon
@@ -330,13 +404,14 @@ static double kernel_ns(const double *c, const cost_shape *s, const moirai_devic
         return processor_ns(c, s, f);
     switch (s->k) {
     case COST_CLASS_SOFTMAX:
-    case COST_CLASS_LN: return rows_ns(c, s, f);
+    case COST_CLASS_LN: return rows_ns(c, s, f, h);
+    case COST_CLASS_REDUCE: return sum_ns(c, s, f, h);
     case COST_CLASS_LINEAR:
     case COST_CLASS_BMM:
     case COST_CLASS_DIRECT: return product_ns(c, s, f, h);
     case COST_CLASS_CONV: return conv_ns(c, s, f, h->run);
-    case COST_CLASS_GROUPED:
-    case COST_CLASS_DEPTHWISE: return narrow_ns(c, s, f, h->run);
+    case COST_CLASS_GROUPED: return grouped_ns(c, s, f, h->run);
+    case COST_CLASS_DEPTHWISE: return channel_ns(c, s, f, h->run);
     case COST_CLASS_SORT:
     case COST_CLASS_NMS: return s->bytes * c[COST_KERNEL] / f->gflops_fp32;
     case COST_CLASS_MEMORY: return move_ns(c, s, f, h);

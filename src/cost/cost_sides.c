@@ -1,0 +1,65 @@
+/* Sides of images, found by the network around them.
+ *
+ * Kernels work on tiles of an image, and one of 21 x 21 pixels takes as long as one of 24 x 24. A graph has sizes but no
+ * sides: the pixels of all images of a batch together. How many images there are is told by the product behind a global
+ * pool (a classifier, the squeeze of a block): it has a row for each. Images that are then no squares keep a side of 0,
+ * not known, as all do in networks without such a pool.
+ *
+ * O(operators). */
+#include <math.h>
+#include "cost/cost.h"
+
+#define STEPS 4  /* from the pool to the product: a norm, a view, an activation */
+#define POOLED 9 /* pixels at least that a global pool takes for one */
+
+static bool has_pixels(const cost_shape *s)
+{
+    return s->k >= COST_CLASS_CONV && s->k <= COST_CLASS_DEPTHWISE;
+}
+
+static int32_t first_producer(const moirai_graph *g, int32_t op)
+{
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
+        if (g->tensor_producer[g->op_in[e]] != MOIRAI_NONE)
+            return g->tensor_producer[g->op_in[e]];
+    return MOIRAI_NONE;
+}
+
+static bool follows_pool(const moirai_cost_context *x, int32_t op)
+{
+    double elements = x->shape[op].m * x->shape[op].depth;
+    for (int step = 0; step < STEPS; step++) {
+        op = first_producer(x->g, op);
+        if (op == MOIRAI_NONE)
+            return false;
+        const cost_shape *s = &x->shape[op];
+        if (s->k == COST_CLASS_REDUCE)
+            return s->row >= POOLED && fabs(s->rows - elements) < 0.5;
+    }
+    return false;
+}
+
+/* The rows of products behind global pools; 0 where there are none, or not all alike. */
+static double count_images(const moirai_cost_context *x)
+{
+    double images = 0;
+    for (int32_t i = 0; i < x->g->n_ops; i++) {
+        const cost_shape *s = &x->shape[i];
+        if ((s->k != COST_CLASS_LINEAR && s->k != COST_CLASS_DIRECT) || !follows_pool(x, i))
+            continue;
+        if (images > 0 && fabs(images - s->m) > 0.01)
+            return 0;
+        images = s->m;
+    }
+    return images;
+}
+
+void cost_find_sides(moirai_cost_context *x)
+{
+    double images = count_images(x);
+    for (int32_t i = 0; images > 0 && i < x->g->n_ops; i++) {
+        double side = sqrt(x->shape[i].m / images), whole = floor(side + 0.5);
+        if (has_pixels(&x->shape[i]) && whole >= 1 && fabs(side - whole) < 1e-3)
+            x->shape[i].side = whole;
+    }
+}
