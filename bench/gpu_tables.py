@@ -150,7 +150,7 @@ def where(lines: list[dict[str, Any]]) -> list[str]:
 def cut(rows: list[dict[str, Any]]) -> list[str]:
     import shard
 
-    last = {r["network"]: r for r in rows}
+    last = {(r["network"], r.get("setting", "")): r for r in rows}
     return shard.table(list(last.values())).splitlines()
 
 
@@ -158,12 +158,13 @@ def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
     p.add_argument("kind", choices=["alone", "plans", "where", "cut"])
-    p.add_argument("files", type=Path, nargs="+")
+    p.add_argument("files", nargs="+", help="of cut also FILE=SETTING, where the file does not say it")
     o = p.parse_args()
     if o.kind == "cut":
-        made = cut([r for f in o.files for r in json.loads(f.read_text())])
+        files = [f.partition("=") for f in o.files]
+        made = cut([{**r, **({"setting": s} if s else {})} for f, _, s in files for r in json.loads(Path(f).read_text())])
     else:
-        made = {"alone": alone, "plans": plans, "where": where}[o.kind](lines_of(o.files))
+        made = {"alone": alone, "plans": plans, "where": where}[o.kind](lines_of([Path(f) for f in o.files]))
     if not o.write:
         print("\n".join(made))
         return 0

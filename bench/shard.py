@@ -97,7 +97,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         auto = r["auto"]
         gain = f"{r['alone']['measured_ms'] / auto['measured_ms']:.2f}" if auto and r["alone"] else "no cut pays"
         off = f"{100 * (auto['predicted_ms'] / auto['measured_ms'] - 1):+.1f} %" if auto else "-"
-        lines.append(f"| {r['network']} | {' | '.join(ms)} | {gain} | {off} |")
+        name = ", ".join(x for x in (r["network"], r.get("setting", "")) if x)
+        lines.append(f"| {name} | {' | '.join(ms)} | {gain} | {off} |")
     return "\n".join(lines) + "\n"
 
 
@@ -138,7 +139,10 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
                     transport=o.transport, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
     with found.distribute(workers=workers, verify=module) as run:
         run(*args)
-    return row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
+    setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
+    setting += ["compiled kernels, too"] * ("inductor" in o.fuse)
+    made = row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
+    return {**made, "setting": ", ".join(setting)}
 
 
 def main() -> None:
