@@ -33,8 +33,11 @@ def lines_of(paths: list[Path]) -> list[dict[str, Any]]:
 
 
 def named(line: dict[str, Any]) -> str:
-    setting = line.get("setting", "")
-    return NAMES.get(line["network"], line["network"]) + (f", {setting}" if setting else "")
+    setting, name = line.get("setting", ""), line["network"]
+    if name.startswith("tokens:"):
+        _, name, sizes = name.split(":")
+        setting = "; ".join(x for x in (setting, f"by hand in {sizes.replace('-', ', ')} tokens") if x)
+    return NAMES.get(name, name) + (f", {setting}" if setting else "")
 
 
 def alone(lines: list[dict[str, Any]]) -> list[str]:
