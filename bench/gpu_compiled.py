@@ -17,6 +17,7 @@ import fcntl
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 import traceback
@@ -139,6 +140,13 @@ class Lines:
     def late(self) -> bool:
         return time.monotonic() - began > self.o.seconds
 
+    def meet(self, name: str) -> None:
+        """Waits until as many processes are here as share --out, or until no step may begin any more."""
+        (self.o.out / f"here-{os.getpid()}").touch()
+        while len(list(self.o.out.glob("here-*"))) < self.o.calm and not self.late():
+            time.sleep(0.2)
+        self.add(name, "calm", here=len(list(self.o.out.glob("here-*"))))
+
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         """One process at a time, of those that share --out, times what it has; the others compile meanwhile. They have
@@ -156,16 +164,20 @@ class Case:
         self.part = workers.devices[self.largest].name
         self.best = 0.0  # ms, the fastest that torch does on the largest part
         self.expected: Any = None
+        self.tried: list[tuple[str, moirai.Plan, str, int]] = []
 
     def say(self, what: str, **numbers: Any) -> None:
         self.lines.add(self.name, what, **numbers)
 
-    def torch_alone(self, how: str, last: bool) -> float:
-        self.ask("prepare", self.name, self.o.small, self.o.dtype, last, how, flags(), str(self.o.out / "cache"))
-        with self.lines.turn():
+    def torch_alone(self, how: str, last: bool, calm: bool = False) -> float:
+        if not calm:
+            name = networks_compiled.whole(self.name)
+            self.ask("prepare", name, self.o.small, self.o.dtype, last, how, flags(), str(self.o.out / "cache"))
+        with contextlib.nullcontext() if calm else self.lines.turn():
             found = float(self.ask("replay", how, self.o.runs))
-        self.ask("forget", how)
-        self.say(f"torch {how}{', channels last' if last else ''} on {self.part}", ms=found)
+        if calm or not self.o.calm:
+            self.ask("forget", how)
+        self.say(f"torch {how}{', channels last' if last else ''} on {self.part}", ms=found, **({"calm": True} if calm else {}))
         return found
 
     def capture(self) -> mt.Captured:
@@ -184,13 +196,13 @@ class Case:
         got = run(*self.args)
         return float((got.float() - self.expected.float()).norm() / self.expected.float().norm())
 
-    def run(self, what: str, plan: moirai.Plan, transport: str, known: bool = True) -> mt.Measured:
-        """`known`: operators were measured, so that the plan predicts something."""
+    def run(self, what: str, plan: moirai.Plan, transport: str, known: bool = True, calm: bool = False) -> mt.Measured:
+        """`known`: operators were measured, so that the plan predicts something; `calm`: it is our turn already."""
         start = time.monotonic()
         options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
         with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
             loaded = time.monotonic() - start
-            with self.lines.turn():
+            with contextlib.nullcontext() if calm else self.lines.turn():
                 off = self.check(run)
                 measured = run.measure(warmup=5, runs=self.o.runs)
             made = {d: f"{c.pieces}, {c.distinct} distinct, {c.compiled} compiled" for d, c in run.compiled.items()}
@@ -199,9 +211,9 @@ class Case:
         held = [g["held_ns"] for d in measured.timeline["devices"] for g in d["segments"] if g["held_ns"] > 0]
         self.say(what, ms=ms, predicted_ms=predicted_ms, of_torch=ms / self.best if self.best else 0.0,
                  transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why,
-                 held_us=statistics.fmean(held) / 1000 if held else 0.0)  # fmt: skip
+                 held_us=statistics.fmean(held) / 1000 if held else 0.0, **({"calm": True} if calm else {}))  # fmt: skip
         if known and plan.transfers:
-            self.say("where", **gpu_where.where(program, measured.timeline, plan.meetings or {}))
+            self.say("where", plan=what, **gpu_where.where(program, measured.timeline, plan.meetings or {}))
         return measured
 
     def single(self) -> None:
@@ -266,6 +278,8 @@ class Case:
                  s=time.monotonic() - start)  # fmt: skip
 
     def split(self, links: Any, transport: str, folder: Path) -> None:
+        if transport == "nccl":
+            return self.nccl(self.workers.cluster, folder)
         options = {"congestion": "none" if transport == "ipc" else "port"}
         cluster, way = links(transport), "auto" if self.o.small else transport
         with self.lines.turn():
@@ -273,18 +287,57 @@ class Case:
         self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
         times = mt.Times(self.captured, cluster, options, folder, meetings)
         search, seen = {"time_limit": self.o.time_limit, "threads": self.o.threads}, set()
-        while len(seen) < self.o.plans:  # those of one search, then those of what was learnt from their runs
-            found = times.places("moirai", within=1.03, **search)[: self.o.plans - len(seen)]
-            new = [plan for plan in found if plan_key(plan) not in seen]
-            for plan in new:
-                parts = len(set(plan.placement.values()))
-                measured = self.run(f"{parts} parts by {transport}, plan {len(seen)}", plan, way)
-                times.learn(plan, measured)
-                seen.add(plan_key(plan))
-                if self.lines.late():
-                    return
-            if not new:
+        while len(seen) < self.o.plans:  # the first, then what was learnt from its run, and so on
+            found = [p for p in times.places("moirai", within=1.03, **search) if plan_key(p) not in seen]
+            if not found:
                 return
+            parts, plan = len(set(found[0].placement.values())), found[0]
+            what = f"{parts} parts by {transport}, plan {len(seen)}"
+            measured = self.run(what, plan, way)
+            times.learn(plan, measured)
+            seen.add(plan_key(plan))
+            self.tried.append((what, plan, way, measured.median_ns))
+            if self.lines.late():
+                return
+
+    def calm(self) -> None:
+        """torch.compile and the fastest two plans by each kind of link once more, while nobody else has the GPU."""
+        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
+        with self.lines.turn():
+            self.torch_alone("compiled", last, calm=True)
+        by_link: dict[str, list[Any]] = {}
+        for trial in sorted(self.tried, key=lambda t: t[3]):
+            by_link.setdefault(trial[0].split(" by ")[1].split(",")[0], []).append(trial)
+        for what, plan, way, _ in [t[i] for i in range(2) for t in by_link.values() if i < len(t)]:
+            with self.lines.turn():
+                if time.monotonic() - began < self.o.end:
+                    self.run(what, plan, way, calm=True)
+
+    def nccl(self, cluster: moirai.Cluster, folder: Path) -> None:
+        """The same by NCCL, in processes that torchrun starts (gpu_nccl.py)."""
+        own = folder / f"nccl-{self.name.replace(':', '-')}-{os.getpid()}"
+        own.mkdir(exist_ok=True)
+        cluster.save(own / "cluster.json")
+        shares = [] if self.o.small else [float(s) for s in self.o.shares.split(",")]
+        ops = self.captured.graph.ops
+        times = {d.name: [(op.time_ns or {}).get(d.name) for op in ops] for d in self.workers.devices}
+        job = {"network": self.name, "small": self.o.small, "dtype": self.o.dtype, "cuts": self.o.cuts, "flags": flags(),
+               "cache": str(self.o.out / "cache"), "cluster": str(own / "cluster.json"), "shares": shares, "times": times,
+               "lines": str(own / "lines"), "turn": str(self.o.out / "turn"), "time_limit": self.o.time_limit,
+               "threads": self.o.threads, "plans": self.o.plans, "runs": self.o.runs,
+               "limit_s": 120, "until": time.time() + self.o.seconds - (time.monotonic() - began)}  # fmt: skip
+        (own / "job.json").write_text(json.dumps(job))
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(len(times)),
+                   str(HERE / "gpu_nccl.py"), str(own / "job.json")]  # fmt: skip
+        where = {**os.environ, "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
+        done = subprocess.run(command, env=where, capture_output=True, text=True)  # ranks end themselves in time
+        for line in (own / "lines").read_text().splitlines() if (own / "lines").exists() else ():
+            found = json.loads(line)
+            self.say(found.pop("what"), **found)
+        if done.returncode:
+            (own / "said.txt").write_text(done.stdout + done.stderr)
+            wrong = [x for x in done.stderr.splitlines() if "Error" in x]
+            self.say("nccl FAILED", why=(wrong or ["no reason given"])[0][:300])
 
     def all(self, links: Any, folder: Path) -> None:
         last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
@@ -292,6 +345,10 @@ class Case:
             baseline = pool.submit(self.torch_alone, "compiled", last)
             self.captured = self.capture()
             self.best = baseline.result()
+        if self.o.prepare:
+            mt.profile(self.captured, workers=self.workers, cache=self.o.out / "cache", fresh=True, options=mt.Options(runs=0))
+            self.say("prepared")
+            return
         alone = not self.o.cuts and not self.o.no_alone
         steps: list[Callable[[], Any]] = [self.single, self.groups] if alone else [self.groups]
         steps += [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
@@ -320,6 +377,10 @@ def options() -> argparse.Namespace:
     p.add_argument("--plans", type=int, default=2, help="the first search's, and those made from what was learnt of their runs")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
+    p.add_argument("--prepare", action="store_true", help="capture, group and compile, for a later call: nothing is measured")
+    p.add_argument("--calm", type=int, default=0, help="so many processes share --out: when all are done, what is fastest is "
+                   "measured again in turns, by one at a time")  # fmt: skip
+    p.add_argument("--end", type=float, default=1e9, help="nothing is measured again after so many seconds")
     p.add_argument("--small", action="store_true", help="small networks on two processor ranks: tries the script")
     o = p.parse_args()
     o.out = o.out.resolve()
@@ -364,6 +425,9 @@ def main() -> int:
                 case.only()
             else:
                 case.all(partial(links.get, workers), o.out)
+                if o.calm and case.tried:
+                    lines.meet(name)
+                    case.calm()
         except Exception as error:  # the next network may do
             traceback.print_exc()
             lines.add(name, "FAILED", why=str(error).splitlines()[0] if str(error) else type(error).__name__)

@@ -3,6 +3,7 @@
 
     python3 bench/gpu_tables.py alone LINES.jsonl...          # one part that runs all against torch.compile
     python3 bench/gpu_tables.py plans LINES.jsonl...          # plans of compiled kernels against torch.compile
+    python3 bench/gpu_tables.py where LINES.jsonl...          # where the time of the fastest plans goes
     python3 bench/gpu_tables.py cut RESULTS.json...           # operators in pieces
     python3 bench/gpu_tables.py --write docs/pytorch.md ...   # in place, between <!-- KIND --> and <!-- end -->
 
@@ -23,7 +24,8 @@ from typing import Any
 NAMES = {"hrnet": "HRNet-W32's stages", "timm:coat_mini": "CoaT mini", "timm:inception_resnet_v2": "Inception-ResNet v2",
          "nasnet": "NASNet's cells", "inception": "Inception", "moe": "mixture of experts", "gpt2": "GPT-2",
          "t5": "T5", "swin": "Swin", "clip": "CLIP", "recommender": "recommender",
-         "layers": "GPT-2 small's layers, 1 x 1,024"}  # fmt: skip
+         "layers": "GPT-2 small's layers, 1 x 1,024", "layers-batch": "12 layers of 1,024, 4 x 512",
+         "layers-short": "12 layers of 1,024, 1 x 128"}  # fmt: skip
 
 
 def lines_of(paths: list[Path]) -> list[dict[str, Any]]:
@@ -31,8 +33,11 @@ def lines_of(paths: list[Path]) -> list[dict[str, Any]]:
 
 
 def named(line: dict[str, Any]) -> str:
-    setting = line.get("setting", "")
-    return NAMES.get(line["network"], line["network"]) + (f", {setting}" if setting else "")
+    setting, name = line.get("setting", ""), line["network"]
+    if name.startswith("tokens:"):
+        _, name, sizes = name.split(":")
+        setting = "; ".join(x for x in (setting, f"by hand in {sizes.replace('-', ', ')} tokens") if x)
+    return NAMES.get(name, name) + (f", {setting}" if setting else "")
 
 
 def alone(lines: list[dict[str, Any]]) -> list[str]:
@@ -63,12 +68,18 @@ class Row:
     def add(self, x: dict[str, Any]) -> None:
         if x["what"].startswith("alone on"):  # in turns, calm: what a disturbed time of torch.compile is not to hide
             self.calm = min(self.calm, x["torch_compiled_ms"])
+        elif x["what"].startswith("torch compiled") and x.get("calm"):
+            self.calm = min(self.calm, x["ms"])
         elif x["what"].startswith("torch compiled"):
             self.torch, self.plans = x, {}
         elif x["what"].startswith("sum of groups"):
             self.sum = x
         elif found := re.fullmatch(r"(\d) parts by (\w+), plan (\d+)", x["what"]):
-            self.plans.setdefault(found[2], []).append({**x, "parts": int(found[1])})
+            plans = self.plans.setdefault(found[2], [])
+            before = [p for p in plans if p["what"] == x["what"]] if x.get("calm") else []
+            for p in before:  # measured again while nobody else had the GPU
+                p["ms"] = x["ms"]
+            plans += [] if before else [{**x, "parts": int(found[1])}]
 
     def cells(self, links: str) -> list[str]:
         best, plans = min(self.torch["ms"], self.calm), self.plans[links]
@@ -101,23 +112,62 @@ def plans(lines: list[dict[str, Any]]) -> list[str]:
     return made
 
 
+_PART = re.compile(r"(\d+) segments, planned ([\d.]+), took ([\d.]+), held ([\d.]+) ms")
+
+
+def where(lines: list[dict[str, Any]]) -> list[str]:
+    """Where the time of each network's fastest plan of several parts goes, by kind of link: of the busiest part."""
+    ms: dict[tuple[str, ...], float] = {}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    predicted: dict[tuple[str, ...], float] = {}
+    last = ""
+    for x in lines:
+        if re.fullmatch(r"\d parts by \w+, plan \d+", x["what"]):
+            last = x["what"]
+        elif x["what"] != "where":
+            continue
+        key = (named(x), x.get("shares", ""), x.get("plan", last))
+        if x["what"] == "where":
+            found[key] = x
+        else:
+            ms[key], predicted[key] = x["ms"], x["predicted_ms"]
+    best: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for key in found:
+        row = (*key[:2], key[2].split(" by ")[1].split(",")[0])
+        if key in ms and (row not in best or ms[key] < ms[best[row]]):
+            best[row] = key
+    made = ["| network | parts | links | measured, ms | predicted | busiest part: computes | meets | waits | segments took longer than planned | "
+            "all parts compute of the time |",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for (name, shares, links), key in best.items():
+        parts = [tuple(map(float, m.groups())) for v in found[key].values() if isinstance(v, str) and (m := _PART.fullmatch(v))]
+        _, _, took, held = max(parts, key=lambda p: p[2])
+        planned, all_took = (sum(p[i] for p in parts) for i in (1, 2))
+        total = ms[key]
+        made.append(f"| {name} | {shares.replace(',', ', ')} | {links} | {total:.3f} | {predicted[key]:.3f} | {took:.3f} | {held:.3f} | "
+                    f"{max(total - took - held, 0):.3f} | {100 * (all_took / planned - 1):+.0f} % | "
+                    f"{100 * all_took / len(parts) / total:.0f} % |")  # fmt: skip
+    return made
+
+
 def cut(rows: list[dict[str, Any]]) -> list[str]:
     import shard
 
-    last = {r["network"]: r for r in rows}
+    last = {(r["network"], r.get("setting", "")): r for r in rows}
     return shard.table(list(last.values())).splitlines()
 
 
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
-    p.add_argument("kind", choices=["alone", "plans", "cut"])
-    p.add_argument("files", type=Path, nargs="+")
+    p.add_argument("kind", choices=["alone", "plans", "where", "cut"])
+    p.add_argument("files", nargs="+", help="of cut also FILE=SETTING, where the file does not say it")
     o = p.parse_args()
     if o.kind == "cut":
-        made = cut([r for f in o.files for r in json.loads(f.read_text())])
+        files = [f.partition("=") for f in o.files]
+        made = cut([{**r, **({"setting": s} if s else {})} for f, _, s in files for r in json.loads(Path(f).read_text())])
     else:
-        made = (alone if o.kind == "alone" else plans)(lines_of(o.files))
+        made = {"alone": alone, "plans": plans, "where": where}[o.kind](lines_of([Path(f) for f in o.files]))
     if not o.write:
         print("\n".join(made))
         return 0

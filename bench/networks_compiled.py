@@ -119,6 +119,41 @@ class Layer(nn.Module):
         return x + self.down(F.gelu(self.up(self.second(x)), approximate="tanh"))
 
 
+class ByTokens(nn.Module):
+    """The same layers with tokens in pieces, by hand: all that looks at one token runs in its piece, attention of a
+    piece's queries reads keys and values of all pieces up to it."""
+
+    def __init__(self, layers: nn.Sequential, sizes: list[int]) -> None:
+        super().__init__()
+        self.layers, self.sizes = layers, sizes
+        ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+        for i, (n, end) in enumerate(zip(sizes, ends)):
+            late = torch.ones(n, end).tril(end - n) == 0
+            self.register_buffer(f"mask{i}", torch.zeros(n, end).masked_fill(late, float("-inf")))
+
+    def forward(self, x: Tensor) -> Tensor:
+        xs = list(x.split(self.sizes, 1))
+        for layer in list(self.layers)[:-1]:
+            each = [layer.qkv(layer.first(p)).chunk(3, -1) for p in xs]
+            for i in range(len(xs)):
+                q = each[i][0]
+                k, v = (torch.cat([e[j] for e in each[: i + 1]], 1) for j in (1, 2))
+                q, k, v = (p.unflatten(-1, (layer.heads, -1)).transpose(1, 2) for p in (q, k, v))
+                a = F.scaled_dot_product_attention(q, k, v, attn_mask=getattr(self, f"mask{i}")).transpose(1, 2).flatten(2)
+                y = xs[i] + layer.out(a)
+                xs[i] = y + layer.down(F.gelu(layer.up(layer.second(y)), approximate="tanh"))
+        return torch.cat([self.layers[-1](p) for p in xs], 1)
+
+
+# layers, width, heads, batch, tokens: "layers" are GPT-2 small's
+LAYERS = {"layers": (12, 768, 12, 1, 1024), "layers-batch": (12, 1024, 16, 4, 512), "layers-short": (12, 1024, 16, 1, 128)}
+
+
+def whole(name: str) -> str:
+    """The network that one of ours in pieces by hand has to beat."""
+    return name.split(":")[1] if name.startswith("tokens:") else name
+
+
 def make(name: str, small: bool, dtype: torch.dtype = torch.float32, seed: int = 1) -> tuple[nn.Module, Any]:
     """A module in eval mode and its arguments; names that are not here are those of networks.py, or with `timm:` before
     them those of PyPI's package (its sizes of images, random weights)."""
@@ -129,14 +164,18 @@ def make(name: str, small: bool, dtype: torch.dtype = torch.float32, seed: int =
         module = timm.create_model(name[5:], pretrained=False)
         size = module.default_cfg["input_size"]
         return module.eval().to(dtype), (torch.randn(1, *size).to(dtype),)
-    if name not in ("hrnet", "layers"):
+    if name.startswith("tokens:"):  # tokens:layers:448-320-256
+        _, inner, sizes = name.split(":")
+        module, args = make(inner, small, torch.float32, seed)
+        return ByTokens(module, [int(n) for n in sizes.split("-")]).eval().to(dtype), tuple(a.to(dtype) for a in args)
+    if name != "hrnet" and name not in LAYERS:
         return networks.make(name, small, dtype=dtype)
     torch.manual_seed(seed)
     module: nn.Module
     if name == "hrnet":
         module = Hrnet(8, (1, 1), 1, 10) if small else Hrnet()
         x = torch.randn(1, 3, 64, 64) if small else torch.randn(1, 3, 224, 224)
-    else:  # GPT-2 small's
-        d, heads, n, tokens = (32, 2, 2, 16) if small else (768, 12, 12, 1024)
-        module, x = nn.Sequential(*(Layer(d, heads) for _ in range(n)), nn.LayerNorm(d)), torch.randn(1, tokens, d)
+    else:
+        n, d, heads, batch, tokens = (2, 32, 2, 1, 16) if small else LAYERS[name]
+        module, x = nn.Sequential(*(Layer(d, heads) for _ in range(n)), nn.LayerNorm(d)), torch.randn(batch, tokens, d)
     return module.eval().to(dtype), (x.to(dtype),)

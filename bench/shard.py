@@ -16,6 +16,9 @@ Writes results.json and table.md to FOLDER after every network.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
+import importlib
 import json
 import time
 from pathlib import Path
@@ -94,7 +97,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         auto = r["auto"]
         gain = f"{r['alone']['measured_ms'] / auto['measured_ms']:.2f}" if auto and r["alone"] else "no cut pays"
         off = f"{100 * (auto['predicted_ms'] / auto['measured_ms'] - 1):+.1f} %" if auto else "-"
-        lines.append(f"| {r['network']} | {' | '.join(ms)} | {gain} | {off} |")
+        name = ", ".join(x for x in (r["network"], r.get("setting", "")) if x)
+        lines.append(f"| {name} | {' | '.join(ms)} | {gain} | {off} |")
     return "\n".join(lines) + "\n"
 
 
@@ -110,16 +114,35 @@ def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
     return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
 
 
+def by_turns(path: Path) -> None:
+    """One process at a time, of those that share this file and an MPS daemon, profiles or runs; the others capture and
+    plan meanwhile."""
+    tuning = importlib.import_module("moirai.torch.tune")  # moirai.torch.tune is the function
+    for what in ("profile", "measure"):
+
+        def waiting(self: Any, *args: Any, own: Any = getattr(tuning._Tuner, what)) -> Any:
+            with path.open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                return own(self, *args)
+
+        setattr(tuning._Tuner, what, waiting)
+
+
 def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster, shares: list[float]) -> dict[str, Any]:
     module, args = network(name, not o.shares)
+    kind = getattr(torch, o.dtype)
+    module, args = module.to(kind), tuple(a.to(kind) if a.is_floating_point() else a for a in args)
     kinds = ("rows",) if name.startswith("image:") else ("attention", "mlp")
     hand, said = [] if o.no_hand else by_hand(shares, kinds), []
     found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
                     rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
-                    say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+                    transport=o.transport, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
     with found.distribute(workers=workers, verify=module) as run:
         run(*args)
-    return row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
+    setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
+    setting += ["compiled kernels, too"] * ("inductor" in o.fuse)
+    made = row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
+    return {**made, "setting": ", ".join(setting)}
 
 
 def main() -> None:
@@ -135,15 +158,26 @@ def main() -> None:
     p.add_argument("--passes", type=int, default=3, help="of the fastest plans, in turns")
     p.add_argument("--placers", default="heft,moirai")
     p.add_argument("--time-limit", type=float, default=5, help="of a plan, in seconds")
+    p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
+    p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    p.add_argument("--transport", default="auto", help="ipc or host, on a GPU")
+    p.add_argument("--turn", type=Path, help="a file: processes that share it take turns on the GPU")
     p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
     o = p.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
     cluster, shares = cluster_of(o)
     sizes = FULL if o.shares else SMALL
     rows = []
+    if o.turn:
+        by_turns(o.turn)
+    if o.tf32:
+        torch.set_float32_matmul_precision("high")
     torch.set_num_threads(1 if not o.shares else torch.get_num_threads())
     with mt.Workers(cluster, keep_weights=True) as workers:
-        probed = mt.probe(workers)
+        with o.turn.open("w") if o.turn else contextlib.nullcontext() as lock:
+            if lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            probed = mt.probe(workers, transport=o.transport)
         for name in o.names or sizes:
             began = time.monotonic()
             try:

@@ -28,7 +28,7 @@ from .._lib import UsageError
 from .alone import as_compiled
 from .cache import chosen_folder
 from .cut_text import Cut, parse, text
-from .cuts import Strip, apply_cuts, apply_rows, find_strips, match, row_strips
+from .cuts import ALTERNATIVES, Strip, apply_cuts, apply_rows, find_strips, match, row_strips
 from .fold import biases_apart, fold_norms
 from .fused import fuse_calls
 from .grouping import find_groups
@@ -38,6 +38,7 @@ from .kinds import classify, live
 from .layout import channels_last as in_channels_last, follow, pays
 from .operators import make_graph, operator_names
 from .reader import CaptureError, Exported, read
+from .tokens import apply_tokens, find_tokens
 
 __all__ = ["CaptureError", "Captured", "capture", "remembered"]
 
@@ -195,8 +196,10 @@ def _pieces(
     attentions = head_strips(nodes)
     heads = [c for c in asked if _of(c, "heads")]
     nodes = split_heads(nodes, _heads(attentions, how.heads, heads))
-    images = [c for c in asked if _of(c, "rows")]
-    asked = [c for c in asked if not _of(c, "heads") and not _of(c, "rows")]
+    images, sequences = ([c for c in asked if _of(c, kind)] for kind in ("rows", "tokens"))
+    asked = [c for c in asked if not any(_of(c, kind) for kind in ALTERNATIVES)]
+    if sequences and (asked or images):
+        raise UsageError(f'cut "{sequences[0].pattern}": pieces of tokens are not cut again: no other cut goes with it')
     classify(nodes)
     if how.fold and not how.core:
         nodes = fold_norms(live(nodes, results), results)
@@ -206,6 +209,12 @@ def _pieces(
         nodes = apply_rows(nodes, results, images, operator_names(nodes))
         classify(nodes)
     nodes = live(nodes, results)
+    by_tokens = [] if how.core else find_tokens(nodes)
+    alternatives = [*attentions, *by_rows, *(s.strip(nodes) for s in by_tokens)]
+    if sequences:
+        nodes = apply_tokens(nodes, by_tokens, results, sequences, operator_names(nodes))
+        classify(nodes)
+        return live(nodes, results), alternatives
     before = repr((heads, images))
     if before not in known:
         known[before] = [] if how.core else find_strips(nodes, results)
@@ -213,7 +222,7 @@ def _pieces(
     if asked:
         nodes = apply_cuts(nodes, strips, asked, operator_names(nodes))
         classify(nodes)
-    return nodes, [*strips, *attentions, *by_rows]
+    return nodes, [*strips, *alternatives]
 
 
 def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool) -> dict[str, Node]:

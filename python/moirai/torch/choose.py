@@ -5,12 +5,14 @@ what a message costs those that the rest of the network does not run on, and tho
 by hand; small products are slow and times grow by whole
 tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
 of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
-(in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares. Whole is always
+(in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares; so are sequences by
+tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled. Whole is always
 among the candidates, and a gain below 0.5 % is none. `finalists` are those that are worth a run.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping
@@ -30,13 +32,14 @@ _EFFORT = 0.001
 _SMALL = 0.01  # a class with less of the products' work is not looked at
 _SIZES = 24  # of a piece, that are looked at
 _ROWS = 2  # rows that pieces have at least, in the mean
+_PIECE = re.compile(r" \((\d+) of \d+, (\d+) of (\d+) (\w+)\)$")  # number, size, units, unit
 _FAR = 1.1  # a cut that is predicted to take so much longer than the best is not worth a run
 
 
 @dataclass(frozen=True)
 class CutChoice:
     """What to cut: `cut` is "" where no cut pays. Times are those of quick plans. `finalists` are the best cut into each
-    number of pieces, of those that are not far behind: what a run of them says counts more than what a plan does."""
+    number of pieces, of tokens and otherwise, of those that are not far behind: what a run of them says counts more than what a plan does."""
 
     cut: str
     whole_ns: int
@@ -56,11 +59,14 @@ class _Chooser:
                  measured: list[Graph], time_limit: float) -> None:  # fmt: skip
         self.whole = captured.recut(None) if captured.cuts else captured
         self.cluster, self.options, self.search = Cluster.open(cluster), dict(problem), dict(search)
-        self.measured = measured or ([self.whole.graph] if self.whole.graph.devices else [])
+        given = measured or ([self.whole.graph] if self.whole.graph.devices else [])
+        # a piece of tokens and one of columns that are as large take another time: each is judged by its own like
+        self.measured = [g for g in given if not _by_tokens(g)]
+        self.tokens = [*self.measured[:1], *(g for g in given if _by_tokens(g))]
         self.end = time.monotonic() + time_limit if time_limit else None
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
-        self.pieces: dict[str, int] = {}  # cut -> the most pieces of a strip
+        self.pieces: dict[str, tuple[int, bool]] = {}  # cut -> the most pieces of a strip, and whether those are of tokens
         strips = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         total = sum(work(s, self.whole.nodes) for s in strips)
         for s in strips:
@@ -86,14 +92,14 @@ class _Chooser:
         if cut not in self.judged:
             graph = (self.whole.recut(cut) if cut else self.whole).graph
             if cut and self.measured:
-                piece_times(graph, self.measured)
+                piece_times(graph, self.tokens if _by_tokens(graph) else self.measured)
             plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
             self.judged[cut] = plan.makespan_ns
-            self.pieces[cut] = pieces
+            self.pieces[cut] = (pieces, _by_tokens(graph))
         return self.judged[cut]
 
     def finalists(self, least: int) -> tuple[str, ...]:
-        best: dict[int, str] = {}
+        best: dict[tuple[int, bool], str] = {}
         for cut in sorted((c for c in self.judged if c), key=lambda c: self.judged[c]):
             if self.judged[cut] < _FAR * least:
                 best.setdefault(self.pieces[cut], cut)
@@ -138,6 +144,7 @@ class _Chooser:
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
+        sequences = {cut: self.judge_text(cut, pieces) for cut, pieces in self.by_tokens() if not self.over()}
         sizes = {k: self.sizes(k) for k in self.order}
         most = max((len(v) for v in sizes.values()), default=0)
         together = [{k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most)]
@@ -155,24 +162,47 @@ class _Chooser:
             for candidate in dict.fromkeys([rows, f"{rows}; {cut}" if cut else rows]):
                 if not self.over() and (ns := self.judge_text(candidate, pieces)) < _WORTH * least:
                     cut, least = candidate, ns
+        for candidate, ns in sequences.items():
+            if ns < _WORTH * least:
+                cut, least = candidate, ns
         return CutChoice(cut, whole, least, len(self.judged), self.finalists(least))
 
     def by_rows(self) -> list[tuple[str, int]]:
         """All images in rows by the devices' speeds, for 2, 3, ... devices, and how many pieces: together, since a strip of
         rows alone would be handed whole images and put them together again."""
         strips = [s for s in self.whole.strips if s.kind == "rows"]
-        problem = Problem(self.whole.graph, self.cluster, **self.options)
-        took = dict.fromkeys(problem.devices, 0)
-        for name in problem.op_names if strips else ():
-            for device, ns in problem.time_ns(name).items():
-                took[device] += ns or 0
-        fast = sorted((ns for ns in took.values() if ns > 0))
+        fast = [ns for _, ns in self.fastest()] if strips else []
         found = []
         for n in range(2, min(len(fast), 8) + 1):
             shares = ":".join(str(max(round(1000 * fast[0] / ns), 1)) for ns in fast[:n])
             items = [f"{s.name}: {shares}" for s in strips if s.units >= _ROWS * n]
             found += [("; ".join(items), n)] if items else []
         return found
+
+    def fastest(self) -> list[tuple[str, int]]:
+        """Devices, and what the whole network takes on each."""
+        problem = Problem(self.whole.graph, self.cluster, **self.options)
+        took = dict.fromkeys(problem.devices, 0)
+        for name in problem.op_names:
+            for device, ns in problem.time_ns(name).items():
+                took[device] += ns or 0
+        return sorted(((d, ns) for d, ns in took.items() if ns > 0), key=lambda x: x[1])
+
+    def by_tokens(self) -> list[tuple[str, int]]:
+        """All sequences in pieces of tokens for 2, 3, ... devices, and how many pieces: by what pieces were measured to
+        take, and by the devices' speeds."""
+        strips = [s for s in self.whole.strips if s.kind == "tokens"]
+        fast = self.fastest() if strips else []
+        found: dict[str, int] = {}
+        for n in range(2, min(len(fast), 8) + 1):
+            shares = [max(round(1000 * fast[0][1] / ns), 1) for _, ns in fast[:n]]
+            some = [s for s in strips if s.units >= n]
+            tries = [[(s, rounded(shares, s.units)) for s in some]]
+            tries.append([(s, even_sizes(s, [d for d, _ in fast[:n]], self.tokens[1:]) or sizes) for s, sizes in tries[0]])
+            for each in tries:
+                cut = "; ".join(f"{s.name}: {','.join(map(str, sizes))}" for s, sizes in each)
+                found.setdefault(cut, n) if cut else None
+        return list(found.items())
 
     def sizes(self, key: Any) -> list[list[int]]:
         """That a class is tried with."""
@@ -190,6 +220,43 @@ class _Chooser:
                 if len(sizes) > 1 and min(sizes) > 0 and sizes not in found:
                     found.append(sizes)
         return found
+
+
+def _by_tokens(graph: Graph) -> bool:
+    return any(op.name.endswith(" tokens)") for op in graph.ops)
+
+
+def even_sizes(strip: Strip, devices: list[str], measured: Iterable[Graph]) -> list[int]:
+    """Tokens of each device with which all take as long, by what pieces of tokens were measured to take in all; [] where
+    that is not known. Between two sizes times lie on a line, which begins at nothing."""
+    took: dict[str, dict[int, int]] = {d: {} for d in devices}
+    for graph in measured:
+        here: dict[tuple[str, int, int], int] = {}  # a cut may have several pieces of one size
+        for op in graph.ops:
+            label = _PIECE.search(op.name)
+            if label and int(label[3]) == strip.units and label[4] == strip.unit:
+                for d in devices:
+                    key = (d, int(label[1]), int(label[2]))
+                    here[key] = here.get(key, 0) + ((op.time_ns or {}).get(d) or 0)
+        for (d, _, size), ns in here.items():
+            took[d][size] = ns
+    step = step_of(strip)
+    lines = [sorted({0: 0, **by_size}.items()) for by_size in took.values()]
+    if any(len(line) < 3 for line in lines):
+        return []
+    steps = balanced([[_between(line, n * step) for n in range(-(-strip.units // step) + 1)] for line in lines],
+                     [0] * len(devices), -(-strip.units // step))  # fmt: skip
+    sizes = [k * step for k in steps if k]
+    if sizes:
+        sizes[0] -= sum(sizes) - strip.units
+    return sizes if len(sizes) > 1 and min(sizes) > 0 else []
+
+
+def _between(line: list[tuple[int, int]], x: int) -> int:
+    """On the line through these points; the last two go on behind them."""
+    i = next((i for i in range(1, len(line)) if line[i][0] >= x), len(line) - 1)
+    (a, s), (b, t) = line[i - 1], line[i]
+    return int(s + (t - s) * (x - a) / (b - a))
 
 
 def step_of(strip: Strip) -> int:

@@ -30,7 +30,7 @@ _PRODUCTS = {
     "aten.matmul.default": (0, 1, None, 1, 0),
 }
 _OPTIONAL = "add sub mul div where masked_fill maximum minimum pow scaled_dot_product_attention".split()
-ALTERNATIVES = ("heads", "rows")  # kinds that overlap others: cut where they are asked for by name
+ALTERNATIVES = ("heads", "rows", "tokens")  # kinds that overlap others: cut where they are asked for by name
 _MOST = 400  # operators of a strip: more is no layer
 _MOST_SHAPES = 20_000
 _shapes: dict[str, Any] = {}  # call -> what its results are like
@@ -433,9 +433,10 @@ class _Writer:
 
 def work(strip: Strip, nodes: Mapping[str, Node]) -> float:
     """Products of a strip, in multiplications: what makes one worth a cut."""
-    total = 0.0
-    for name in {*strip.sources, strip.end}:
-        node = nodes[name]
-        weight = product(node, nodes)[1]  # type: ignore[index]
-        total += math.prod(node.meta.shape[:-1]) * math.prod(nodes[weight.name].meta.shape)
-    return total
+    return sum(work_of(nodes[name], nodes) for name in {*strip.sources, strip.end})
+
+
+def work_of(node: Node, nodes: Mapping[str, Node]) -> float:
+    """Of one product."""
+    weight = product(node, nodes)[1]  # type: ignore[index]
+    return float(math.prod(node.meta.shape[:-1]) * math.prod(nodes[weight.name].meta.shape))

@@ -132,12 +132,13 @@ class SpmdDistributed(torch.nn.Module):
         devices: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(devices, _identity(here), group)
         self.transport = choose_transport(transport, devices)
-        self.program = build(captured, plan)
+        compiles = captured.fuse == "inductor" if compile is None else compile
+        self.program = build(captured, plan, compiled=compiles)
         self._owner = {p: r.rank for r in self.program.ranks for p, _, _ in r.outputs}
         mine = self.program.ranks[dist.get_rank()]
         weights = {n: captured.weights[n] for n in mine.weights}
         compiler = None
-        if captured.fuse == "inductor" if compile is None else compile:
+        if compiles:
             folder = chosen_folder(cache)
             settle(folder, here, 4)
             compiler = Compiler(here, folder)
