@@ -59,8 +59,17 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
 
 /* ---- tighten ---- */
 
+/* By the tensor's readers or by the reader's inputs, whichever are fewer. */
 static int32_t find_edge(const moirai_problem *p, int32_t tensor, int32_t reader)
 {
+    if (reader < 0 || reader >= p->n_ops)
+        return MOIRAI_NONE;
+    int32_t in = p->op_in_off[reader], in_end = p->op_in_off[reader + 1];
+    if (in_end - in < p->tensor_edge_off[tensor + 1] - p->tensor_edge_off[tensor]) {
+        while (in < in_end && p->op_in[in] != tensor)
+            in++;
+        return in < in_end ? p->op_in_edge[in] : MOIRAI_NONE;
+    }
     for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++)
         if (p->edge_reader[e] == reader)
             return e;
