@@ -18,11 +18,12 @@
 
 #include "anneal/anneal.h"
 
-#define DRAWS 6      /* for an operator on a critical path */
-#define PARTNERS 12  /* draws of one to exchange devices with */
-#define EXCHANGES 25 /* of a hundred moves, where there are any */
-#define STRETCH 24   /* operators that change their device at once, at most */
-#define STRIDE 64    /* trials at one temperature */
+#define DRAWS 6        /* for an operator on a critical path */
+#define PARTNERS 12    /* draws of one to exchange devices with */
+#define EXCHANGES 25   /* of a hundred moves, where there are any */
+#define STRETCH 24     /* operators that change their device at once, at most */
+#define MANY_DEVICES 6 /* more: of two that are drawn the quicker is taken, since most are out of the question */
+#define STRIDE 64      /* trials at one temperature */
 
 int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop)
 {
@@ -69,11 +70,21 @@ static int32_t draw_neighbour(place_mover *m, int32_t op)
     return readers ? p->edge_reader[p->tensor_edge_off[t] + draw(m, readers)] : op;
 }
 
+static bool is_quicker(const moirai_problem *p, int32_t op, int32_t k, int32_t than)
+{
+    uint64_t may = p->op_devices[op];
+    return may >> k & 1 && (!(may >> than & 1) || moirai_op_ns(p, op, k) < moirai_op_ns(p, op, than));
+}
+
 static int32_t draw_device(place_mover *m, int32_t op)
 {
     const place_whole *w = m->w;
     int32_t k = w->device[draw_neighbour(m, op)];
-    return k != w->device[op] && util_rng_below(&m->rng, 2) ? k : draw(m, w->K);
+    if (k != w->device[op] && util_rng_below(&m->rng, 2))
+        return k;
+    k = draw(m, w->K);
+    int32_t other = w->K > MANY_DEVICES ? draw(m, w->K) : k;
+    return is_quicker(w->p, op, other, k) ? other : k;
 }
 
 /* Whether the operator and all that share its device by order may change. */
