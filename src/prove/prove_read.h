@@ -53,6 +53,10 @@ int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_bl
 /* The same of the time between requests, of which many are under way; `whole`: all operators, without cuts. */
 int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object);
 
+/* ---- prove_many.c ---- */
+/* All of a certificate, of a problem of more than PROVE_MASK_DEVICES devices. */
+int prove_many(int64_t *ns, moirai_proof *proof, const prove_problem *p, yyjson_val *root);
+
 /* ---- the whole ---- */
 typedef struct prove_chain {
     const prove_problem *p; /* without what floats */

@@ -7,7 +7,8 @@
  * found by a fixed number of multiplicative steps in plain arithmetic, and each candidate is then judged in whole
  * numbers, so that a rounding error can only cost quality, never validity. Units of equal times are counted once: a
  * network of 50,000 operators has a few dozen kinds. Where there are more, weights are found on every n-th of them in the order of their times:
- * near the best weights the bound hardly changes with them. O(V K + rounds * min(kinds, SAMPLE) * K). */
+ * near the best weights the bound hardly changes with them. Beyond MOIRAI_MASK_DEVICES devices, those on which all operators
+ * take the same are one column, with one weight for each of them. O(V K + rounds * min(kinds, SAMPLE) * K). */
 #include "schedule/load.h"
 #include "util/util.h"
 
@@ -17,17 +18,54 @@
 #define ROUNDS 300
 #define SAMPLE 8192    /* kinds on which weights are found */
 #define WEIGHT_BITS 24 /* weights are whole numbers below 2^24 */
+#define MOST_STEPS 5e8 /* to look at single devices, where a mask does not hold them */
 
 typedef struct kinds {
     int32_t n, K;
     int64_t *time_ns; /* [kind * K + device], -1: not there */
     int64_t *count;
+    int32_t *device;  /* per column, of which there are K: one of its devices */
+    int32_t *members; /* and how many it has */
+    int32_t *column;  /* device -> its column */
 } kinds;
 
-/* Times of all units, group members added up. Returns the number of units, -1 where a sum leaves int64. */
-static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *unit_of_group)
+/* ---- columns ---- */
+
+static bool equal_times(const moirai_problem *p, int32_t a, int32_t b)
 {
-    int32_t K = p->n_devices, n = 0;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) || moirai_op_may(p, i, a) != moirai_op_may(p, i, b))
+            return false;
+    return true;
+}
+
+static int find_columns(kinds *q, const moirai_problem *p)
+{
+    size_t K = (size_t)p->n_devices;
+    q->device = util_alloc(K, sizeof *q->device);
+    q->members = util_alloc(K, sizeof *q->members);
+    q->column = util_alloc(K, sizeof *q->column);
+    if (!q->device || !q->members || !q->column)
+        return MOIRAI_EFAIL;
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        int32_t c = p->n_devices > MOIRAI_MASK_DEVICES ? 0 : q->K;
+        while (c < q->K && !equal_times(p, q->device[c], k))
+            c++;
+        if (c == q->K)
+            q->device[q->K++] = k;
+        q->members[c]++;
+        q->column[k] = c;
+    }
+    return 0;
+}
+
+/* ---- units ---- */
+
+/* Times of all units, group members added up. Returns the number of units, -1 where a sum leaves int64. */
+static int32_t collect_units(const kinds *q, const moirai_problem *p, int32_t *unit_of_group)
+{
+    int32_t K = q->K, n = 0;
+    int64_t *row = q->time_ns;
     for (int32_t g = 0; g < p->n_groups; g++)
         unit_of_group[g] = MOIRAI_NONE;
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -36,9 +74,10 @@ static int32_t collect_units(int64_t *row, const moirai_problem *p, int32_t *uni
         int32_t u = fresh ? n++ : unit_of_group[g];
         if (g != MOIRAI_NONE)
             unit_of_group[g] = u;
-        for (int32_t k = 0; k < K; k++) {
-            int64_t *at = &row[(int64_t)u * K + k];
-            bool can = p->op_devices[i] >> k & 1;
+        for (int32_t c = 0; c < K; c++) {
+            int32_t k = q->device[c];
+            int64_t *at = &row[(int64_t)u * K + c];
+            bool can = moirai_op_may(p, i, k);
             if (fresh)
                 *at = can ? moirai_op_ns(p, i, k) : -1;
             else if (can && !util_add64(at, *at, moirai_op_ns(p, i, k)))
@@ -135,7 +174,7 @@ static int64_t judge(const kinds *q, const int64_t *weight)
 {
     __int128 total = 0, sum = 0;
     for (int32_t k = 0; k < q->K; k++)
-        sum += weight[k];
+        sum += (__int128)weight[k] * q->members[k];
     for (int32_t j = 0; j < q->n; j++) {
         __int128 least = -1;
         for (int32_t k = 0; k < q->K; k++) {
@@ -150,7 +189,7 @@ static int64_t judge(const kinds *q, const int64_t *weight)
     return bound > INT64_MAX ? 0 : (int64_t)bound;
 }
 
-/* Loads when every unit goes where weight * time is least, shares among equals split evenly. */
+/* Loads of each member when every unit goes where weight * time is least, shared evenly among members. */
 static void loads(const kinds *q, const double *weight, double *load)
 {
     for (int32_t k = 0; k < q->K; k++)
@@ -163,7 +202,7 @@ static void loads(const kinds *q, const double *weight, double *load)
             if (t[k] >= 0 && (least < 0 || weight[k] * (double)t[k] < least))
                 least = weight[k] * (double)t[k], at = k;
         if (least >= 0)
-            load[at] += (double)t[at] * (double)q->count[j];
+            load[at] += (double)t[at] * (double)q->count[j] / q->members[at];
     }
 }
 
@@ -183,8 +222,8 @@ static int64_t judge_real(const kinds *q, const double *weight)
 /* Every n-th kind; q itself where there are few. */
 static int sample_of(kinds *sample, const kinds *q)
 {
-    int32_t stride = (q->n + SAMPLE - 1) / SAMPLE;
-    *sample = (kinds){.K = q->K};
+    int32_t most = SAMPLE / ((q->K + MOIRAI_MASK_DEVICES - 1) / MOIRAI_MASK_DEVICES), stride = (q->n + most - 1) / most;
+    *sample = (kinds){.K = q->K, .members = q->members};
     sample->time_ns = util_alloc((size_t)SAMPLE * (size_t)q->K, sizeof *sample->time_ns);
     sample->count = util_alloc(SAMPLE, sizeof *sample->count);
     if (!sample->time_ns || !sample->count)
@@ -240,7 +279,8 @@ static int64_t best_weights(int64_t *whole, const kinds *q)
     double weight[MOIRAI_MAX_DEVICES] = {0};
     int64_t best = 0;
     kinds sample;
-    for (int32_t k = 0; k < q->K; k++) { /* one device's own load, whatever else happens */
+    bool each = (double)q->K * q->K * q->n <= MOST_STEPS || q->K <= MOIRAI_MASK_DEVICES;
+    for (int32_t k = 0; each && k < q->K; k++) { /* one device's own load, whatever else happens */
         weight[k] = 1;
         take(&best, whole, q, weight);
         weight[k] = 0;
@@ -257,19 +297,23 @@ static int64_t best_weights(int64_t *whole, const kinds *q)
 int64_t schedule_bound_load(int64_t *weight, const moirai_problem *p)
 {
     int64_t whole[MOIRAI_MAX_DEVICES] = {0};
-    size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
-    kinds q = {.K = p->n_devices};
+    size_t V = (size_t)p->n_ops;
+    kinds q = {0};
     int32_t *unit_of_group = util_alloc((size_t)p->n_groups, sizeof *unit_of_group);
-    q.time_ns = util_alloc(V * K, sizeof *q.time_ns);
+    bool ready = !find_columns(&q, p);
+    q.time_ns = util_alloc(V * (size_t)q.K, sizeof *q.time_ns);
     q.count = util_alloc(V, sizeof *q.count);
     int64_t best = 0;
-    if (unit_of_group && q.time_ns && q.count) {
-        int32_t n_units = collect_units(q.time_ns, p, unit_of_group);
+    if (unit_of_group && q.time_ns && q.count && ready) {
+        int32_t n_units = collect_units(&q, p, unit_of_group);
         if (n_units > 0 && count_kinds(&q, n_units))
             best = best_weights(whole, &q);
     }
-    if (weight)
-        memcpy(weight, whole, sizeof *weight * K);
+    for (int32_t k = 0; weight && k < p->n_devices; k++)
+        weight[k] = ready ? whole[q.column[k]] : 0;
+    free(q.device);
+    free(q.members);
+    free(q.column);
     free(unit_of_group);
     free(q.time_ns);
     free(q.count);

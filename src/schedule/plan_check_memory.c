@@ -1,5 +1,6 @@
 /* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of
  * both. */
+#include "problem/device_set.h"
 #include "schedule/plan_check.h"
 #include "util/sort.h"
 #include "util/util.h"
@@ -54,11 +55,12 @@ static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
     const moirai_problem *p = c->p;
     size_t n = 0;
     for (int32_t t = 0; t < p->n_tensors; t++) {
-        uint64_t there = (uint64_t)1 << c->plan->op_device[p->tensor_producer[t]];
+        device_set there = {{0}};
+        device_set_add(&there, c->plan->op_device[p->tensor_producer[t]]);
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
-            there |= (uint64_t)1 << c->plan->op_device[p->edge_reader[e]];
-        for (; there; there &= there - 1)
-            n = add_life(c, n, t, __builtin_ctzll(there), end_ns);
+            device_set_add(&there, c->plan->op_device[p->edge_reader[e]]);
+        DEVICE_SET_EACH(d, &there)
+            n = add_life(c, n, t, d, end_ns);
     }
     util_sort(c->key, c->item, c->key_spare, c->item_spare, (int32_t)n);
     wide live[MOIRAI_MAX_DEVICES] = {0};
@@ -79,11 +81,11 @@ static void add_weights(const schedule_check *c, wide *resident)
 {
     const moirai_problem *p = c->p;
     for (int32_t w = 0; w < p->n_weights; w++) {
-        uint64_t there = 0;
+        device_set there = {{0}};
         for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
-            there |= (uint64_t)1 << c->plan->op_device[p->weight_reader[e]];
-        for (; there; there &= there - 1)
-            resident[__builtin_ctzll(there)] += p->weight_bytes[w];
+            device_set_add(&there, c->plan->op_device[p->weight_reader[e]]);
+        DEVICE_SET_EACH(d, &there)
+            resident[d] += p->weight_bytes[w];
     }
 }
 
