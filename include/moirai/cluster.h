@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-#define MOIRAI_MAX_DEVICES 64 /* device sets are 64-bit masks */
+#define MOIRAI_MAX_DEVICES 512
+#define MOIRAI_MASK_DEVICES 64 /* what searches that keep a set of devices in one word take: exact, milp, rates ... */
 
 /* What is known of a device type: the figures that cost models need. Zero: unknown. */
 typedef struct moirai_device_type {
@@ -66,6 +67,8 @@ typedef struct moirai_cluster {
     moirai_device *device;
     int32_t n_links; /* as given, one direction each */
     moirai_link *link;
+    size_t link_capacity;
+    uint64_t *linked; /* bit from * MOIRAI_MAX_DEVICES + to: that link is there */
     /* The closure, [from * n_devices + to]; 0 on the diagonal. */
     int64_t *bytes_per_second;
     int64_t *latency_ns;
@@ -114,7 +117,8 @@ MOIRAI_API moirai_sharing moirai_cluster_sharing(const moirai_cluster *c, int32_
 /* "nothing", "cores", "a GPU", "the CPU of their host". Static. */
 MOIRAI_API const char *moirai_sharing_name(moirai_sharing s);
 /* The largest sets of devices (bit k: device k) of which no two share anything: none of them is part of another. Fills
- * at most `most` of them into `set` and returns how many; one set with all devices where nothing is shared. */
+ * at most `most` of them into `set` and returns how many; one set with all devices where nothing is shared,
+ * none where there are more than MOIRAI_MASK_DEVICES. */
 MOIRAI_API int moirai_cluster_apart(uint64_t *set, int most, const moirai_cluster *c, int host_cores);
 
 /* "11GB" (10^9), "16GiB" (2^30) -> bytes; "44.26Gbps", "5.5GB/s" -> bytes per second;

@@ -49,8 +49,9 @@ typedef struct moirai_placer {
     const char *letters; /* key of the progress letters: "H heft, A annealing", or NULL */
     const moirai_param *params;
     int n_params;
-    bool certifies; /* writes certificate_path; others refuse it */
-    bool bounds;    /* its lower_bound_ns is no less than the plain bounds: they need not be computed again */
+    bool certifies;   /* writes certificate_path; others refuse it */
+    bool few_devices; /* up to MOIRAI_MASK_DEVICES; more are refused */
+    bool bounds;      /* its lower_bound_ns is no less than the plain bounds: they need not be computed again */
     /* NULL: always there; else returns false with the reason when a feature is not built in. */
     bool (*available)(const char **why);
     /* Never called directly: use moirai_place. Fills *out with a simulated plan that fits the memory. */

@@ -41,7 +41,9 @@ typedef struct moirai_problem {
     int32_t *op_group;        /* keep-together group, MOIRAI_NONE where free */
     int32_t n_groups;
     const char **group_name;
-    uint64_t *op_devices; /* mask of devices that can run the operator and all of its group */
+    /* Devices that can run the operator and all of its group: moirai_device_words(p) words per operator, device k is bit
+     * k % 64 of word k / 64. With up to MOIRAI_MASK_DEVICES devices that is one mask per operator. */
+    uint64_t *op_devices;
 
     int32_t *op_in_off, *op_in;   /* operator -> distinct tensors read that some operator produces */
     int32_t *op_out_off, *op_out; /* operator -> tensors written */
@@ -104,6 +106,26 @@ typedef struct moirai_problem {
     int64_t *device_whole_ns;
 } moirai_problem;
 
+static inline int32_t moirai_device_words(const moirai_problem *p)
+{
+    return (p->n_devices + 63) / 64;
+}
+
+/* Whether the operator, with all of its group, can run on the device. */
+static inline bool moirai_op_may(const moirai_problem *p, int32_t op, int32_t device)
+{
+    return p->op_devices[(int64_t)op * moirai_device_words(p) + device / 64] >> device % 64 & 1;
+}
+
+/* The first device that can run the operator. */
+static inline int32_t moirai_op_first(const moirai_problem *p, int32_t op)
+{
+    int32_t k = 0;
+    while (!moirai_op_may(p, op, k))
+        k++;
+    return k;
+}
+
 /* Time to move tensor t from device a to device b; 0 if a == b. */
 static inline int64_t moirai_transfer_ns(const moirai_problem *p, int32_t t, int32_t a, int32_t b)
 {
@@ -120,7 +142,7 @@ static inline int64_t moirai_op_least_ns(const moirai_problem *p, int32_t op)
 {
     int64_t least = INT64_MAX;
     for (int32_t k = 0; k < p->n_devices; k++)
-        if ((p->op_devices[op] >> k & 1) && moirai_op_ns(p, op, k) < least)
+        if (moirai_op_may(p, op, k) && moirai_op_ns(p, op, k) < least)
             least = moirai_op_ns(p, op, k);
     return least;
 }

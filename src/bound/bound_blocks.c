@@ -34,6 +34,9 @@ static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_bu
 static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, int32_t level)
 {
     pair_chain *c = NULL;
+    *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     int rc = open_chain(&c, p, budget, level, util_stop_of(budget));
     *lower_ns = rc ? 0 : pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
     pair_chain_free(c);
@@ -54,6 +57,9 @@ static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     pair_chain *c = NULL;
     bytes_prices *m = NULL;
     int64_t length, bound = 0;
+    *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     const int32_t *cut_device;
     const pair_plan *const *block_plan;
     int rc = open_chain(&c, p, budget, 1, stop);
@@ -78,6 +84,8 @@ static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_b
     decompose_spine *spine;
     util_stop stop = util_stop_of(budget);
     *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     int rc = decompose_spine_new(&spine, p, &stop);
     if (!rc && spine)
         rc = find_at_level(lower_ns, spine->problem, budget, 1);

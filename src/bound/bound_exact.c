@@ -10,7 +10,7 @@ static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_
     exact_options exact;
     exact_result found;
     *lower_ns = MOIRAI_UNKNOWN;
-    if (p->n_ops > MOST_OPS || !exact_fits(p, NULL))
+    if (p->n_ops > MOST_OPS || p->n_devices > MOIRAI_MASK_DEVICES || !exact_fits(p, NULL))
         return 0;
     exact_options_init(&exact);
     exact.node_limit = (int64_t)(NODES * budget->effort) + 1;

@@ -108,7 +108,7 @@ int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
 static void path_bytes(const bytes_prices *m, double *use)
 {
     const pair_chain *c = m->c;
-    memset(use, 0, sizeof *use * MOIRAI_MAX_DEVICES);
+    memset(use, 0, sizeof *use * MOIRAI_MASK_DEVICES);
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
         const pair_priced *v = &m->pair[bytes_pair_of(m, i)].priced;
         for (int32_t k = 0; k < m->K; k++)
@@ -131,7 +131,7 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
 
 void bytes_set_duals(bytes_prices *m, const double *dual_ns)
 {
-    int64_t best[MOIRAI_MAX_DEVICES];
+    int64_t best[MOIRAI_MASK_DEVICES];
     m->now.stamp++;
     bytes_prices_at(m, dual_ns, m->now.price);
     bytes_prices_at(m, m->search.best_dual_ns, best);
@@ -241,7 +241,7 @@ static int take_plans(bytes_prices *m)
  * paths of the bound goes there. *any: they are. */
 static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual_ns, bool *any)
 {
-    double found[MOIRAI_MAX_DEVICES];
+    double found[MOIRAI_MASK_DEVICES];
     memcpy(found, dual_ns, sizeof found);
     *any = false;
     int rc = m->plans.n ? bytes_master_solve(m, &m->plans, 1, 4 * (double)job->upper_ns, found) : MOIRAI_ELIMIT;
@@ -291,7 +291,7 @@ static void set_step(bytes_prices *m, int64_t most)
 
 int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
 {
-    double dual_ns[MOIRAI_MAX_DEVICES] = {0}, before[MOIRAI_MAX_DEVICES];
+    double dual_ns[MOIRAI_MASK_DEVICES] = {0}, before[MOIRAI_MASK_DEVICES];
     bytes_master *x = &m->cuts;
     int64_t most = 0;
     *lower_ns = m->search.best_ns;

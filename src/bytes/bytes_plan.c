@@ -192,7 +192,7 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
                         int64_t *length_ns)
 {
     static const double fill[] = {0.9, 0.97, 0.99, 0.995, 0.998, 1};
-    double dual_ns[MOIRAI_MAX_DEVICES];
+    double dual_ns[MOIRAI_MASK_DEVICES];
     int rc = 0;
     for (size_t i = 0; i < sizeof fill / sizeof *fill && !rc; i++) {
         rc = bytes_master_solve(m, x, fill[i], overflow_ns, dual_ns);
@@ -213,7 +213,7 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
 int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_plan *const **block_plan,
                     bytes_prices *m, const bytes_plan_task *job)
 {
-    double dual_ns[MOIRAI_MAX_DEVICES], next[MOIRAI_MAX_DEVICES], overflow_ns = 0;
+    double dual_ns[MOIRAI_MASK_DEVICES], next[MOIRAI_MASK_DEVICES], overflow_ns = 0;
     bytes_master *x = &m->plans;
     int rc = 0;
     *length_ns = INT64_MAX;

@@ -30,7 +30,7 @@ static double energy(const bytes_prices *m, const bytes_path *p, const double *f
 /* Prices around the dual values, each device off by its own factor. */
 static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
 {
-    double drawn[MOIRAI_MAX_DEVICES], most = 0;
+    double drawn[MOIRAI_MASK_DEVICES], most = 0;
     for (int32_t k = 0; k < m->K; k++)
         most = fmax(most, dual_ns[k]);
     for (int32_t k = 0; k < m->K; k++)
@@ -42,7 +42,7 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
 typedef struct polishing {
     bytes_prices *m;
     const double *dual_ns;
-    double fine[MOIRAI_MAX_DEVICES]; /* per byte too many */
+    double fine[MOIRAI_MASK_DEVICES]; /* per byte too many */
     bytes_path now;
     double energy, least;
     util_rng rng;

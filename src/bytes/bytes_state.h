@@ -13,7 +13,7 @@
 
 typedef struct bytes_block_plan {
     pair_plan plan;
-    int64_t bytes[MOIRAI_MAX_DEVICES];
+    int64_t bytes[MOIRAI_MASK_DEVICES];
 } bytes_block_plan;
 
 /* A pair under prices on bytes. */
@@ -22,20 +22,20 @@ typedef struct bytes_pair {
     bytes_block_plan plans[BYTES_BLOCK_PLANS];
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
-    int64_t own_bytes[MOIRAI_MAX_DEVICES];
+    int64_t own_bytes[MOIRAI_MASK_DEVICES];
     int64_t searched; /* stamp of the prices at which block plans were last searched for */
 } bytes_pair;
 
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct bytes_path {
-    double time_ns, use[MOIRAI_MAX_DEVICES]; /* bytes */
+    double time_ns, use[MOIRAI_MASK_DEVICES]; /* bytes */
     double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
     int8_t *device; /* of the cuts */
     int8_t *pick;   /* block plan of each block; in bytes_prices.plans only */
-    double dual_ns[MOIRAI_MAX_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
-    int64_t refined;                    /* and the refinements of pairs by then; -1: a path of plans */
-    bool twin;                          /* of plans: the same devices are there as a path of the bound */
-    double part;                        /* of the last LP solution of the bound */
+    double dual_ns[MOIRAI_MASK_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
+    int64_t refined;                     /* and the refinements of pairs by then; -1: a path of plans */
+    bool twin;                           /* of plans: the same devices are there as a path of the bound */
+    double part;                         /* of the last LP solution of the bound */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
@@ -55,14 +55,14 @@ typedef struct bytes_scratch {
 
 /* The prices at hand. */
 typedef struct bytes_now {
-    int64_t price[MOIRAI_MAX_DEVICES]; /* per byte, in units */
-    int64_t stamp;                     /* another one for other prices */
-    bool centre;                       /* these are those of the best bound */
+    int64_t price[MOIRAI_MASK_DEVICES]; /* per byte, in units */
+    int64_t stamp;                      /* another one for other prices */
+    bool centre;                        /* these are those of the best bound */
 } bytes_now;
 
 /* The best bound, and the way to prices that are better still. */
 typedef struct bytes_search {
-    double best_dual_ns[MOIRAI_MAX_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
+    double best_dual_ns[MOIRAI_MASK_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     double step;     /* from the best prices towards those of the LP solution: part of the way that is trusted */
     int32_t rounds;  /* of prices on bytes so far, of the bound */

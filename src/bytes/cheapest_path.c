@@ -21,7 +21,7 @@ int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
 static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
 {
     const pair_chain *c = m->c;
-    int64_t next[MOIRAI_MAX_DEVICES];
+    int64_t next[MOIRAI_MASK_DEVICES];
     for (int32_t l = 0; l < m->K; l++) {
         next[l] = INT64_MAX;
         for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
@@ -44,8 +44,8 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
                             const int64_t *price)
 {
     const decompose_cuts *s = m->c->s;
-    int64_t cost[MOIRAI_MAX_DEVICES];
-    for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
+    int64_t cost[MOIRAI_MASK_DEVICES];
+    for (int32_t k = 0; k < MOIRAI_MASK_DEVICES; k++)
         cost[k] = k == entry ? 0 : INT64_MAX;
     for (int32_t i = first; i <= last; i++) {
         advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);

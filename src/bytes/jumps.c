@@ -18,8 +18,8 @@
 
 typedef struct walk {
     bytes_prices *m;
-    int32_t *at;                           /* per operator: 2 b in block b, 2 b + 1 for the cut behind it */
-    int64_t hidden_ns[MOIRAI_MAX_DEVICES]; /* per device: what runs from a block's exit there to the reader */
+    int32_t *at;                            /* per operator: 2 b in block b, 2 b + 1 for the cut behind it */
+    int64_t hidden_ns[MOIRAI_MASK_DEVICES]; /* per device: what runs from a block's exit there to the reader */
 } walk;
 
 static void number(walk *x)

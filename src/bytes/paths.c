@@ -42,9 +42,9 @@ void bytes_master_free(bytes_master *x)
 
 int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, double overflow_ns, double *dual_ns)
 {
-    double lower[MOIRAI_MAX_DEVICES + 1], upper[MOIRAI_MAX_DEVICES + 1], dual[MOIRAI_MAX_DEVICES + 1],
-        value[MOIRAI_MAX_DEVICES + 1];
-    int32_t row[MOIRAI_MAX_DEVICES + 1];
+    double lower[MOIRAI_MASK_DEVICES + 1], upper[MOIRAI_MASK_DEVICES + 1], dual[MOIRAI_MASK_DEVICES + 1],
+        value[MOIRAI_MASK_DEVICES + 1];
+    int32_t row[MOIRAI_MASK_DEVICES + 1];
     for (int32_t k = 0; k <= m->K; k++) {
         row[k] = k;
         lower[k] = k < m->K ? -HUGE_VAL : 1;
@@ -88,13 +88,13 @@ int bytes_master_add(bytes_master *x, const bytes_path *path)
 typedef struct measured_pair {
     int64_t pair, value;
     int32_t times;
-    double use[MOIRAI_MAX_DEVICES];
+    double use[MOIRAI_MASK_DEVICES];
 } measured_pair;
 
 typedef struct measuring {
     bytes_prices *m;
     int32_t threads, n;
-    int64_t price[MOIRAI_MAX_DEVICES];
+    int64_t price[MOIRAI_MASK_DEVICES];
     measured_pair *of; /* the path's pairs */
     int32_t *number;   /* per pair: its place in `of` + 1 */
 } measuring;

@@ -16,8 +16,8 @@ int cluster_new(moirai_cluster **out, const char *name)
         return MOIRAI_EFAIL;
     c->name = util_strdup(name);
     c->device = util_alloc(MOIRAI_MAX_DEVICES, sizeof *c->device);
-    c->link = util_alloc(MOIRAI_MAX_DEVICES * (MOIRAI_MAX_DEVICES - 1), sizeof *c->link);
-    if (!c->name || !c->device || !c->link) {
+    c->linked = util_alloc(MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES / 64, sizeof *c->linked);
+    if (!c->name || !c->device || !c->linked) {
         moirai_cluster_free(c);
         return MOIRAI_EFAIL;
     }
@@ -40,6 +40,7 @@ void moirai_cluster_free(moirai_cluster *c)
     free(c->name);
     free(c->device);
     free(c->link);
+    free(c->linked);
     free(c->bytes_per_second);
     free(c->latency_ns);
     free(c->notes);
@@ -189,9 +190,13 @@ int cluster_add_link(moirai_cluster *c, int32_t from, int32_t to, int64_t bytes_
         return moirai_error(MOIRAI_EINPUT,
                             "link '%.200s' -> '%.200s': latency of %" PRId64 " ns, must be 0 to %" PRId64, a, b,
                             latency_ns, CLUSTER_MAX_LATENCY_NS);
-    for (int32_t i = 0; i < c->n_links; i++)
-        if (c->link[i].from == from && c->link[i].to == to)
-            return moirai_error(MOIRAI_EINPUT, "link '%.200s' -> '%.200s' is there twice", a, b);
+    int32_t pair = from * MOIRAI_MAX_DEVICES + to;
+    uint64_t bit = UINT64_C(1) << pair % 64;
+    if (c->linked[pair / 64] & bit)
+        return moirai_error(MOIRAI_EINPUT, "link '%.200s' -> '%.200s' is there twice", a, b);
+    if (util_grow(&c->link, &c->link_capacity, (size_t)c->n_links + 1, sizeof *c->link))
+        return MOIRAI_EFAIL;
+    c->linked[pair / 64] |= bit;
     c->link[c->n_links++] = (moirai_link){from, to, bytes_per_second, latency_ns};
     return 0;
 }

@@ -25,42 +25,53 @@ static void find_bottlenecks(int64_t *width, const moirai_cluster *c)
             }
 }
 
-/* Least latency over the paths of fewest hops from `a` to `b` along links of at least `width`. */
-static int64_t shortest_latency(const moirai_cluster *c, int32_t a, int32_t b, int64_t width)
-{
-    int hops[MOIRAI_MAX_DEVICES];
+typedef struct reached {
+    int hops[MOIRAI_MAX_DEVICES]; /* negative: not yet */
     int64_t latency[MOIRAI_MAX_DEVICES];
-    memset(hops, 0xff, sizeof hops);
-    hops[a] = 0;
-    latency[a] = 0;
-    for (int layer = 0; hops[b] < 0 && layer < c->n_devices; layer++) {
+} reached;
+
+/* From `a` to all devices: least latency over the paths of fewest hops along links of at least `width`. */
+static void shortest_latencies(reached *r, const moirai_cluster *c, int32_t a, int64_t width)
+{
+    memset(r->hops, 0xff, sizeof r->hops);
+    r->hops[a] = 0;
+    r->latency[a] = 0;
+    bool further = true;
+    for (int layer = 0; further; layer++) {
+        further = false;
         for (int32_t e = 0; e < c->n_links; e++) {
             const moirai_link *l = &c->link[e];
-            if (l->bytes_per_second < width || hops[l->from] != layer)
+            if (l->bytes_per_second < width || r->hops[l->from] != layer)
                 continue;
-            int64_t sum = latency[l->from] + l->latency_ns;
-            if (hops[l->to] < 0 || (hops[l->to] == layer + 1 && sum < latency[l->to])) {
-                hops[l->to] = layer + 1;
-                latency[l->to] = sum;
+            int64_t sum = r->latency[l->from] + l->latency_ns;
+            if (r->hops[l->to] < 0 || (r->hops[l->to] == layer + 1 && sum < r->latency[l->to])) {
+                r->hops[l->to] = layer + 1;
+                r->latency[l->to] = sum;
+                further = true;
             }
         }
     }
-    return latency[b];
 }
 
-static int close_pairs(moirai_cluster *c, const bool *direct)
+/* The channels from `a`; those of one width are found at once. */
+static int close_from(moirai_cluster *c, int32_t a, const bool *direct)
 {
     int32_t n = c->n_devices;
-    for (int32_t a = 0; a < n; a++) {
-        for (int32_t b = 0; b < n; b++) {
-            int32_t pair = a * n + b;
-            if (a == b || direct[pair])
-                continue;
-            if (c->bytes_per_second[pair] == 0)
-                return moirai_error(MOIRAI_EINPUT, "no link between devices: no path from device '%.200s' to '%.200s'",
-                                    c->device[a].name, c->device[b].name);
-            c->latency_ns[pair] = shortest_latency(c, a, b, c->bytes_per_second[pair]);
-        }
+    const int64_t *width = c->bytes_per_second + (int64_t)a * n;
+    bool done[MOIRAI_MAX_DEVICES] = {false};
+    for (int32_t b = 0; b < n; b++) {
+        reached r;
+        if (a == b || direct[a * n + b] || done[b])
+            continue;
+        if (width[b] == 0)
+            return moirai_error(MOIRAI_EINPUT, "no link between devices: no path from device '%.200s' to '%.200s'",
+                                c->device[a].name, c->device[b].name);
+        shortest_latencies(&r, c, a, width[b]);
+        for (int32_t k = b; k < n; k++)
+            if (k != a && !direct[a * n + k] && width[k] == width[b]) {
+                c->latency_ns[a * n + k] = r.latency[k];
+                done[k] = true;
+            }
     }
     return 0;
 }
@@ -87,7 +98,9 @@ int cluster_close(moirai_cluster *c)
         c->bytes_per_second[pair] = c->link[e].bytes_per_second;
         c->latency_ns[pair] = c->link[e].latency_ns;
     }
-    int rc = close_pairs(c, direct);
+    int rc = 0;
+    for (int32_t a = 0; a < n && !rc; a++)
+        rc = close_from(c, a, direct);
     free(direct);
     return rc;
 }

@@ -104,7 +104,7 @@ const char *moirai_sharing_name(moirai_sharing s)
 /* ---- sets ---- */
 
 typedef struct search {
-    uint64_t apart[MOIRAI_MAX_DEVICES]; /* devices that share nothing with this one */
+    uint64_t apart[MOIRAI_MASK_DEVICES]; /* devices that share nothing with this one */
     uint64_t *set;
     int n, most;
 } search;
@@ -138,6 +138,8 @@ static void grow(search *s, uint64_t taken, uint64_t may, uint64_t tried)
 int moirai_cluster_apart(uint64_t *set, int most, const moirai_cluster *c, int host_cores)
 {
     search s = {.set = set, .most = most};
+    if (c->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     uint64_t all = c->n_devices >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << c->n_devices) - 1;
     for (int32_t a = 0; a < c->n_devices; a++)
         for (int32_t b = 0; b < c->n_devices; b++)

@@ -51,7 +51,7 @@ static int32_t choose(const exact_search *s, const exact_state *st)
 
 static int32_t sorted_devices(const exact_search *s, const exact_state *st, int32_t i, int32_t *device)
 {
-    int64_t key[MOIRAI_MAX_DEVICES];
+    int64_t key[MOIRAI_MASK_DEVICES];
     int32_t n = 0;
     for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
         int32_t k = EXACT_FIRST(m), b = n++;
@@ -127,7 +127,7 @@ void exact_branch(exact_search *s, int32_t depth)
         branch_plainly(s, depth, choose(s, st));
         return;
     }
-    int32_t device[MOIRAI_MAX_DEVICES], i = choose(s, st), n = sorted_devices(s, st, i, device);
+    int32_t device[MOIRAI_MASK_DEVICES], i = choose(s, st), n = sorted_devices(s, st, i, device);
     uint64_t tried = 0;
     for (int32_t a = 0; a < n; a++) {
         if (s->run.stopped) {

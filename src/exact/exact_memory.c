@@ -222,7 +222,7 @@ static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t capa
 
 int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor)
 {
-    int64_t capacities[MOIRAI_MAX_DEVICES];
+    int64_t capacities[MOIRAI_MASK_DEVICES];
     memcpy(capacities, s->p->device_memory_bytes, (size_t)s->K * sizeof *capacities);
     take_weights(s, st, capacities);
     for (int32_t d = 0; d < s->K; d++) {

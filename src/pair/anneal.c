@@ -158,7 +158,7 @@ static void round_solution(pair_annealing *x, int32_t kind, bool priorities)
 static void share_components(pair_annealing *x, double far)
 {
     const decompose_block *b = x->b;
-    double load[MOIRAI_MAX_DEVICES] = {0};
+    double load[MOIRAI_MASK_DEVICES] = {0};
     for (int32_t c = 0; c < b->n_components; c++) {
         int32_t best = -1;
         double best_load = 0;

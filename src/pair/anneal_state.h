@@ -14,10 +14,10 @@ typedef struct pair_annealing {
     util_rng rng;
     int32_t *device, *old_device; /* per operator: of the trial, and of the state that it came from */
     int64_t *priority, *old_priority;
-    int64_t *tail_ns;                        /* [op * n_devices + device]: what follows at least */
-    int64_t rest_ns[3 * MOIRAI_MAX_DEVICES]; /* what follows all of a device or a port */
-    int32_t *mark;                           /* scratch of the part moves */
-    int64_t energy;                          /* of the state at hand; INT64_MAX: it is not allowed */
+    int64_t *tail_ns;                         /* [op * n_devices + device]: what follows at least */
+    int64_t rest_ns[3 * MOIRAI_MASK_DEVICES]; /* what follows all of a device or a port */
+    int32_t *mark;                            /* scratch of the part moves */
+    int64_t energy;                           /* of the state at hand; INT64_MAX: it is not allowed */
     int64_t evaluations;
     int failed;
 } pair_annealing;

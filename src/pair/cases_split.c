@@ -153,7 +153,7 @@ int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how)
 static uint64_t next_receivers(const pair_state *x, const pricing_sending *how)
 {
     uint64_t left = pair_may_receive(x), next = 0, seen = 0;
-    int32_t least[MOIRAI_MAX_DEVICES];
+    int32_t least[MOIRAI_MASK_DEVICES];
     problem_equal_devices(&x->block.problem, least);
     for (int32_t j = 0; j < how->n_receivers; j++)
         left &= ~(UINT64_C(1) << how->receiver[j]);

@@ -294,7 +294,7 @@ static const int64_t *values_of(const path_tables *t, const pair_chain *c, pair_
 static int64_t best_path(const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t *cut_device,
                          const util_stop *stop)
 {
-    int64_t finish[MOIRAI_MAX_DEVICES] = {0}, next[MOIRAI_MAX_DEVICES];
+    int64_t finish[MOIRAI_MASK_DEVICES] = {0}, next[MOIRAI_MASK_DEVICES];
     size_t K = (size_t)c->K;
     path_tables t;
     bool whole = open_tables(&t, c);

@@ -12,8 +12,8 @@ typedef struct pair_chain {
     decompose_block **block; /* per class; NULL until a pair of it is opened */
     pair_state **pair; /* [(class * K + entry device) * K + exit device], device 0 where there is no cut; NULL: not
                         * opened. Opened when needed: most pairs of many devices never are */
-    int32_t least[MOIRAI_MAX_DEVICES];  /* the least device that is equal to this one, where equals are joined */
-    int32_t second[MOIRAI_MAX_DEVICES]; /* the next after it, at the least device alone */
+    int32_t least[MOIRAI_MASK_DEVICES];  /* the least device that is equal to this one, where equals are joined */
+    int32_t second[MOIRAI_MASK_DEVICES]; /* the next after it, at the least device alone */
     int32_t most_listed; /* receivers whose orders of arrival are listed from the start (congestion port); more are
                           * asked for as it matters */
     int64_t *floor_ns;   /* per class: no block of it takes less, whatever the devices; by longest paths */

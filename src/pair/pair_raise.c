@@ -40,7 +40,7 @@ int64_t pair_leaves_ns(const pair_state *x)
 int pair_raise_loads(pair_state *x, util_stop stop)
 {
     moirai_problem q = x->block.problem;
-    int64_t memory[MOIRAI_MAX_DEVICES];
+    int64_t memory[MOIRAI_MASK_DEVICES];
     relax_answer found;
     bool tried = x->loads.tried;
     x->loads.tried = true;

@@ -13,7 +13,7 @@
 static bool can_take(const moirai_problem *p, int32_t k)
 {
     for (int32_t i = 0; i < p->n_ops; i++)
-        if (!(p->op_devices[i] >> k & 1))
+        if (!moirai_op_may(p, i, k))
             return false;
     return place_fit_least_bytes(p, k) <= p->device_memory_bytes[k];
 }

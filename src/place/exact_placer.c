@@ -114,5 +114,6 @@ const moirai_placer place_exact = {
     .letters = PLACE_STARTS_KEY ", X exact search",
     .params = params,
     .n_params = sizeof params / sizeof *params,
+    .few_devices = true,
     .place = place,
 };

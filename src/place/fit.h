@@ -12,8 +12,18 @@ typedef struct place_units {
     int32_t *of_op;    /* operator -> unit */
     int32_t *off, *op; /* unit -> operators, CSR */
     int64_t *bytes;    /* memory_bytes of all members */
-    uint64_t *devices; /* that can run all members */
+    int32_t words;     /* of a set of devices */
+    uint64_t *devices; /* that can run all members: a set per unit, as moirai_problem has them */
 } place_units;
+
+static inline bool place_unit_may(const place_units *u, int32_t unit, int32_t device)
+{
+    return u->devices[(int64_t)unit * u->words + device / 64] >> device % 64 & 1;
+}
+
+/* How many devices can run it, and the n-th of them, from 0 on. */
+int32_t place_unit_count(const place_units *u, int32_t unit);
+int32_t place_unit_device(const place_units *u, int32_t unit, int32_t n);
 
 int place_units_new(place_units **out, const moirai_problem *p);
 void place_units_free(place_units *u);

@@ -6,6 +6,7 @@
  * pruning by total room. On small problems the search is complete, so "infeasible" is then a proof; on large ones it
  * stops after a bounded number of steps. Bin packing is NP-hard: no method that is fast always succeeds. */
 #include "place/fit.h"
+#include "problem/device_set.h"
 #include "util/util.h"
 #include "util/text.h"
 
@@ -119,7 +120,7 @@ static int check_totals(const moving *m)
         int64_t most = -1, bytes = whole_bytes(m, unit);
         need += m->u->bytes[unit];
         for (int32_t k = 0; k < m->p->n_devices; k++)
-            if (m->u->devices[unit] >> k & 1)
+            if (place_unit_may(m->u, unit, k))
                 most = UTIL_MAX(most, UTIL_MAX(m->capacity[k], 0));
         if (most < bytes)
             return moirai_error(MOIRAI_EINFEASIBLE,
@@ -152,12 +153,12 @@ static double cost_at(const moving *m, int32_t op, int32_t d)
     }
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
         int32_t t = p->op_out[j];
-        uint64_t sent = 0; /* with flow edge this counts too little; it only ranks moves */
+        device_set sent = {{0}}; /* with flow edge this counts too little; it only ranks moves */
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
             int32_t reader = p->edge_reader[e], to = m->device[reader];
-            if (to == MOIRAI_NONE || m->u->of_op[reader] == unit || sent >> to & 1)
+            if (to == MOIRAI_NONE || m->u->of_op[reader] == unit || device_set_has(&sent, to))
                 continue;
-            sent |= (uint64_t)1 << to;
+            device_set_add(&sent, to);
             cost += (double)moirai_transfer_ns(p, t, d, to);
         }
     }
@@ -172,9 +173,8 @@ static int32_t best_move(const moving *m, int32_t unit, double *harm)
     double here = 0;
     for (int32_t j = u->off[unit]; from != MOIRAI_NONE && j < u->off[unit + 1]; j++)
         here += cost_at(m, u->op[j], from);
-    for (uint64_t open = u->devices[unit]; open != 0; open &= open - 1) {
-        int32_t k = __builtin_ctzll(open);
-        if (k == from || m->load[k] > m->capacity[k] - bytes_on(m, unit, k, 0))
+    for (int32_t k = 0; k < m->p->n_devices; k++) {
+        if (!place_unit_may(u, unit, k) || k == from || m->load[k] > m->capacity[k] - bytes_on(m, unit, k, 0))
             continue;
         double there = 0;
         for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
@@ -242,12 +242,12 @@ static int by_falling_bytes(const void *left, const void *right, void *data)
 }
 
 /* The next device to try for the unit after `tried`: the wanted one, then by falling room. */
-static int32_t next_device(const moving *m, int32_t unit, int32_t wanted, uint64_t tried)
+static int32_t next_device(const moving *m, int32_t unit, int32_t wanted, const uint64_t *tried)
 {
     int32_t best = MOIRAI_NONE;
-    for (uint64_t open = m->u->devices[unit] & ~tried; open != 0; open &= open - 1) {
-        int32_t k = __builtin_ctzll(open);
-        if (m->capacity[k] - m->load[k] < bytes_on(m, unit, k, 0))
+    for (int32_t k = 0; k < m->p->n_devices; k++) {
+        if (!place_unit_may(m->u, unit, k) || tried[k / 64] >> k % 64 & 1 ||
+            m->capacity[k] - m->load[k] < bytes_on(m, unit, k, 0))
             continue;
         if (k == wanted)
             return k;
@@ -268,25 +268,27 @@ static int pack(moving *m, const int32_t *wanted, uint64_t *tried)
             move_unit(m, unit, MOIRAI_NONE);
         }
     qsort_r(m->list, (size_t)n, sizeof *m->list, by_falling_bytes, m);
+    bool fresh = true; /* the unit at this depth has tried no device yet */
     int64_t steps = 0, most = 500000 + 8 * (int64_t)n;
-    if (n > 0)
-        tried[0] = 0;
     while (depth < n) {
         int32_t unit = m->list[depth];
         if (steps++ > most)
             return -1;
         if (m->where[unit] != MOIRAI_NONE)
             move_unit(m, unit, MOIRAI_NONE);
-        int32_t k = next_device(m, unit, wanted[unit], tried[depth]);
+        uint64_t *seen = tried + (int64_t)depth * u->words;
+        if (fresh)
+            memset(seen, 0, (size_t)u->words * sizeof *seen);
+        int32_t k = next_device(m, unit, wanted[unit], seen);
+        fresh = k != MOIRAI_NONE;
         if (k == MOIRAI_NONE) {
             if (depth-- == 0)
                 return 0;
             continue;
         }
-        tried[depth] |= (uint64_t)1 << k;
+        seen[k / 64] |= (uint64_t)1 << k % 64;
         move_unit(m, unit, k);
-        if (++depth < n)
-            tried[depth] = 0;
+        depth++;
     }
     return 1;
 }
@@ -309,7 +311,7 @@ static int fit(moving *m, int32_t *wanted, uint64_t *tried)
         m->where[unit] = MOIRAI_NONE;
         wanted[unit] = m->device[u->op[u->off[unit]]];
         if (wanted[unit] == MOIRAI_NONE) /* a first guess that may be too full: shed and pack see to it */
-            wanted[unit] = __builtin_ctzll(u->devices[unit]);
+            wanted[unit] = place_unit_device(u, unit, 0);
         move_unit(m, unit, wanted[unit]);
     }
     for (int round = 0; round < 3 && !all_fit(m); round++)
@@ -335,7 +337,7 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
     UTIL_TAKE(&m.memory, m.harm, n);
     UTIL_TAKE(&m.memory, m.heap, n);
     int32_t *wanted = util_take(&m.memory, n, sizeof *wanted);
-    uint64_t *tried = util_take(&m.memory, n, sizeof *tried);
+    uint64_t *tried = util_take(&m.memory, n * (size_t)u->words, sizeof *tried);
     int rc = p->n_weights ? index_weights(&m) : 0;
     rc = rc ? rc : m.memory.failed ? MOIRAI_EFAIL : fit(&m, wanted, tried);
     util_release(&m.memory);

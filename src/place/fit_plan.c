@@ -218,11 +218,10 @@ static int try_random(fitting *f)
     int rc = 0;
     for (int64_t round = 0; round < tries && !rc && !is_late(f); round++) {
         for (int32_t unit = 0; unit < f->u->n; unit++) {
-            uint64_t open = f->u->devices[unit];
-            for (uint32_t skip = util_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
-                open &= open - 1;
+            uint32_t n = util_rng_below(&rng, (uint32_t)place_unit_count(f->u, unit));
+            int32_t k = place_unit_device(f->u, unit, (int32_t)n);
             for (int32_t j = f->u->off[unit]; j < f->u->off[unit + 1]; j++)
-                f->device[f->u->op[j]] = __builtin_ctzll(open);
+                f->device[f->u->op[j]] = k;
         }
         rc = place_fit_assignment(f->p, f->u, f->p->device_memory_bytes, f->device);
         if (rc == MOIRAI_EINFEASIBLE)

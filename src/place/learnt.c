@@ -72,6 +72,7 @@ const moirai_placer place_placeto = {
     .letters = "E episode",
     .params = placeto_params,
     .n_params = sizeof placeto_params / sizeof *placeto_params,
+    .few_devices = true,
     .available = available,
     .place = place_with_placeto,
 };
@@ -82,6 +83,7 @@ const moirai_placer place_hrl = {
     .letters = "E episode",
     .params = hrl_params,
     .n_params = sizeof hrl_params / sizeof *hrl_params,
+    .few_devices = true,
     .available = available,
     .place = place_with_hrl,
 };

@@ -20,7 +20,7 @@ static int32_t neighbour(place_moves *m, int32_t op)
 static void put(const place_moves *m, int32_t *device, int32_t unit, int32_t k)
 {
     const place_units *u = m->units;
-    for (int32_t i = u->off[unit]; i < u->off[unit + 1] && u->devices[unit] >> k & 1; i++)
+    for (int32_t i = u->off[unit]; i < u->off[unit + 1] && place_unit_may(u, unit, k); i++)
         device[u->op[i]] = k;
 }
 

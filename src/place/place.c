@@ -188,6 +188,9 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     if (!placer)
         return unknown_placer(name);
     int rc = check_options(placer, o);
+    if (!rc && placer->few_devices && p->n_devices > MOIRAI_MASK_DEVICES)
+        rc = moirai_error(MOIRAI_EUSAGE, "placer '%s' takes up to %d devices, '%s' has %d; placer 'moirai' takes them",
+                          placer->name, MOIRAI_MASK_DEVICES, p->name, p->n_devices);
     if (rc)
         return rc;
     moirai_plan *plan = NULL;

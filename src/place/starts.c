@@ -80,7 +80,9 @@ static int use_heuristic(moirai_plan **out, const place_starts_task *task, const
 {
     const char *why;
     int64_t size = ((int64_t)task->p->n_ops + task->p->n_edges) * task->p->n_devices;
-    if ((h->by_programme && size > PROGRAMME_SIZE) || (!h->explains && util_off(task->stop, UTIL_METHOD_STARTS)) ||
+    bool many = task->p->n_devices > MOIRAI_MASK_DEVICES;
+    if ((h->by_programme && size > PROGRAMME_SIZE) || (many && h->placer->few_devices) ||
+        (!h->explains && util_off(task->stop, UTIL_METHOD_STARTS)) ||
         (h->placer->available && !h->placer->available(&why)))
         return MOIRAI_ELIMIT;
     if (h->placer ==

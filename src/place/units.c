@@ -30,7 +30,8 @@ static void fill_units(place_units *u, const moirai_problem *p, int32_t *of_grou
             of_group[g] = unit;
         u->of_op[i] = unit;
         u->bytes[unit] += p->op_memory_bytes[i];
-        u->devices[unit] = p->op_devices[i];
+        memcpy(u->devices + (int64_t)unit * u->words, p->op_devices + (int64_t)i * u->words,
+               (size_t)u->words * sizeof *u->devices);
     }
     place_units_list(u, p->n_ops);
 }
@@ -46,7 +47,8 @@ int place_units_new(place_units **out, const moirai_problem *p)
         u->off = util_alloc(V + 1, sizeof *u->off);
         u->op = util_alloc(V, sizeof *u->op);
         u->bytes = util_alloc(V, sizeof *u->bytes);
-        u->devices = util_alloc(V, sizeof *u->devices);
+        u->words = moirai_device_words(p);
+        u->devices = util_alloc(V * (size_t)u->words, sizeof *u->devices);
     }
     if (!u || !of_group || !u->of_op || !u->off || !u->op || !u->bytes || !u->devices) {
         free(of_group);
@@ -57,6 +59,26 @@ int place_units_new(place_units **out, const moirai_problem *p)
     free(of_group);
     *out = u;
     return 0;
+}
+
+int32_t place_unit_count(const place_units *u, int32_t unit)
+{
+    int32_t n = 0;
+    for (int32_t w = 0; w < u->words; w++)
+        n += __builtin_popcountll(u->devices[(int64_t)unit * u->words + w]);
+    return n;
+}
+
+int32_t place_unit_device(const place_units *u, int32_t unit, int32_t n)
+{
+    int32_t w = 0;
+    const uint64_t *set = u->devices + (int64_t)unit * u->words;
+    for (; n >= __builtin_popcountll(set[w]); w++)
+        n -= __builtin_popcountll(set[w]);
+    uint64_t open = set[w];
+    for (; n > 0; n--)
+        open &= open - 1;
+    return w * 64 + __builtin_ctzll(open);
 }
 
 void place_units_free(place_units *u)

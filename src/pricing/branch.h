@@ -11,7 +11,7 @@ typedef struct pricing_sending {
     bool fixed;         /* false: nothing is assumed, `receiver` is not used */
     bool open;          /* these are the first; others may receive it later */
     int8_t n_receivers; /* the devices that receive it, in the order of arrival */
-    int8_t receiver[MOIRAI_MAX_DEVICES];
+    int8_t receiver[MOIRAI_MASK_DEVICES];
 } pricing_sending;
 
 static inline bool pricing_same_sending(const pricing_sending *a, const pricing_sending *b)

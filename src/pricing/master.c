@@ -56,7 +56,7 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t e
     m->entry_device = entry_device;
     m->exit_device = exit_device;
     m->steps = steps;
-    size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MAX_DEVICES + b->n_kinds +
+    size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MASK_DEVICES + b->n_kinds +
                         MAX_BRANCHES + 2);
     UTIL_TAKE(&m->memory, m->lp.resource, (size_t)pricing_resource_count(&b->problem));
     UTIL_TAKE(&m->memory, m->cell.bucket_ns, n);

@@ -217,7 +217,7 @@ static void find_stand_ins(pricing_pricer *w, int32_t n_branches, const pricing_
 {
     uint64_t named = w->at.listed | UINT64_C(1) << w->at.entry_device | UINT64_C(1) << w->at.exit_device;
     bool join = w->stand_in.may_join && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
-    int32_t first[MOIRAI_MAX_DEVICES];
+    int32_t first[MOIRAI_MASK_DEVICES];
     for (int32_t i = 0; i < n_branches; i++)
         if (branch[i].on == PRICING_NUMBER || branch[i].on == PRICING_ARRIVAL)
             named |= UINT64_C(1) << branch[i].device;

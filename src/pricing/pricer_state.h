@@ -38,18 +38,18 @@ typedef struct pricing_cost_lines {
 typedef struct pricing_pricer_case {
     int32_t entry_device, exit_device;
     pricing_sending how;
-    int64_t arrival_ns[MOIRAI_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
-    int64_t arrived_ns[MOIRAI_MAX_DEVICES]; /* and no later */
-    uint64_t listed;                        /* receivers of the case */
+    int64_t arrival_ns[MOIRAI_MASK_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
+    int64_t arrived_ns[MOIRAI_MASK_DEVICES]; /* and no later */
+    uint64_t listed;                         /* receivers of the case */
 } pricing_pricer_case;
 
 /* Equal devices of which nothing sets one apart have one of them, the stand-in, priced for all. */
 typedef struct pricing_stand_ins {
     bool may_join;
-    int32_t least[MOIRAI_MAX_DEVICES];  /* the least device that is equal to this one in the block */
-    int32_t of[MOIRAI_MAX_DEVICES];     /* by case and branches */
-    int32_t copies[MOIRAI_MAX_DEVICES]; /* devices that it stands for, itself included; 0: has a stand-in */
-    uint64_t present;                   /* devices that this pricing looks at */
+    int32_t least[MOIRAI_MASK_DEVICES];  /* the least device that is equal to this one in the block */
+    int32_t of[MOIRAI_MASK_DEVICES];     /* by case and branches */
+    int32_t copies[MOIRAI_MASK_DEVICES]; /* devices that it stands for, itself included; 0: has a stand-in */
+    uint64_t present;                    /* devices that this pricing looks at */
 } pricing_stand_ins;
 
 typedef struct pricing_scratch {

@@ -6,8 +6,7 @@
 static bool equal_times(const moirai_problem *p, int32_t a, int32_t b)
 {
     for (int32_t i = 0; i < p->n_ops; i++)
-        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) ||
-            (p->op_devices[i] >> a & 1) != (p->op_devices[i] >> b & 1))
+        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) || moirai_op_may(p, i, a) != moirai_op_may(p, i, b))
             return false;
     return true;
 }

@@ -164,7 +164,7 @@ static int32_t largest_device(const moirai_problem *p, int32_t op)
 {
     int32_t best = MOIRAI_NONE;
     for (int32_t k = 0; k < p->n_devices; k++) {
-        bool allowed = p->op_devices[op] >> k & 1;
+        bool allowed = moirai_op_may(p, op, k);
         if (allowed && (best == MOIRAI_NONE || p->device_memory_bytes[k] > p->device_memory_bytes[best]))
             best = k;
     }

@@ -177,7 +177,7 @@ static int change_channels(changer *x, const moirai_cluster *c)
 /* A name for the copy of a device: "A'", "A''", ... */
 static const char *copy_name(changer *x, const char *name)
 {
-    char text[600];
+    char text[600 + MOIRAI_MAX_DEVICES];
     int n = snprintf(text, sizeof text - MOIRAI_MAX_DEVICES - 1, "%.500s", name);
     do {
         text[n++] = '\'';

@@ -174,29 +174,45 @@ int problem_number_groups(moirai_problem *p)
     return 0;
 }
 
+/* The devices that operator i has a time on; false: none. */
+static bool mask_times(uint64_t *mask, const moirai_problem *p, int32_t i)
+{
+    bool any = false;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (moirai_op_ns(p, i, k) != MOIRAI_NEVER) {
+            mask[k / 64] |= (uint64_t)1 << k % 64;
+            any = true;
+        }
+    return any;
+}
+
+/* A group's members have the devices that all of them allow; false: there is none. */
+static bool take_group(uint64_t *mask, const uint64_t *group, size_t words)
+{
+    uint64_t any = 0;
+    for (size_t w = 0; w < words; w++)
+        any |= mask[w] = group[w];
+    return any != 0;
+}
+
 int problem_mask_devices(moirai_problem *p)
 {
-    uint64_t *group = util_alloc((size_t)p->n_groups, sizeof *group);
+    size_t words = (size_t)moirai_device_words(p), cells = (size_t)p->n_groups * words;
+    uint64_t *group = util_alloc(cells, sizeof *group);
     int rc = group ? 0 : MOIRAI_EFAIL;
-    for (int32_t g = 0; !rc && g < p->n_groups; g++)
-        group[g] = UINT64_MAX;
+    for (size_t j = 0; !rc && j < cells; j++)
+        group[j] = UINT64_MAX;
+    memset(p->op_devices, 0, (size_t)p->n_ops * words * sizeof *p->op_devices);
     for (int32_t i = 0; !rc && i < p->n_ops; i++) {
-        uint64_t mask = 0;
-        for (int32_t k = 0; k < p->n_devices; k++)
-            if (moirai_op_ns(p, i, k) != MOIRAI_NEVER)
-                mask |= (uint64_t)1 << k;
-        p->op_devices[i] = mask;
-        if (!mask)
+        uint64_t *mask = p->op_devices + (size_t)i * words;
+        if (!mask_times(mask, p, i))
             rc = moirai_error(MOIRAI_EINFEASIBLE, "no device can run operator '%.200s'", p->op_name[i]);
-        if (p->op_group[i] != MOIRAI_NONE)
-            group[p->op_group[i]] &= mask;
+        for (size_t w = 0; w < words && p->op_group[i] != MOIRAI_NONE; w++)
+            group[(size_t)p->op_group[i] * words + w] &= mask[w];
     }
     for (int32_t i = 0; !rc && i < p->n_ops; i++) {
         int32_t g = p->op_group[i];
-        if (g == MOIRAI_NONE)
-            continue;
-        p->op_devices[i] = group[g];
-        if (!group[g])
+        if (g != MOIRAI_NONE && !take_group(p->op_devices + (size_t)i * words, group + (size_t)g * words, words))
             rc = moirai_error(MOIRAI_EINFEASIBLE,
                               "no device can run all operators of group '%.200s' (the first is '%.200s')",
                               p->group_name[g], p->op_name[i]);

@@ -31,7 +31,7 @@ static int reserve(moirai_problem *p, size_t inputs)
     ok &= (p->op_time_ns = util_alloc(n * k, sizeof *p->op_time_ns)) != NULL;
     ok &= (p->op_group = util_alloc(n, sizeof *p->op_group)) != NULL;
     ok &= (p->group_name = util_alloc(n, sizeof *p->group_name)) != NULL;
-    ok &= (p->op_devices = util_alloc(n, sizeof *p->op_devices)) != NULL;
+    ok &= (p->op_devices = util_alloc(n * (size_t)moirai_device_words(p), sizeof *p->op_devices)) != NULL;
     ok &= (p->op_in_off = util_alloc(n + 1, sizeof *p->op_in_off)) != NULL;
     ok &= (p->op_in = util_alloc(inputs, sizeof *p->op_in)) != NULL;
     ok &= (p->op_in_edge = util_alloc(inputs, sizeof *p->op_in_edge)) != NULL;

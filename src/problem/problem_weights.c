@@ -5,6 +5,7 @@
  * what they find is checked against the whole need, as the simulator and the checker count it. Where a weight has one
  * reader, or all of its readers must share a device, it is that reader's own, and nothing is left out. */
 #include "problem/problem_build.h"
+#include "problem/device_set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,11 +64,11 @@ int problem_weights_by_op(const moirai_problem *p, int32_t **off_out, int32_t **
 void moirai_problem_add_weights(const moirai_problem *p, const int32_t *op_device, int64_t *need_bytes)
 {
     for (int32_t w = 0; w < p->n_weights; w++) {
-        uint64_t there = 0;
+        device_set there = {{0}};
         for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
             if (op_device[p->weight_reader[e]] >= 0)
-                there |= UINT64_C(1) << op_device[p->weight_reader[e]];
-        for (; there; there &= there - 1)
-            need_bytes[__builtin_ctzll(there)] += p->weight_bytes[w];
+                device_set_add(&there, op_device[p->weight_reader[e]]);
+        DEVICE_SET_EACH(k, &there)
+            need_bytes[k] += p->weight_bytes[w];
     }
 }

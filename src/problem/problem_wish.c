@@ -1,6 +1,7 @@
 /* The user's wishes: pins and bans take devices away from operators, keep-together joins operators into groups. Groups
  * that share an operator become one: a union-find over operators, where existing groups are united first. */
 #include "problem/problem_build.h"
+#include "problem/device_set.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -12,11 +13,10 @@ static const char *kind_name(moirai_wish_kind kind)
     return kind == MOIRAI_PIN ? "pin" : kind == MOIRAI_FORBID ? "forbid" : "together";
 }
 
-/* "A,C" -> mask. */
-static int parse_devices(uint64_t *mask, const moirai_problem *p, const moirai_wish *wish)
+/* "A,C" -> set. */
+static int parse_devices(device_set *set, const moirai_problem *p, const moirai_wish *wish)
 {
     const char *at = wish->devices ? wish->devices : "";
-    *mask = 0;
     for (;;) {
         size_t length = strcspn(at, ",");
         int32_t found = MOIRAI_NONE;
@@ -26,17 +26,18 @@ static int parse_devices(uint64_t *mask, const moirai_problem *p, const moirai_w
         if (found == MOIRAI_NONE)
             return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no device '%.*s' in problem '%.200s'",
                                 kind_name(wish->kind), wish->pattern, (int)UTIL_MIN(length, (size_t)200), at, p->name);
-        *mask |= (uint64_t)1 << found;
+        device_set_add(set, found);
         if (!at[length])
             return 0;
         at += length + 1;
     }
 }
 
-static void take_devices(moirai_problem *p, int32_t op, uint64_t mask)
+/* Those of the set, or (a pin) all others. */
+static void take_devices(moirai_problem *p, int32_t op, const device_set *set, bool others)
 {
     for (int32_t k = 0; k < p->n_devices; k++)
-        if (mask >> k & 1)
+        if (device_set_has(set, k) != others)
             p->op_time_ns[(size_t)op * (size_t)p->n_devices + (size_t)k] = MOIRAI_NEVER;
 }
 
@@ -102,13 +103,11 @@ static bool fits_name(const moirai_problem *p, const called *names, int32_t op, 
 static int apply_wish(moirai_problem *p, const called *names, const moirai_wish *wish, int32_t *parent,
                       const char **label)
 {
-    uint64_t mask = 0;
+    device_set set = {{0}};
     int32_t first = MOIRAI_NONE;
-    int rc = wish->kind == MOIRAI_TOGETHER ? 0 : parse_devices(&mask, p, wish);
+    int rc = wish->kind == MOIRAI_TOGETHER ? 0 : parse_devices(&set, p, wish);
     if (rc)
         return rc;
-    if (wish->kind == MOIRAI_PIN)
-        mask = ~mask;
     for (int32_t i = 0; i < p->n_ops; i++) {
         if (!fits_name(p, names, i, wish->pattern))
             continue;
@@ -117,7 +116,7 @@ static int apply_wish(moirai_problem *p, const called *names, const moirai_wish 
         if (wish->kind == MOIRAI_TOGETHER)
             unite(parent, first, i);
         else
-            take_devices(p, i, mask);
+            take_devices(p, i, &set, wish->kind == MOIRAI_PIN);
     }
     if (first == MOIRAI_NONE)
         return moirai_error(MOIRAI_EINPUT, "%s '%.200s': no operator of problem '%.200s' has such a name",
@@ -207,7 +206,7 @@ static int wish_by(moirai_problem *p, const called *names, const moirai_wish *wi
     size_t n = (size_t)p->n_ops;
     trial.op_time_ns = copy_array(p->op_time_ns, n * (size_t)p->n_devices, sizeof *p->op_time_ns);
     trial.op_group = copy_array(p->op_group, n, sizeof *p->op_group);
-    trial.op_devices = copy_array(p->op_devices, n, sizeof *p->op_devices);
+    trial.op_devices = copy_array(p->op_devices, n * (size_t)moirai_device_words(p), sizeof *p->op_devices);
     trial.group_name = copy_array(p->group_name, n, sizeof *p->group_name);
     int rc = trial.op_time_ns && trial.op_group && trial.op_devices && trial.group_name ? 0 : MOIRAI_EFAIL;
     rc = rc ? rc : apply_all(&trial, names, wishes, n_wishes);

@@ -110,7 +110,7 @@ static int copy_ops(const part *x)
     const moirai_problem *p = x->p;
     moirai_problem *q = x->q;
     problem_store *store = q->store;
-    size_t K = (size_t)p->n_devices;
+    size_t K = (size_t)p->n_devices, words = (size_t)moirai_device_words(p);
     int32_t n_in = 0, n_out = 0, n_extern = 0;
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t n = x->op[i];
@@ -123,7 +123,7 @@ static int copy_ops(const part *x)
         q->op_memory_bytes[n] = p->op_memory_bytes[i];
         memcpy(q->op_time_ns + (size_t)n * K, p->op_time_ns + (size_t)i * K, K * sizeof *q->op_time_ns);
         q->op_group[n] = p->op_group[i];
-        q->op_devices[n] = p->op_devices[i];
+        memcpy(q->op_devices + (size_t)n * words, p->op_devices + (size_t)i * words, words * sizeof *q->op_devices);
         q->op_in_off[n] = n_in;
         q->op_out_off[n] = n_out;
         q->op_extern_off[n] = n_extern;

@@ -205,7 +205,7 @@ int prove_chain_cost(__int128 *least, const prove_chain *x, int64_t unit, const 
 {
     const prove_problem *p = x->p;
     int32_t K = p->K;
-    __int128 cost[PROVE_MAX_DEVICES] = {0}, next[PROVE_MAX_DEVICES] = {0};
+    __int128 cost[PROVE_MASK_DEVICES] = {0}, next[PROVE_MASK_DEVICES] = {0};
     for (int32_t i = 0; i <= x->n_cuts; i++) {
         int rc = i % LOOK ? 0 : prove_go_on(p);
         if (rc)
@@ -281,7 +281,12 @@ static int prove_all(prove_chain *x, yyjson_val *root)
     moirai_proof *proof = x->proof;
     int rc = prove_shape(&proof->of_rate, root);
     rc = rc ? rc : read_claims(x, root);
-    rc = rc ? rc : proof->of_rate ? prove_rate(&proof->proven_ns, x, root) : prove_latency(&proof->proven_ns, x, root);
+    if (!rc && x->p->K > PROVE_MASK_DEVICES)
+        rc = prove_many(&proof->proven_ns, proof, x->p, root);
+    else
+        rc = rc               ? rc
+             : proof->of_rate ? prove_rate(&proof->proven_ns, x, root)
+                              : prove_latency(&proof->proven_ns, x, root);
     if (!rc && proof->proven_ns < proof->certified_ns)
         rc = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)proof->certified_ns,
                           (long long)proof->proven_ns);

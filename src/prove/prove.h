@@ -110,7 +110,7 @@ typedef struct prove_branch {
 typedef struct prove_leaf {
     bool fixed; /* where the shared tensor goes is part of the case; else it may go anywhere */
     bool open;  /* receivers are the first ones; others may come later */
-    int32_t n_receivers, receiver[PROVE_MAX_DEVICES]; /* in order of arrival */
+    int32_t n_receivers, receiver[PROVE_MASK_DEVICES]; /* in order of arrival */
     int32_t n_branches;
     prove_branch *branch;
     bool priced;                /* has prices; else another part of the certificate speaks for it */

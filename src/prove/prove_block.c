@@ -267,7 +267,7 @@ static void reach(int64_t *to, const prove_block *b, const prove_edge *e, int32_
                   const int64_t *ns)
 {
     int32_t K = b->p->K;
-    int64_t at[PROVE_MAX_DEVICES], least = NEVER;
+    int64_t at[PROVE_MASK_DEVICES], least = NEVER;
     for (int32_t l = 0; l < K; l++) {
         at[l] = may >> l & 1 ? ns[other * (int64_t)K + l] + prove_op_ns(b, other, l) : NEVER;
         least = UTIL_MIN(least, at[l]);

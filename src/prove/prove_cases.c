@@ -96,7 +96,7 @@ typedef struct listing {
     int32_t n, *pick;
     bool ordered;
     const int32_t *least; /* equal devices, or NULL: none are */
-    int32_t n_receivers, receiver[PROVE_MAX_DEVICES];
+    int32_t n_receivers, receiver[PROVE_MASK_DEVICES];
 } listing;
 
 static bool same_sending(const prove_leaf *leaf, bool fixed, bool open, int32_t n, const int32_t *receiver)
@@ -148,7 +148,7 @@ static bool sendings_covered(listing *x, uint64_t left)
 /* The devices of the cuts are no longer equal to any: each is known by itself, the least of the others by the next. */
 static void name_ends(const prove_block *b, int32_t a, int32_t z, int32_t *least)
 {
-    int32_t own[PROVE_MAX_DEVICES];
+    int32_t own[PROVE_MASK_DEVICES];
     for (int32_t k = 0; k < b->p->K; k++) {
         bool end = k == a || (b->exit >= 0 && k == z);
         own[k] = k;
@@ -161,7 +161,7 @@ static void name_ends(const prove_block *b, int32_t a, int32_t z, int32_t *least
 
 bool prove_cover(const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf, int32_t n, bool equals)
 {
-    int32_t least[PROVE_MAX_DEVICES];
+    int32_t least[PROVE_MASK_DEVICES];
     listing x = {.b = b, .leaf = leaf, .n = n, .ordered = b->p->congestion == PROVE_PORT};
     x.pick = util_alloc((size_t)n, sizeof *x.pick);
     if (!x.pick)

@@ -184,7 +184,7 @@ static int32_t image_of(const prove_block *b, const int32_t *least, int32_t a, i
 /* A pair is proven where an image of it is. */
 static int share_among_equals(int64_t *bound, const prove_block *b)
 {
-    int32_t K = b->p->K, least[PROVE_MAX_DEVICES];
+    int32_t K = b->p->K, least[PROVE_MASK_DEVICES];
     int64_t *most = prove_alloc(2 * (size_t)K * (size_t)K, sizeof *most);
     if (!most)
         return MOIRAI_EFAIL;

@@ -89,7 +89,7 @@ static void meet_edge(court *x, const prove_edge *e)
 {
     int32_t K = x->K, from[2], to[2];
     bool held = x->b->p->holds_devices;
-    int64_t before[PROVE_MAX_DEVICES] = {0}, after[PROVE_MAX_DEVICES] = {0};
+    int64_t before[PROVE_MASK_DEVICES] = {0}, after[PROVE_MASK_DEVICES] = {0};
     for (int32_t k = 0; k < K; k++) {
         before[k] = end_ns(x, e->from, x->head, k);
         after[k] = end_ns(x, e->to, x->tail, k);

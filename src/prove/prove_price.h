@@ -13,14 +13,14 @@ typedef struct prove_pricing {
     const prove_leaf *leaf;
     int32_t a, z, K, N; /* entry device, exit device, devices, steps */
     int64_t step, length;
-    int64_t arrival[PROVE_MAX_DEVICES]; /* of the shared tensor: no sooner; -1: never */
-    int64_t arrived[PROVE_MAX_DEVICES]; /* and no later */
-    bool later[PROVE_MAX_DEVICES];      /* it may come here after all receivers that are listed */
-    int64_t *rate;                      /* [resource * N + g]: price in step g */
-    int64_t *sum;                       /* [resource * N + g]: price from 0 to the beginning of step g */
-    int64_t *op_cost;                   /* [(line * K + k) * N + g] */
-    int64_t *edge_cost;                 /* [((line * K + from) * K + to) * N + g] */
-    int64_t *value;                     /* [place * K * N + k * N + g] */
+    int64_t arrival[PROVE_MASK_DEVICES]; /* of the shared tensor: no sooner; -1: never */
+    int64_t arrived[PROVE_MASK_DEVICES]; /* and no later */
+    bool later[PROVE_MASK_DEVICES];      /* it may come here after all receivers that are listed */
+    int64_t *rate;                       /* [resource * N + g]: price in step g */
+    int64_t *sum;                        /* [resource * N + g]: price from 0 to the beginning of step g */
+    int64_t *op_cost;                    /* [(line * K + k) * N + g] */
+    int64_t *edge_cost;                  /* [((line * K + from) * K + to) * N + g] */
+    int64_t *value;                      /* [place * K * N + k * N + g] */
     int64_t *message, *best;
     int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
     util_memory memory;

@@ -12,7 +12,8 @@
 #define PROVE_LIMITS "beyond the verifier's limits: "
 
 #define PROVE_NONE (-1)
-#define PROVE_MAX_DEVICES 64
+#define PROVE_MAX_DEVICES 512
+#define PROVE_MASK_DEVICES 64             /* more: prove_many.c alone */
 #define PROVE_MAX_TIME (INT64_C(1) << 61) /* all times of a problem together are less */
 
 typedef enum prove_congestion { PROVE_PORT, PROVE_CHANNEL, PROVE_FREE } prove_congestion;
@@ -32,7 +33,7 @@ typedef struct prove_problem {
     prove_congestion congestion;
     bool holds_devices;    /* a transfer holds its two devices; congestion is then PROVE_PORT */
     int64_t *time, *bytes; /* [operator * K + device], -1 where it can't run; [operator] */
-    uint64_t *may;         /* devices that can run the operator and all of its group */
+    uint64_t *may;         /* devices that can run the operator and all of its group, up to PROVE_MASK_DEVICES */
     const char **name;
     int32_t n_edges;
     prove_edge *edge;      /* by from, output, to */

@@ -124,7 +124,7 @@ static int read_times(prove_reader *x, int32_t i, const util_json_at *at, yyjson
             continue;
         if ((rc = util_json_value_int64(&time[k], at, value, "time_ns", 0)))
             return rc;
-        x->p->may[i] |= UINT64_C(1) << k;
+        x->p->may[i] |= UINT64_C(1) << k % 64;
     }
     return 0;
 }

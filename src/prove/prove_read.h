@@ -64,6 +64,10 @@ typedef struct prove_shifted {
 
 int prove_shifts(prove_shifted *x, yyjson_val *list);
 
+/* ---- prove_many.c ---- */
+/* All of a certificate, of a problem of more than PROVE_MASK_DEVICES devices. */
+int prove_many(int64_t *ns, moirai_proof *proof, const prove_problem *p, yyjson_val *root);
+
 /* ---- the whole ---- */
 typedef struct prove_chain {
     const prove_problem *p; /* without what floats */

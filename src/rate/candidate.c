@@ -259,7 +259,7 @@ static int correct(rate_candidate *c, const rate_judge_task *task)
 
 static int judge_with(rate_candidate *c, const rate_judge_task *task, int32_t in_flight, const rate_route *const *route)
 {
-    int64_t bytes[MOIRAI_MAX_DEVICES];
+    int64_t bytes[MOIRAI_MASK_DEVICES];
     int rc = in_flight == 1 && c->n_copies == 1 ? judge_alone(c, task) : judge_stream(c, task, in_flight, route);
     rc = rc ? rc : rate_static_bytes(bytes, task->v->p, c);
     rc = rc ? rc : correct(c, task);

@@ -51,4 +51,7 @@ int rate_judge_as_is(rate_candidate *c, const rate_judge_task *task);
 /* Whether a is better than b: what fits, the period, the latency, fewer copies. b may be NULL. */
 bool rate_better(const rate_candidate *a, const rate_candidate *b);
 
+/* MOIRAI_EUSAGE where there are more devices than rates are found for. */
+int rate_check_devices(const moirai_problem *p);
+
 #endif

@@ -93,6 +93,8 @@ int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, cons
     relax_view v = {0};
     rate_candidate *c = NULL;
     *out = (moirai_rate_figures){0};
+    if (rate_check_devices(p))
+        return MOIRAI_EUSAGE;
     if (!plan->rate || plan->n_ops != p->n_ops || plan->rate->n_copies > RATE_MOST_COPIES ||
         plan->rate->in_flight > MOIRAI_MOST_IN_FLIGHT)
         return moirai_error(MOIRAI_EUSAGE, "no plan of '%s' for at most %d requests in flight and %d copies", p->name,
@@ -282,6 +284,8 @@ int moirai_rate_check(const moirai_problem *p, const moirai_plan *plan, moirai_r
     int rc = 0;
     if (!r)
         return 0;
+    if (rate_check_devices(p))
+        return MOIRAI_EUSAGE;
     for (int32_t c = 0; c < r->n_copies; c++)
         check_devices(&x, c);
     check_shares(&x);

@@ -26,14 +26,15 @@ typedef struct cuts {
     const rate_cuts_task *task;
     int32_t n, *unit, *place; /* units in their order, and each one's place */
     packet_at *packet;
-    int32_t n_kinds, kind[MOIRAI_MAX_DEVICES], count[MOIRAI_MAX_DEVICES]; /* a device of each, and how many there are */
-    int32_t least[MOIRAI_MAX_DEVICES];        /* device -> the one that stands for its kind */
-    int32_t step[MOIRAI_MAX_DEVICES], n_sets; /* a set has step[q] for each of kind q */
-    int32_t n_cuts, *cut;                     /* 0 .. n */
-    double *cost;                             /* [(kind * n_cuts + begin) * n_cuts + end]; HUGE_VAL: impossible */
-    double *best;                             /* [set * n_cuts + end] */
-    int32_t *from, *by;                       /* the cut and the kind of its last stage */
-    int32_t *got, *out;                       /* per packet: counted as received, as sent, with begin + 1 */
+    int32_t n_kinds, kind[MOIRAI_MASK_DEVICES],
+        count[MOIRAI_MASK_DEVICES];            /* a device of each, and how many there are */
+    int32_t least[MOIRAI_MASK_DEVICES];        /* device -> the one that stands for its kind */
+    int32_t step[MOIRAI_MASK_DEVICES], n_sets; /* a set has step[q] for each of kind q */
+    int32_t n_cuts, *cut;                      /* 0 .. n */
+    double *cost;                              /* [(kind * n_cuts + begin) * n_cuts + end]; HUGE_VAL: impossible */
+    double *best;                              /* [set * n_cuts + end] */
+    int32_t *from, *by;                        /* the cut and the kind of its last stage */
+    int32_t *got, *out;                        /* per packet: counted as received, as sent, with begin + 1 */
 } cuts;
 
 /* ---- what is where ---- */
@@ -118,7 +119,7 @@ static bool find_kinds(cuts *x)
 /* What is sent and received by an interval that grows by one unit at a time. */
 typedef struct interval {
     int32_t begin;
-    double sent, received, ns[MOIRAI_MAX_DEVICES]; /* ns: per kind */
+    double sent, received, ns[MOIRAI_MASK_DEVICES]; /* ns: per kind */
     int64_t bytes;
     uint64_t devices;
 } interval;
@@ -233,7 +234,7 @@ static void solve_set(cuts *x, int32_t set)
 static void write_devices(cuts *x, int32_t *device)
 {
     const place_units *u = x->task->units;
-    int32_t used[MOIRAI_MAX_DEVICES] = {0}, set = x->n_sets - 1, end = x->n_cuts - 1;
+    int32_t used[MOIRAI_MASK_DEVICES] = {0}, set = x->n_sets - 1, end = x->n_cuts - 1;
     while (end > 0) {
         int64_t here = (int64_t)set * x->n_cuts + end;
         int32_t q = x->by[here], begin = x->from[here], k = 0, skip = used[q]++;

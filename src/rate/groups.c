@@ -30,7 +30,7 @@ typedef struct group {
 typedef struct groups {
     rate_search *s;
     double part;
-    group now[MOIRAI_MAX_DEVICES];
+    group now[MOIRAI_MASK_DEVICES];
     int32_t n;
     group *joined; /* [a * n + b], a < b: what joining a and b would give */
     int32_t round;
@@ -115,7 +115,7 @@ static double share_slots(int32_t *slots, const group *g, int32_t n, int32_t in_
 
 static int add_candidate(groups *x)
 {
-    int32_t slots[MOIRAI_MAX_DEVICES], used = 0, at = 0;
+    int32_t slots[MOIRAI_MASK_DEVICES], used = 0, at = 0;
     share_slots(slots, x->now, x->n, x->s->in_flight);
     for (int32_t i = 0; i < x->n; i++)
         used += slots[i] > 0;
@@ -159,8 +159,8 @@ static void clear_joined(groups *x)
 /* The rate of all groups with a and b joined. */
 static double rate_joined(const groups *x, int32_t a, int32_t b)
 {
-    group g[MOIRAI_MAX_DEVICES];
-    int32_t slots[MOIRAI_MAX_DEVICES], n = 0;
+    group g[MOIRAI_MASK_DEVICES];
+    int32_t slots[MOIRAI_MASK_DEVICES], n = 0;
     for (int32_t i = 0; i < x->n; i++)
         if (i != a && i != b)
             g[n++] = x->now[i];

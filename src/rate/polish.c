@@ -37,7 +37,7 @@ static int propose(rate_candidate **out, polish *x, int64_t *load)
 {
     const rate_search *s = x->s;
     size_t bytes = sizeof **x->now->device * (size_t)s->p->n_ops;
-    int64_t all = 1, need[MOIRAI_MAX_DEVICES];
+    int64_t all = 1, need[MOIRAI_MASK_DEVICES];
     int rc = rate_candidate_of(out, s->p, "polished", x->now->device[0]);
     for (int32_t tries = 0; tries < TRIES && !rc; tries++) {
         bool fits = true;

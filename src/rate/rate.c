@@ -24,8 +24,19 @@ const char *moirai_rate_letters(void)
            "groups, m mixture";
 }
 
-static int check_options(const moirai_rate_options *o)
+int rate_check_devices(const moirai_problem *p)
 {
+    if (p->n_devices <= MOIRAI_MASK_DEVICES)
+        return 0;
+    return moirai_error(MOIRAI_EUSAGE, "rates are of up to %d devices, '%.200s' has %d", MOIRAI_MASK_DEVICES, p->name,
+                        p->n_devices);
+}
+
+static int check_options(const moirai_problem *p, const moirai_rate_options *o)
+{
+    int rc = rate_check_devices(p);
+    if (rc)
+        return rc;
     if (o->in_flight < 0 || o->in_flight > MOIRAI_MOST_IN_FLIGHT)
         return moirai_error(MOIRAI_EUSAGE, "%d requests in flight, expected 1 .. %d, or 0 for twice the devices",
                             o->in_flight, MOIRAI_MOST_IN_FLIGHT);
@@ -124,7 +135,7 @@ int moirai_rate_place(moirai_plan **out, const moirai_problem *p, const moirai_r
     moirai_rate_options_init(&defaults);
     rate_search x = {.p = p, .o = options ? options : &defaults, .certified_ns = MOIRAI_UNKNOWN};
     *out = NULL;
-    int rc = check_options(x.o);
+    int rc = check_options(p, x.o);
     if (rc)
         return rc;
     x.in_flight = in_flight_of(x.o, p);
@@ -159,7 +170,7 @@ int moirai_rate_curve(moirai_plan **out, int *n, const moirai_problem *p, const 
     rate_search x = {.p = p, .o = options ? options : &defaults, .certified_ns = MOIRAI_UNKNOWN};
     int32_t flights[CURVE_MOST], most;
     *n = 0;
-    int rc = check_options(x.o);
+    int rc = check_options(p, x.o);
     if (rc)
         return rc;
     most = x.in_flight = in_flight_of(x.o, p);

@@ -120,7 +120,7 @@ static void forget(stages *x)
 /* Puts all that a reach has where it is; returns its prefix. */
 static int32_t replay(stages *x, int32_t which)
 {
-    int32_t line[MOIRAI_MAX_DEVICES], n = 0, at = 0;
+    int32_t line[MOIRAI_MASK_DEVICES], n = 0, at = 0;
     for (int32_t r = which; r != MOIRAI_NONE; r = x->all[r].parent)
         line[n++] = r;
     while (n > 0) {

@@ -25,7 +25,7 @@ typedef struct rate_outcome {
     int64_t requests, span_ns;           /* that the period was taken over, and how long they took */
     int64_t finished;                    /* requests, all that were simulated */
     int64_t of_copy[RATE_MOST_COPIES];   /* how many of them each copy had */
-    int64_t tensor_bytes[MOIRAI_MAX_DEVICES]; /* of all requests, the most alive at once */
+    int64_t tensor_bytes[MOIRAI_MASK_DEVICES]; /* of all requests, the most alive at once */
 } rate_outcome;
 
 /* Deterministic. MOIRAI_ELIMIT where the stop came before the period was known. O(requests * (V + E) log). */

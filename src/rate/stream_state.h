@@ -50,17 +50,17 @@ typedef struct rate_sim {
     size_t finish_capacity;
     int64_t tasks;
 
-    rate_heap ready[MOIRAI_MAX_DEVICES];
-    rate_item running[MOIRAI_MAX_DEVICES];
-    int64_t until_ns[MOIRAI_MAX_DEVICES]; /* INT64_MAX: idle */
-    rate_heap *waiting;                   /* per ordered pair of devices */
-    uint64_t waits[MOIRAI_MAX_DEVICES];   /* per sender: receivers for which something waits */
-    uint64_t sending, receiving, channel_busy[MOIRAI_MAX_DEVICES];
+    rate_heap ready[MOIRAI_MASK_DEVICES];
+    rate_item running[MOIRAI_MASK_DEVICES];
+    int64_t until_ns[MOIRAI_MASK_DEVICES]; /* INT64_MAX: idle */
+    rate_heap *waiting;                    /* per ordered pair of devices */
+    uint64_t waits[MOIRAI_MASK_DEVICES];   /* per sender: receivers for which something waits */
+    uint64_t sending, receiving, channel_busy[MOIRAI_MASK_DEVICES];
     uint64_t held;    /* devices of transfers under way, where these hold them */
     rate_heap flying; /* by time of arrival */
     rate_heap done;   /* a stack: operators whose finish has not been told yet */
 
-    int64_t live[MOIRAI_MAX_DEVICES], most_live[MOIRAI_MAX_DEVICES];
+    int64_t live[MOIRAI_MASK_DEVICES], most_live[MOIRAI_MASK_DEVICES];
 
     int64_t *seen; /* table: finish + 1 by its state */
     size_t seen_size;

@@ -111,9 +111,9 @@ static int sum_up(const refiner *r, const refine_timeline *t, moirai_refine_repo
 
 static int64_t usual_price(const refiner *r)
 {
-    double price[MOIRAI_MAX_DEVICES];
+    double price[MOIRAI_MASK_DEVICES];
     size_t n = 0;
-    for (int32_t k = 0; k < r->g->n_time_keys && n < MOIRAI_MAX_DEVICES; k++)
+    for (int32_t k = 0; k < r->g->n_time_keys && n < MOIRAI_MASK_DEVICES; k++)
         if (r->segment_ns[k] >= 0)
             price[n++] = (double)r->segment_ns[k];
     return (int64_t)refine_median(price, n);

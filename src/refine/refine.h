@@ -21,9 +21,9 @@ typedef struct refine_timeline {
     int64_t latency_ns; /* end to end, the median; 0: the file does not say */
     int64_t planned_ns; /* what the plan promised; 0: the file does not say */
     int32_t n_devices;
-    const char *device[MOIRAI_MAX_DEVICES];
-    int32_t key[MOIRAI_MAX_DEVICES];    /* column of the graph's times; set where a segment ran */
-    int32_t number[MOIRAI_MAX_DEVICES]; /* in the cluster */
+    const char *device[MOIRAI_MASK_DEVICES];
+    int32_t key[MOIRAI_MASK_DEVICES];    /* column of the graph's times; set where a segment ran */
+    int32_t number[MOIRAI_MASK_DEVICES]; /* in the cluster */
     size_t n_segments, n_transfers, n_ops;
     refine_segment *segment; /* by device, in order */
     refine_transfer *transfer;

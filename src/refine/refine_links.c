@@ -86,14 +86,14 @@ static double message_time(sample *s, int32_t from, int32_t to, bool awaited)
 /* Of a device with too few segments to tell: what others have, in the median. */
 static double segment_price(const refiner *r, int32_t device)
 {
-    double known[MOIRAI_MAX_DEVICES];
+    double known[MOIRAI_MASK_DEVICES];
     size_t n = 0;
     for (int32_t k = 0; k < r->g->n_time_keys; k++) {
         if (r->segment_ns[k] < 0)
             continue;
         if (!strcmp(r->g->time_key[k], r->c->device[device].name))
             return (double)r->segment_ns[k];
-        if (n < MOIRAI_MAX_DEVICES)
+        if (n < MOIRAI_MASK_DEVICES)
             known[n++] = (double)r->segment_ns[k];
     }
     return refine_median(known, n);
@@ -102,7 +102,7 @@ static double segment_price(const refiner *r, int32_t device)
 static void find_latencies(refiner *r, sample *s)
 {
     int32_t n = r->c->n_devices;
-    double send[MOIRAI_MAX_DEVICES], start[MOIRAI_MAX_DEVICES], gain[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    double send[MOIRAI_MASK_DEVICES], start[MOIRAI_MASK_DEVICES], gain[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES];
     size_t n_gains = 0;
     for (int32_t k = 0; k < n; k++) {
         send[k] = median_of(s, k, times_to_send);

@@ -83,7 +83,7 @@ static bool chain_transfer(replay *p, const refiner *r, const refine_timeline *t
 
 static void chain_ports(replay *p, const refine_timeline *t)
 {
-    int32_t sent[MOIRAI_MAX_DEVICES], received[MOIRAI_MAX_DEVICES];
+    int32_t sent[MOIRAI_MASK_DEVICES], received[MOIRAI_MASK_DEVICES];
     for (int32_t k = 0; k < t->n_devices; k++)
         sent[k] = received[k] = MOIRAI_NONE;
     for (size_t i = 0; i < t->n_transfers; i++) { /* the file has them in the plan's order */
@@ -185,7 +185,7 @@ static double difference(replay *list, size_t n, double extra_ns)
 static double usual_latency(const refiner *r)
 {
     int32_t n = r->c->n_devices, used = 0;
-    double list[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    double list[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES];
     for (int32_t i = 0; i < n * n; i++)
         if (i / n != i % n)
             list[used++] = (double)r->latency_ns[i];

@@ -67,8 +67,8 @@ static int read_device(reader *r, const char *label, yyjson_val *object, size_t 
     rc = rc ? rc : util_json_array(&segments, &at, object, "segments", true);
     if (rc)
         return rc;
-    if (r->t->n_devices == MOIRAI_MAX_DEVICES)
-        return util_json_fail(&at, "more than %d devices", MOIRAI_MAX_DEVICES);
+    if (r->t->n_devices == MOIRAI_MASK_DEVICES)
+        return util_json_fail(&at, "more than %d devices", MOIRAI_MASK_DEVICES);
     r->t->device[r->t->n_devices] = at.name;
     yyjson_arr_foreach(segments, i, n, segment) {
         if ((rc = read_segment(r, &at, segment)))

@@ -116,7 +116,7 @@ static int32_t next_hub(const tree *t, const node *x)
 static void begin_at_loads(relax_state *s)
 {
     const relax_view *v = s->v;
-    int64_t weight[MOIRAI_MAX_DEVICES] = {0};
+    int64_t weight[MOIRAI_MASK_DEVICES] = {0};
     double sum = 0;
     if (v->K > MANY_DEVICES)
         schedule_bound_load(weight, v->p);
@@ -355,6 +355,8 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
     relax_task cases = *job;
     tree t = {.job = &cases, .choices = job->stop};
     *out = (relax_answer){0};
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return MOIRAI_ELIMIT;
     if (job->plans)
         cases.stop = util_stop_part(&job->stop, CASES_PART);
     if (p->n_ops == 0)

@@ -141,8 +141,8 @@ static void find_beside(int64_t *beside, const int64_t *value, int32_t K)
 static void meet_edge(judge *x, int32_t e)
 {
     const moirai_problem *p = x->p;
-    int64_t before[MOIRAI_MAX_DEVICES], after[MOIRAI_MAX_DEVICES], before_beside[MOIRAI_MAX_DEVICES],
-        after_beside[MOIRAI_MAX_DEVICES];
+    int64_t before[MOIRAI_MASK_DEVICES], after[MOIRAI_MASK_DEVICES], before_beside[MOIRAI_MASK_DEVICES],
+        after_beside[MOIRAI_MASK_DEVICES];
     int32_t K = x->K;
     ends(before, x, p->tensor_producer[p->edge_tensor[e]], x->head);
     ends(after, x, p->edge_reader[e], x->tail);

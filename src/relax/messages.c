@@ -202,7 +202,7 @@ static void packet_costs(double *cost, const relax_state *s, int32_t packet)
 static void answer_forwards(relax_state *s, int32_t m, const double *cost, uint64_t from, uint64_t to)
 {
     int32_t K = s->v->K;
-    double best[MOIRAI_MAX_DEVICES];
+    double best[MOIRAI_MASK_DEVICES];
     for (int32_t l = 0; l < K; l++)
         best[l] = NEVER;
     for (; from; from &= from - 1) {
@@ -304,8 +304,8 @@ void relax_sweep(relax_state *s)
 {
     const relax_view *v = s->v;
     const moirai_problem *p = v->p;
-    double push[MOIRAI_MAX_DEVICES], cost[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES],
-        part[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES], old[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
+    double push[MOIRAI_MASK_DEVICES], cost[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES],
+        part[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES], old[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES];
     for (int32_t z = 0; z < v->n && s->n_live > 0; z++) {
         int32_t i = p->topo[z];
         if (s->n_out[i] == 0)
@@ -332,7 +332,7 @@ void relax_sweep(relax_state *s)
 
 double relax_value(const relax_state *s)
 {
-    double sum = 0, cost[MOIRAI_MAX_DEVICES];
+    double sum = 0, cost[MOIRAI_MASK_DEVICES];
     for (int32_t i = 0; i < s->v->n; i++) {
         double least = NEVER;
         costs_of(cost, s, i);
@@ -351,7 +351,7 @@ void relax_decode(uint8_t *device, const relax_state *s)
     const relax_view *v = s->v;
     const moirai_problem *p = v->p;
     int32_t K = v->K;
-    double cost[MOIRAI_MAX_DEVICES];
+    double cost[MOIRAI_MASK_DEVICES];
     for (int32_t j = 0; j < v->n_packets; j++)
         s->there[j] = s->served[j];
     for (int32_t z = 0; z < v->n; z++) {

@@ -19,7 +19,7 @@
 /* Bytes can be short if all operators do not fit the smallest device, or some device alone cannot take what it may get. */
 static bool bytes_bind(const moirai_problem *p)
 {
-    int64_t need[MOIRAI_MAX_DEVICES] = {0};
+    int64_t need[MOIRAI_MASK_DEVICES] = {0};
     for (int32_t i = 0; i < p->n_ops; i++)
         for (int32_t k = 0; k < p->n_devices; k++)
             if (p->op_devices[i] >> k & 1 && !util_add64(&need[k], need[k], p->op_memory_bytes[i]))
@@ -110,7 +110,7 @@ static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *dev
 {
     const moirai_problem *p = v->p;
     int32_t K = v->K, from = relax_producer(v, packet);
-    int64_t after[MOIRAI_MAX_DEVICES];
+    int64_t after[MOIRAI_MASK_DEVICES];
     for (int32_t l = 0; l < K; l++)
         after[l] = SCHEDULE_NEVER_NS;
     for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)

@@ -5,6 +5,7 @@
  * output and lives to the end (model.md, "peak"). The lives become pairs of events, sorted by time; what ends at a
  * moment makes room for what begins. The largest value is the plan's peak_bytes; the curve is there in both memory
  * modes. O((V+E) log). */
+#include "problem/device_set.h"
 #include "report/report.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static void tensor_lives(memory *m, int32_t t, const int64_t *arrival_ns, int64_
     int32_t producer = p->tensor_producer[t], home = plan->op_device[producer];
     int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
     int64_t used[MOIRAI_MAX_DEVICES];
-    uint64_t there = 0;
+    device_set there = {{0}};
     int64_t home_last = begin == end ? plan->makespan_ns : UTIL_MAX(plan->op_finish_ns[producer], departure_ns);
     for (int32_t e = begin; e < end; e++) {
         int32_t reader = p->edge_reader[e], d = plan->op_device[reader];
@@ -53,14 +54,12 @@ static void tensor_lives(memory *m, int32_t t, const int64_t *arrival_ns, int64_
             home_last = UTIL_MAX(home_last, finish);
             continue;
         }
-        used[d] = there >> d & 1 ? UTIL_MAX(used[d], finish) : finish;
-        there |= (uint64_t)1 << d;
+        used[d] = device_set_has(&there, d) ? UTIL_MAX(used[d], finish) : finish;
+        device_set_add(&there, d);
     }
     add_life(m, home, p->tensor_bytes[t], plan->op_start_ns[producer], home_last);
-    for (; there; there &= there - 1) {
-        int32_t d = __builtin_ctzll(there);
+    DEVICE_SET_EACH(d, &there)
         add_life(m, d, p->tensor_bytes[t], arrival_ns[d], used[d]);
-    }
 }
 
 /* All lives: once to count, once to fill. */

@@ -3,6 +3,7 @@
  * The operator, with its group, moves to another device; everything keeps its place in the plan's order of tasks, and
  * the simulator replays it: transfers that are no longer needed fall away, new ones go just before their reader. That
  * is what the move alone costs; a search that moves others along may do better. O(K (V+E)). */
+#include "problem/device_set.h"
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -23,12 +24,12 @@ static int64_t moving_ns(const moirai_analysis *a, int32_t op, int32_t d)
         sum += moirai_transfer_ns(p, p->op_in[j], a->plan->op_device[p->tensor_producer[p->op_in[j]]], d);
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
         int32_t t = p->op_out[j];
-        uint64_t there = 0;
+        device_set there = {{0}};
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
             int32_t to = a->plan->op_device[p->edge_reader[e]];
-            if (p->flow == MOIRAI_FLOW_TENSOR && there >> to & 1)
+            if (p->flow == MOIRAI_FLOW_TENSOR && device_set_has(&there, to))
                 continue;
-            there |= (uint64_t)1 << to;
+            device_set_add(&there, to);
             sum += moirai_transfer_ns(p, t, d, to);
         }
     }
@@ -57,7 +58,7 @@ int moirai_explain_op(moirai_elsewhere *out, const moirai_analysis *a, int32_t o
     rc = rc ? rc : moirai_sim_new(&sim, p);
     for (int32_t d = 0; !rc && d < p->n_devices; d++) {
         out[d] = (moirai_elsewhere){moirai_op_ns(p, op, d), MOIRAI_UNKNOWN, 0, 0};
-        if (!(p->op_devices[op] >> d & 1))
+        if (!moirai_op_may(p, op, d))
             continue;
         out[d].moving_ns = moving_ns(a, op, d);
         if (d == a->plan->op_device[op]) {

@@ -3,6 +3,7 @@
  * What limits a plan is decided in this order: a device or a port that is busy nearly all the time; else the largest
  * share of the critical path. It says where the time goes, not what would help most: that takes a search (what_if.c).
  * The shares are shown in whole percents that sum to 100: what rounding leaves goes to those that lost most by it. */
+#include "problem/device_set.h"
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -54,15 +55,23 @@ static void percents(const moirai_analysis *a, int *out)
     }
 }
 
-/* Names of the devices in a mask, "A, B and C". */
-static void list_devices(char *text, size_t size, const moirai_problem *p, uint64_t mask)
+#define MOST_NAMED 8 /* of more devices than a mask has */
+
+/* Names of the devices of a set, "A, B and C"; of many the first, "A, B and 500 more". */
+static void list_devices(char *text, size_t size, const moirai_problem *p, const device_set *set)
 {
     size_t used = 0;
+    int32_t left = device_set_count(set), named = 0;
+    bool many = p->n_devices > MOIRAI_MASK_DEVICES && left > MOST_NAMED;
     *text = '\0';
     for (int32_t k = 0; k < p->n_devices && used < size; k++) {
-        if (!(mask >> k & 1))
+        if (!device_set_has(set, k))
             continue;
-        uint64_t rest = k + 1 < 64 ? mask >> (k + 1) : 0;
+        if (many && named++ == MOST_NAMED - 1) {
+            snprintf(text + used, size - used, " and %d more", left - MOST_NAMED + 1);
+            return;
+        }
+        bool rest = device_set_next(set, k + 1) != MOIRAI_NONE;
         used += (size_t)snprintf(text + used, size - used, "%s%.40s",
                                  !used  ? ""
                                  : rest ? ", "
@@ -135,11 +144,12 @@ static void say_share(moirai_analysis *a)
     }
 }
 
-static uint64_t idle_devices(const moirai_analysis *a)
+static device_set idle_devices(const moirai_analysis *a)
 {
-    uint64_t idle = 0;
+    device_set idle = {{0}};
     for (int32_t k = 0; k < a->n_devices; k++)
-        idle |= a->device_ops[k] ? 0 : (uint64_t)1 << k;
+        if (!a->device_ops[k])
+            device_set_add(&idle, k);
     return idle;
 }
 
@@ -160,7 +170,8 @@ static void say_work(moirai_analysis *a, int32_t k)
     percents(a, part);
     moving = part[MOIRAI_SHARE_TRANSFER] + part[MOIRAI_SHARE_PORT];
     if (a->n_devices > 1 && is_alone(a)) {
-        list_devices(names, sizeof names, a->problem, idle_devices(a));
+        device_set idle = idle_devices(a);
+        list_devices(names, sizeof names, a->problem, &idle);
         snprintf(more, sizeof more, ", while nothing runs on %s", names);
     } else if (2 * a->path_compute_ns[k] < a->share_ns[MOIRAI_SHARE_COMPUTE]) {
         snprintf(more, sizeof more, ", and by a chain of operators elsewhere: %d %% of the critical path is on %.60s",
@@ -229,10 +240,10 @@ static void say_launches(moirai_analysis *a)
 
 static void say_single(moirai_analysis *a)
 {
-    uint64_t all = a->n_devices < 64 ? ((uint64_t)1 << a->n_devices) - 1 : UINT64_MAX;
     bool pinned = false;
     for (int32_t i = 0; i < a->n_ops && !pinned; i++)
-        pinned = a->problem->op_devices[i] != all;
+        for (int32_t k = 0; k < a->n_devices; k++)
+            pinned |= !moirai_op_may(a->problem, i, k);
     const char *which = pinned ? "single device that may take every operator" : "single device";
     if (a->single_ns < 0) {
         say(a, "no single device %s take the whole network", pinned ? "can, or may," : "can");
@@ -291,17 +302,17 @@ static void say_devices(moirai_analysis *a)
     const moirai_problem *p = a->problem;
     bool peak = p->memory == MOIRAI_MEMORY_PEAK;
     const int64_t *held = peak ? a->peak_bytes : a->resident_bytes;
-    uint64_t full = 0, idle = idle_devices(a);
+    device_set full = {{0}}, idle = idle_devices(a);
     char names[200];
     for (int32_t k = 0; k < p->n_devices; k++)
         if (held[k] > 0 && (double)held[k] >= FULL_SHARE * (double)p->device_memory_bytes[k])
-            full |= (uint64_t)1 << k;
-    if (full) {
-        list_devices(names, sizeof names, p, full);
+            device_set_add(&full, k);
+    if (device_set_count(&full)) {
+        list_devices(names, sizeof names, p, &full);
         say(a, "memory is nearly full on %s", names);
     }
-    if (idle && !is_alone(a)) { /* of one that does it all the limit has spoken */
-        list_devices(names, sizeof names, p, idle);
+    if (device_set_count(&idle) && !is_alone(a)) { /* of one that does it all the limit has spoken */
+        list_devices(names, sizeof names, p, &idle);
         say(a, "nothing runs on %s", names);
     }
 }

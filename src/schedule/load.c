@@ -22,27 +22,61 @@ typedef struct kinds {
     int32_t n, K;
     int64_t *time_ns; /* [kind * K + device], -1: not there */
     int64_t *count;
+    int32_t *device;  /* per column, of which there are K: one of its devices */
+    int32_t *members; /* and how many it has */
+    int32_t *column;  /* device -> its column */
 } kinds;
 
-static void read_row(int64_t *row, const moirai_problem *p, int32_t op)
+/* ---- columns ---- */
+
+static bool equal_times(const moirai_problem *p, int32_t a, int32_t b)
 {
-    for (int32_t k = 0; k < p->n_devices; k++)
-        row[k] = p->op_devices[op] >> k & 1 ? moirai_op_ns(p, op, k) : -1;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        if (moirai_op_ns(p, i, a) != moirai_op_ns(p, i, b) || moirai_op_may(p, i, a) != moirai_op_may(p, i, b))
+            return false;
+    return true;
+}
+
+static int find_columns(kinds *q, const moirai_problem *p)
+{
+    size_t K = (size_t)p->n_devices;
+    q->device = util_alloc(K, sizeof *q->device);
+    q->members = util_alloc(K, sizeof *q->members);
+    q->column = util_alloc(K, sizeof *q->column);
+    if (!q->device || !q->members || !q->column)
+        return MOIRAI_EFAIL;
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        int32_t c = p->n_devices > MOIRAI_MASK_DEVICES ? 0 : q->K;
+        while (c < q->K && !equal_times(p, q->device[c], k))
+            c++;
+        if (c == q->K)
+            q->device[q->K++] = k;
+        q->members[c]++;
+        q->column[k] = c;
+    }
+    return 0;
+}
+
+/* ---- units ---- */
+
+static void read_row(int64_t *row, const kinds *q, const moirai_problem *p, int32_t op)
+{
+    for (int32_t c = 0; c < q->K; c++)
+        row[c] = moirai_op_may(p, op, q->device[c]) ? moirai_op_ns(p, op, q->device[c]) : -1;
 }
 
 /* Times of all groups, members added up; false where a sum leaves int64. */
-static bool add_members(int64_t *group_row, bool *seen, const moirai_problem *p)
+static bool add_members(int64_t *group_row, bool *seen, const kinds *q, const moirai_problem *p)
 {
-    int32_t K = p->n_devices;
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t g = p->op_group[i];
         if (g == MOIRAI_NONE)
             continue;
-        int64_t *row = group_row + (int64_t)g * K;
+        int64_t *row = group_row + (int64_t)g * q->K;
         if (!seen[g])
-            read_row(row, p, i);
-        for (int32_t k = 0; k < K && seen[g]; k++)
-            if (p->op_devices[i] >> k & 1 && !util_add64(&row[k], row[k], moirai_op_ns(p, i, k)))
+            read_row(row, q, p, i);
+        for (int32_t c = 0; c < q->K && seen[g]; c++)
+            if (moirai_op_may(p, i, q->device[c]) && !util_add64(&row[c], row[c], moirai_op_ns(p, i, q->device[c])))
                 return false;
         seen[g] = true;
     }
@@ -80,12 +114,12 @@ static void add_units(kinds *q, int32_t *table, size_t places, const moirai_prob
     memset(table, -1, places * sizeof *table);
     for (int32_t i = 0; i < p->n_ops; i++)
         if (p->op_group[i] == MOIRAI_NONE) {
-            read_row(row, p, i);
+            read_row(row, q, p, i);
             add_unit(q, table, places, row);
         }
     for (int32_t g = 0; g < p->n_groups; g++)
         if (seen[g])
-            add_unit(q, table, places, group_row + (int64_t)g * p->n_devices);
+            add_unit(q, table, places, group_row + (int64_t)g * q->K);
 }
 
 static int compare_kinds(const void *left, const void *right, void *data)
@@ -129,7 +163,7 @@ static bool count_kinds(kinds *q, const moirai_problem *p)
     int32_t *table = util_alloc(places, sizeof *table);
     int64_t *row = util_alloc(K, sizeof *row), *group_row = util_alloc((size_t)p->n_groups * K, sizeof *group_row);
     bool *seen = util_alloc((size_t)p->n_groups, sizeof *seen);
-    bool ready = table && row && group_row && seen && add_members(group_row, seen, p);
+    bool ready = table && row && group_row && seen && add_members(group_row, seen, q, p);
     if (ready) {
         add_units(q, table, places, p, group_row, seen);
         sort_kinds(q, table, row);
@@ -147,7 +181,7 @@ static int64_t judge(const kinds *q, const int64_t *weight)
 {
     __int128 total = 0, sum = 0;
     for (int32_t k = 0; k < q->K; k++)
-        sum += weight[k];
+        sum += (__int128)weight[k] * q->members[k];
     for (int32_t j = 0; j < q->n; j++) {
         __int128 least = -1;
         for (int32_t k = 0; k < q->K; k++) {
@@ -162,7 +196,7 @@ static int64_t judge(const kinds *q, const int64_t *weight)
     return bound > INT64_MAX ? 0 : (int64_t)bound;
 }
 
-/* Loads when every unit goes where weight * time is least, shares among equals split evenly. */
+/* Loads of each member when every unit goes where weight * time is least, shared evenly among members. */
 static void loads(const kinds *q, const double *weight, double *load)
 {
     for (int32_t k = 0; k < q->K; k++)
@@ -175,7 +209,7 @@ static void loads(const kinds *q, const double *weight, double *load)
             if (t[k] >= 0 && (least < 0 || weight[k] * (double)t[k] < least))
                 least = weight[k] * (double)t[k], at = k;
         if (least >= 0)
-            load[at] += (double)t[at] * (double)q->count[j];
+            load[at] += (double)t[at] * (double)q->count[j] / q->members[at];
     }
 }
 
@@ -195,8 +229,8 @@ static int64_t judge_real(const kinds *q, const double *weight)
 /* Every n-th kind; q itself where there are few. */
 static int sample_of(kinds *sample, const kinds *q)
 {
-    int32_t stride = (q->n + SAMPLE - 1) / SAMPLE;
-    *sample = (kinds){.K = q->K};
+    int32_t most = SAMPLE / ((q->K + MOIRAI_MASK_DEVICES - 1) / MOIRAI_MASK_DEVICES), stride = (q->n + most - 1) / most;
+    *sample = (kinds){.K = q->K, .members = q->members};
     sample->time_ns = util_alloc((size_t)SAMPLE * (size_t)q->K, sizeof *sample->time_ns);
     sample->count = util_alloc(SAMPLE, sizeof *sample->count);
     if (!sample->time_ns || !sample->count)
@@ -253,7 +287,7 @@ static int32_t most_bound_device(const kinds *q)
         own[at] += n == 1 ? (__int128)q->time_ns[(int64_t)j * q->K + at] * q->count[j] : 0;
     }
     for (int32_t k = 1; k < q->K; k++)
-        best = own[k] > own[best] ? k : best;
+        best = own[k] * q->members[best] > own[best] * q->members[k] ? k : best;
     return best;
 }
 
@@ -285,13 +319,18 @@ static int64_t best_weights(int64_t *whole, const kinds *q)
 int64_t schedule_bound_load(int64_t *weight, const moirai_problem *p)
 {
     int64_t whole[MOIRAI_MAX_DEVICES] = {0}, best = 0;
-    size_t V = (size_t)p->n_ops, K = (size_t)p->n_devices;
-    kinds q = {
-        .K = p->n_devices, .time_ns = util_alloc(V * K, sizeof *q.time_ns), .count = util_alloc(V, sizeof *q.count)};
-    if (V > 0 && q.time_ns && q.count && count_kinds(&q, p))
+    size_t V = (size_t)p->n_ops;
+    kinds q = {0};
+    bool ready = !find_columns(&q, p);
+    q.time_ns = util_alloc(V * (size_t)q.K, sizeof *q.time_ns);
+    q.count = util_alloc(V, sizeof *q.count);
+    if (ready && V > 0 && q.time_ns && q.count && count_kinds(&q, p))
         best = best_weights(whole, &q);
-    if (weight)
-        memcpy(weight, whole, sizeof *weight * K);
+    for (int32_t k = 0; weight && k < p->n_devices; k++)
+        weight[k] = ready ? whole[q.column[k]] : 0;
+    free(q.device);
+    free(q.members);
+    free(q.column);
     free(q.time_ns);
     free(q.count);
     return best;

@@ -6,10 +6,29 @@
 #include <stdlib.h>
 
 #define OPS_PER_LOOK 16 /* at the clock */
+#define MOST_STEPS 3e8  /* over pairs of more devices than a mask has */
 
-static inline uint64_t devices_of(const schedule_paths *x, int32_t op)
+/* Words of a set (problem.h). */
+static inline const uint64_t *devices_of(const schedule_paths *x, int32_t op)
 {
-    return x->devices ? x->devices[op] : x->p->op_devices[op];
+    return x->devices ? &x->devices[op] : x->p->op_devices + (int64_t)op * moirai_device_words(x->p);
+}
+
+static inline bool may_use(const schedule_paths *x, int32_t op, int32_t k)
+{
+    return devices_of(x, op)[k / 64] >> k % 64 & 1;
+}
+
+/* With many devices and edges the least of a class's transfers stands for all of them: paths are shorter, and still true. */
+static void take_least(int64_t *even, const moirai_problem *p)
+{
+    int32_t K = p->n_devices;
+    for (int32_t c = 0; c < p->n_classes; c++) {
+        const int64_t *table = p->class_transfer_ns + (int64_t)c * K * K;
+        even[c] = table[1];
+        for (int32_t i = 0; i < K * K; i++)
+            even[c] = i / K == i % K ? even[c] : UTIL_MIN(even[c], table[i]);
+    }
 }
 
 /* What all transfers of a class of tensors between two devices take, -1 where they differ: most clusters have one kind of link, and O(K) steps
@@ -17,7 +36,12 @@ static inline uint64_t devices_of(const schedule_paths *x, int32_t op)
 static int64_t *find_even(const moirai_problem *p)
 {
     int32_t K = p->n_devices;
-    int64_t *even = K > 2 && p->n_classes <= p->n_edges ? util_alloc((size_t)p->n_classes, sizeof *even) : NULL;
+    bool many = K > MOIRAI_MASK_DEVICES, worth = K > 2 && (many || p->n_classes <= p->n_edges);
+    int64_t *even = worth ? util_alloc((size_t)p->n_classes, sizeof *even) : NULL;
+    if (even && many && (double)K * K * p->n_edges > MOST_STEPS) {
+        take_least(even, p);
+        return even;
+    }
     for (int32_t c = 0; even && c < p->n_classes; c++) {
         const int64_t *table = p->class_transfer_ns + (int64_t)c * K * K;
         even[c] = table[1];
@@ -35,18 +59,19 @@ static void reach(int64_t *to, const schedule_paths *x, const int64_t *other_ns,
     const moirai_problem *p = x->p;
     const int32_t K = p->n_devices, *group = p->op_group;
     const int64_t *table = p->class_transfer_ns + (int64_t)p->tensor_class[t] * K * K;
-    const uint64_t mine = devices_of(x, op), theirs = devices_of(x, other);
+    const uint64_t *mine = devices_of(x, op), *theirs = devices_of(x, other);
     const bool together = x->groups && group[op] != MOIRAI_NONE && group[op] == group[other];
     int64_t at[MOIRAI_MAX_DEVICES], least = SCHEDULE_NEVER_NS;
-    for (int32_t l = 0; l < K; l++) {
-        at[l] = SCHEDULE_NEVER_NS;
-        if (theirs >> l & 1)
-            at[l] = UTIL_MIN(at[l], other_ns[l] + moirai_op_ns(p, other, l));
-        least = UTIL_MIN(least, at[l]);
-    }
+    for (int32_t begin = 0; begin < K; begin += 64)
+        for (int32_t l = begin; l < UTIL_MIN(K, begin + 64); l++) {
+            at[l] = SCHEDULE_NEVER_NS;
+            if (theirs[begin / 64] >> (l - begin) & 1)
+                at[l] = UTIL_MIN(at[l], other_ns[l] + moirai_op_ns(p, other, l));
+            least = UTIL_MIN(least, at[l]);
+        }
     for (int32_t k = 0; k < K; k++) {
         int64_t soonest = at[k];
-        if (!(mine >> k & 1))
+        if (!(mine[k / 64] >> k % 64 & 1))
             continue;
         if (!together && even >= 0)
             soonest = UTIL_MIN(soonest, least + even);
@@ -65,7 +90,7 @@ static int64_t even_of(const moirai_problem *p, const int64_t *even, int32_t t)
 static void begin(int64_t *to, const schedule_paths *x, int32_t op)
 {
     for (int32_t k = 0; k < x->p->n_devices; k++)
-        to[k] = devices_of(x, op) >> k & 1 ? 0 : SCHEDULE_NEVER_NS;
+        to[k] = may_use(x, op, k) ? 0 : SCHEDULE_NEVER_NS;
 }
 
 static void heads_of(int64_t *head, const schedule_paths *x, int32_t op, const int64_t *even)
@@ -143,10 +168,9 @@ int64_t schedule_longest_path(const schedule_paths *x)
     schedule_heads(head, x);
     for (int32_t op = 0; op < p->n_ops; op++) {
         int64_t least = SCHEDULE_NEVER_NS;
-        for (uint64_t m = devices_of(x, op); m != 0; m &= m - 1) {
-            int32_t k = __builtin_ctzll(m);
-            least = UTIL_MIN(least, head[(int64_t)op * p->n_devices + k] + moirai_op_ns(p, op, k));
-        }
+        for (int32_t k = 0; k < p->n_devices; k++)
+            if (may_use(x, op, k))
+                least = UTIL_MIN(least, head[(int64_t)op * p->n_devices + k] + moirai_op_ns(p, op, k));
         longest = UTIL_MAX(longest, least);
     }
     free(head);
@@ -159,7 +183,7 @@ static int64_t least_ns(const moirai_problem *p, int32_t op)
 {
     int64_t least = -1;
     for (int32_t k = 0; k < p->n_devices; k++)
-        if (p->op_devices[op] >> k & 1 && (least < 0 || moirai_op_ns(p, op, k) < least))
+        if (moirai_op_may(p, op, k) && (least < 0 || moirai_op_ns(p, op, k) < least))
             least = moirai_op_ns(p, op, k);
     return UTIL_MAX(least, 0);
 }

@@ -24,8 +24,9 @@
 
 typedef struct schedule_paths {
     const moirai_problem *p;
-    const uint64_t *devices; /* [op] those that are left; NULL: all that the problem allows */
-    bool groups;             /* members of a group share one device, so their tensors never travel */
+    const uint64_t
+        *devices;          /* [op] those that are left, up to MOIRAI_MASK_DEVICES; NULL: all that the problem allows */
+    bool groups;           /* members of a group share one device, so their tensors never travel */
     const util_stop *stop; /* or NULL; where it comes first, the rest begins at 0: paths are shorter, and still true */
 } schedule_paths;
 

@@ -278,8 +278,8 @@ static void tell_overlap(schedule_check *c, const schedule_span *a, const schedu
  * neighbours. Empty spans are not here, and no start is negative. */
 static void check_overlaps(schedule_check *c, int32_t n, const char *resource)
 {
-    int32_t before[MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES];
-    for (int32_t r = 0; r < MOIRAI_MAX_DEVICES * MOIRAI_MAX_DEVICES; r++)
+    int32_t *before = c->before;
+    for (int32_t r = 0; r < c->p->n_devices * c->p->n_devices; r++)
         before[r] = MOIRAI_NONE;
     for (int32_t j = 0; j < n; j++) {
         c->key[j] = (uint64_t)c->spans[j].start_ns;
@@ -387,9 +387,11 @@ static bool make_room(schedule_check *c)
     c->spans = util_alloc(n_ops + 2 * n, sizeof *c->spans);
     c->lives = util_alloc(n_tensors + n, sizeof *c->lives);
     c->group_op = util_alloc((size_t)c->p->n_groups, sizeof *c->group_op);
+    c->before = util_alloc((size_t)c->p->n_devices * (size_t)c->p->n_devices, sizeof *c->before);
     c->key = util_alloc(2 * most, sizeof *c->key);
     c->item = util_alloc(2 * most, sizeof *c->item);
-    if (!c->sorted || !c->sorted_key || !c->sorted_off || !c->spans || !c->lives || !c->group_op || !c->key || !c->item)
+    if (!c->sorted || !c->sorted_key || !c->sorted_off || !c->spans || !c->lives || !c->group_op || !c->before ||
+        !c->key || !c->item)
         return false;
     c->key_spare = c->key + most;
     c->item_spare = c->item + most;
@@ -411,6 +413,7 @@ int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_r
     free(c.spans);
     free(c.lives);
     free(c.group_op);
+    free(c.before);
     free(c.key);
     free(c.item);
     if (!ready)

@@ -29,6 +29,7 @@ typedef struct schedule_check {
     schedule_span *spans;
     schedule_life *lives;
     int32_t *group_op; /* first member met */
+    int32_t *before;   /* per resource, devices or channels: the span before */
     /* Room for sorting spans by start, and the ends of lives by time. */
     uint64_t *key, *key_spare;
     int32_t *item, *item_spare;

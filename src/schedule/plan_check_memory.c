@@ -1,5 +1,6 @@
 /* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of
  * both. */
+#include "problem/device_set.h"
 #include "schedule/plan_check.h"
 #include "util/sort.h"
 #include "util/util.h"
@@ -11,15 +12,15 @@ typedef __int128 wide; /* sums of sizes, which a file may make as large as it li
 /* Life of a tensor on each device that has it: [first, last). */
 typedef struct lifetimes {
     int64_t first[MOIRAI_MAX_DEVICES], last[MOIRAI_MAX_DEVICES];
-    uint64_t there;
+    device_set there;
 } lifetimes;
 
 static void meet(lifetimes *x, int32_t d, int64_t first, int64_t last)
 {
-    bool known = x->there >> d & 1;
+    bool known = device_set_has(&x->there, d);
     x->first[d] = known ? UTIL_MIN(x->first[d], first) : first;
     x->last[d] = known ? UTIL_MAX(x->last[d], last) : last;
-    x->there |= (uint64_t)1 << d;
+    device_set_add(&x->there, d);
 }
 
 /* Every reader once, with the transfer that it waits for; what nobody reads lives to the end. */
@@ -30,7 +31,7 @@ static void find_lives(lifetimes *x, const schedule_check *c, int32_t t, int64_t
     int32_t producer = p->tensor_producer[t], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
     int32_t home = plan->op_device[producer];
     int64_t born = plan->op_start_ns[producer];
-    x->there = 0;
+    x->there = (device_set){{0}};
     meet(x, home, born, begin == end ? end_ns : plan->op_finish_ns[producer]);
     for (int32_t e = begin; e < end; e++) {
         int32_t reader = p->edge_reader[e], d = plan->op_device[reader];
@@ -49,8 +50,7 @@ static void find_lives(lifetimes *x, const schedule_check *c, int32_t t, int64_t
 /* The lives of a tensor as two ends each: 2 x time, odd for a beginning, so that ends come first. */
 static size_t add_lives(schedule_check *c, size_t n, int32_t t, const lifetimes *x)
 {
-    for (uint64_t there = x->there; there; there &= there - 1) {
-        int32_t d = __builtin_ctzll(there);
+    DEVICE_SET_EACH(d, &x->there) {
         if (x->last[d] <= x->first[d])
             continue;
         c->lives[n / 2] = (schedule_life){c->p->tensor_bytes[t], d};
@@ -91,11 +91,11 @@ static void add_weights(const schedule_check *c, wide *resident)
 {
     const moirai_problem *p = c->p;
     for (int32_t w = 0; w < p->n_weights; w++) {
-        uint64_t there = 0;
+        device_set there = {{0}};
         for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
-            there |= (uint64_t)1 << c->plan->op_device[p->weight_reader[e]];
-        for (; there; there &= there - 1)
-            resident[__builtin_ctzll(there)] += p->weight_bytes[w];
+            device_set_add(&there, c->plan->op_device[p->weight_reader[e]]);
+        DEVICE_SET_EACH(d, &there)
+            resident[d] += p->weight_bytes[w];
     }
 }
 

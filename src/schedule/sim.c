@@ -61,10 +61,10 @@ static bool allocate(moirai_sim *s)
            TAKE(send_load_ns, K) && TAKE(receive_load_ns, K) && TAKE(n_inputs, V) && TAKE(source, V) &&
            TAKE(by_urgency, V) && TAKE(by_urgency_spare, V) && TAKE(place, V) && TAKE(ranked_by, V) &&
            TAKE(waiting, E) && TAKE(waiting_off, K * K) && TAKE(waiting_n, K * K) && TAKE(flying, E) &&
-           TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) && TAKE(tensor_to, T) &&
-           TAKE(channel_ns, K * K) && TAKE(key, sorted) && TAKE(key_spare, sorted) && TAKE(item, sorted) &&
-           TAKE(item_spare, sorted) && TAKE(log_spare, tasks) && TAKE(change_bytes, spans) &&
-           TAKE(change_device, spans) && TAKE(need_bytes, K);
+           TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) &&
+           TAKE(tensor_to, T * (size_t)moirai_device_words(p)) && TAKE(channel_ns, K * K) && TAKE(key, sorted) &&
+           TAKE(key_spare, sorted) && TAKE(item, sorted) && TAKE(item_spare, sorted) && TAKE(log_spare, tasks) &&
+           TAKE(change_bytes, spans) && TAKE(change_device, spans) && TAKE(need_bytes, K);
 #undef TAKE
 }
 
@@ -125,7 +125,7 @@ bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
     schedule_sim_reset(sim);
     for (int32_t i = 0; i < p->n_ops; i++) {
         int32_t d = op_device[i];
-        if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1) || op_device[sim->group_leader[i]] != d)
+        if (d < 0 || d >= p->n_devices || !moirai_op_may(p, i, d) || op_device[sim->group_leader[i]] != d)
             return false;
         sim->device[i] = d;
     }

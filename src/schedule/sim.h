@@ -10,7 +10,7 @@
 typedef struct schedule_event {
     int64_t time_ns;
     int32_t slot;
-    uint8_t from, to;
+    int16_t from, to;
 } schedule_event;
 
 /* A "slot" is a possible transfer: edge e with flow edge, t * n_devices + d with flow tensor. Task number of a
@@ -67,7 +67,7 @@ struct moirai_sim {
     int64_t *free_ns, *send_ns, *receive_ns;
     int64_t *channel_ns; /* per ordered pair */
     int64_t gate_ns;     /* nothing starts before */
-    uint64_t *tensor_to; /* devices that read the tensor */
+    uint64_t *tensor_to; /* devices that read the tensor: moirai_device_words(p) words each */
 
     /* Working memory of sorting and of memory accounting. */
     uint64_t *key, *key_spare;

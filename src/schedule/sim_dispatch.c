@@ -14,28 +14,33 @@
  *
  * The paper has no such algorithm: there the solver sets all starts; (4a)-(4g) hold here by construction.
  * O((V + E) log V + E K^2 + V^2 / 4096): a set of bits per device in order of urgency (sim_urgency.c), a heap per pair of
- * devices; sets of devices are 64-bit masks. */
+ * devices; sets of devices are words of bits, one of them up to 64 devices. */
+#include "problem/device_set.h"
 #include "schedule/sim.h"
 #include "util/util.h"
 
+#include <stddef.h>
 #include <string.h>
 
 typedef struct dispatch {
     moirai_sim *sim;
+    int32_t words; /* of a set of devices */
     int64_t now_ns;
-    int32_t n_done, n_flying;             /* depth of the stack, size of the heap */
-    uint64_t busy, sending, receiving;    /* devices and ports in use */
-    uint64_t ends;                        /* devices that finish now */
-    uint64_t ready;                       /* devices that have a ready operator */
-    uint64_t senders;                     /* devices from which a transfer waits */
-    bool moved;                           /* a port fell idle or a transfer came to wait */
+    int32_t n_done, n_flying;            /* depth of the stack, size of the heap */
+    device_set busy, sending, receiving; /* devices and ports in use */
+    device_set ends;                     /* devices that finish now */
+    device_set ready;                    /* devices that have a ready operator */
+    device_set senders;                  /* devices from which a transfer waits */
+    bool moved;                          /* a port fell idle or a transfer came to wait */
+    int32_t n_ops_left;
+    const schedule_limit *limit; /* NULL: none, and nothing of the times below */
+    bool over;                   /* it can't end within the limit */
+    /* From here on only what the problem has is ever set, since most have few devices. */
     int32_t running[MOIRAI_MAX_DEVICES];  /* operator on each busy device */
     int64_t until_ns[MOIRAI_MAX_DEVICES]; /* INT64_MAX: idle */
-    uint64_t waits[MOIRAI_MAX_DEVICES];   /* per sender: receivers for which a transfer waits */
-    uint64_t channel_busy[MOIRAI_MAX_DEVICES];
-    int32_t n_ops_left;
-    const schedule_limit *limit; /* NULL: none, and nothing of the following */
-    bool over;                   /* it can't end within the limit */
+    uint64_t
+        waits[MOIRAI_MAX_DEVICES * DEVICE_SET_WORDS]; /* `words` per sender: receivers for which a transfer waits */
+    uint64_t channel_busy[MOIRAI_MAX_DEVICES * DEVICE_SET_WORDS];
     /* Time of operators (transfers) that have not begun, and the shortest way to the end from any of them. */
     int64_t left_ns[MOIRAI_MAX_DEVICES];
     int64_t left_send_ns[MOIRAI_MAX_DEVICES], left_receive_ns[MOIRAI_MAX_DEVICES];
@@ -50,7 +55,7 @@ static void push_ready(dispatch *x, int32_t op, int32_t d)
     uint64_t *set = sim->ready + (int64_t)d * (sim->ready_words + sim->ready_heads), *head = set + sim->ready_words;
     set[word] |= UINT64_C(1) << place % 64;
     head[word / 64] |= UINT64_C(1) << word % 64;
-    x->ready |= UINT64_C(1) << d;
+    device_set_add(&x->ready, d);
 }
 
 /* The place of the most urgent ready operator of a device that has one. */
@@ -81,7 +86,7 @@ static int32_t pop_ready(dispatch *x, int32_t d)
         while (h < sim->ready_heads && head[h] == 0)
             h++;
         if (h == sim->ready_heads)
-            x->ready &= ~(UINT64_C(1) << d);
+            device_set_drop(&x->ready, d);
     }
     return sim->by_urgency[place];
 }
@@ -192,12 +197,12 @@ static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t fr
         arrive(x, slot);
     } else if (sim->p->congestion == MOIRAI_CONGESTION_NONE) {
         transfer_begins(x, slot, ns);
-        fly(x, (schedule_event){x->now_ns + ns, slot, (uint8_t)from, (uint8_t)to});
+        fly(x, (schedule_event){x->now_ns + ns, slot, (int16_t)from, (int16_t)to});
     } else {
         int32_t pair = from * sim->p->n_devices + to;
         push(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair], (uint64_t)place << 32 | (uint32_t)slot);
-        x->waits[from] |= (uint64_t)1 << to;
-        x->senders |= (uint64_t)1 << from;
+        x->waits[from * x->words + to / 64] |= (uint64_t)1 << to % 64;
+        device_set_add(&x->senders, from);
         x->moved = true;
     }
 }
@@ -224,8 +229,10 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
     moirai_sim *sim = x->sim;
     const moirai_problem *p = sim->p;
     int32_t K = p->n_devices;
-    uint64_t to_mask = 0;
+    uint64_t there[DEVICE_SET_WORDS];
     int32_t most[MOIRAI_MAX_DEVICES]; /* the least place */
+    for (int32_t w = 0; w < x->words; w++)
+        there[w] = 0;
     for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++) {
         int32_t reader = p->edge_reader[e], to = sim->device[reader];
         if (to == from) {
@@ -233,17 +240,18 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
             continue;
         }
         int32_t *head = &sim->slot_head[tensor * K + to];
-        bool first = !(to_mask >> to & 1);
+        bool first = !(there[to / 64] >> to % 64 & 1);
         if (first || sim->place[reader] < most[to])
             most[to] = sim->place[reader];
         sim->edge_next[e] = first ? MOIRAI_NONE : *head;
         *head = e;
-        to_mask |= (uint64_t)1 << to;
+        there[to / 64] |= (uint64_t)1 << to % 64;
     }
-    for (; to_mask != 0; to_mask &= to_mask - 1) {
-        int32_t to = __builtin_ctzll(to_mask);
-        transfer_ready(x, tensor, tensor * K + to, from, to, most[to]);
-    }
+    for (int32_t w = 0; w < x->words; w++)
+        for (; there[w] != 0; there[w] &= there[w] - 1) {
+            int32_t to = w * 64 + __builtin_ctzll(there[w]);
+            transfer_ready(x, tensor, tensor * K + to, from, to, most[to]);
+        }
 }
 
 /* Empty operators finish while others' consequences are drawn: a stack, since chains of them may be long. */
@@ -281,13 +289,14 @@ static void start_op(dispatch *x, int32_t d)
         look_ahead(x, op, d, ns);
     x->running[d] = op;
     x->until_ns[d] = x->now_ns + ns;
-    x->busy |= (uint64_t)1 << d;
+    device_set_add(&x->busy, d);
 }
 
 static void start_ops(dispatch *x)
 {
-    for (uint64_t open = x->ready & ~x->busy; open != 0; open &= open - 1)
-        start_op(x, __builtin_ctzll(open));
+    for (int32_t w = 0; w < x->words; w++)
+        for (uint64_t open = x->ready.word[w] & ~x->busy.word[w]; open != 0; open &= open - 1)
+            start_op(x, w * 64 + __builtin_ctzll(open));
 }
 
 static void start_transfer(dispatch *x, int32_t from, int32_t to)
@@ -298,32 +307,50 @@ static void start_transfer(dispatch *x, int32_t from, int32_t to)
     int32_t tensor = sim->p->edge_tensor[sim->slot_head[slot]];
     int64_t ns = moirai_transfer_ns(sim->p, tensor, from, to);
     if (sim->waiting_n[pair] == 0) {
-        x->waits[from] &= ~((uint64_t)1 << to);
-        if (x->waits[from] == 0)
-            x->senders &= ~((uint64_t)1 << from);
+        uint64_t *waits = x->waits + from * x->words, any = 0;
+        waits[to / 64] &= ~((uint64_t)1 << to % 64);
+        for (int32_t w = 0; w < x->words; w++)
+            any |= waits[w];
+        if (any == 0)
+            device_set_drop(&x->senders, from);
     }
     transfer_begins(x, slot, ns);
     if (x->limit && sim->p->congestion == MOIRAI_CONGESTION_PORT) {
         int64_t sends = x->left_send_ns[from] -= ns, receives = x->left_receive_ns[to] -= ns;
         x->over |= x->now_ns + ns + UTIL_MAX(sends, receives) > x->limit->ns;
     }
-    fly(x, (schedule_event){x->now_ns + ns, slot, (uint8_t)from, (uint8_t)to});
+    fly(x, (schedule_event){x->now_ns + ns, slot, (int16_t)from, (int16_t)to});
+}
+
+/* The most urgent transfer from k to a receiver that is not busy. */
+static inline uint64_t first_from(const dispatch *x, int32_t k, const device_set *busy, int32_t *to)
+{
+    const moirai_sim *sim = x->sim;
+    const uint64_t *waits = x->waits + k * x->words;
+    const int32_t *off = sim->waiting_off + k * sim->p->n_devices;
+    uint64_t best = UINT64_MAX;
+    for (int32_t w = 0; w < x->words; w++)
+        for (uint64_t open = waits[w] & ~busy->word[w]; open != 0; open &= open - 1) {
+            int32_t l = w * 64 + __builtin_ctzll(open);
+            uint64_t top = sim->waiting[off[l]];
+            if (top < best)
+                best = top, *to = l;
+        }
+    return best;
 }
 
 /* The most urgent transfer between ends that are not busy; its key, UINT64_MAX where there is none. */
-static uint64_t first_transfer(const dispatch *x, uint64_t busy_from, uint64_t busy_to, int32_t *from, int32_t *to)
+static uint64_t first_transfer(const dispatch *x, const device_set *busy_from, const device_set *busy_to, int32_t *from,
+                               int32_t *to)
 {
-    const moirai_sim *sim = x->sim;
     uint64_t best = UINT64_MAX;
-    for (uint64_t idle = x->senders & ~busy_from; idle != 0; idle &= idle - 1) {
-        int32_t k = __builtin_ctzll(idle);
-        for (uint64_t open = x->waits[k] & ~busy_to; open != 0; open &= open - 1) {
-            int32_t l = __builtin_ctzll(open);
-            uint64_t top = sim->waiting[sim->waiting_off[k * sim->p->n_devices + l]];
+    for (int32_t w = 0; w < x->words; w++)
+        for (uint64_t idle = x->senders.word[w] & ~busy_from->word[w]; idle != 0; idle &= idle - 1) {
+            int32_t k = w * 64 + __builtin_ctzll(idle), l = 0;
+            uint64_t top = first_from(x, k, busy_to, &l);
             if (top < best)
                 best = top, *from = k, *to = l;
         }
-    }
     return best;
 }
 
@@ -331,10 +358,10 @@ static uint64_t first_transfer(const dispatch *x, uint64_t busy_from, uint64_t b
 static void start_on_ports(dispatch *x)
 {
     int32_t from = 0, to = 0;
-    while (first_transfer(x, x->sending, x->receiving, &from, &to) != UINT64_MAX) {
+    while (first_transfer(x, &x->sending, &x->receiving, &from, &to) != UINT64_MAX) {
         start_transfer(x, from, to);
-        x->sending |= (uint64_t)1 << from;
-        x->receiving |= (uint64_t)1 << to;
+        device_set_add(&x->sending, from);
+        device_set_add(&x->receiving, to);
     }
 }
 
@@ -343,13 +370,14 @@ static void start_on_devices(dispatch *x)
 {
     for (;;) {
         int32_t from = 0, to = 0, device = MOIRAI_NONE;
-        uint64_t sends = first_transfer(x, x->busy, x->busy, &from, &to), runs = UINT64_MAX;
-        for (uint64_t open = x->ready & ~x->busy; open != 0; open &= open - 1) {
-            int32_t d = __builtin_ctzll(open);
-            uint64_t key = (uint64_t)first_ready(x, d) << 32;
-            if (key < runs)
-                runs = key, device = d;
-        }
+        uint64_t sends = first_transfer(x, &x->busy, &x->busy, &from, &to), runs = UINT64_MAX;
+        for (int32_t w = 0; w < x->words; w++)
+            for (uint64_t open = x->ready.word[w] & ~x->busy.word[w]; open != 0; open &= open - 1) {
+                int32_t d = w * 64 + __builtin_ctzll(open);
+                uint64_t key = (uint64_t)first_ready(x, d) << 32;
+                if (key < runs)
+                    runs = key, device = d;
+            }
         if (sends == UINT64_MAX && runs == UINT64_MAX)
             return;
         if (runs < sends) {
@@ -357,17 +385,20 @@ static void start_on_devices(dispatch *x)
             continue;
         }
         start_transfer(x, from, to);
-        x->busy |= (uint64_t)1 << from | (uint64_t)1 << to;
+        device_set_add(&x->busy, from);
+        device_set_add(&x->busy, to);
     }
 }
 
 static void start_on_channels(dispatch *x)
 {
     for (int32_t from = 0; from < x->sim->p->n_devices; from++)
-        for (uint64_t open = x->waits[from] & ~x->channel_busy[from]; open != 0; open &= open - 1) {
-            int32_t to = __builtin_ctzll(open);
-            start_transfer(x, from, to);
-            x->channel_busy[from] |= (uint64_t)1 << to;
+        for (int32_t w = 0; w < x->words; w++) {
+            int32_t at = from * x->words + w;
+            for (uint64_t open = x->waits[at] & ~x->channel_busy[at]; open != 0; open &= open - 1) {
+                start_transfer(x, from, w * 64 + __builtin_ctzll(open));
+                x->channel_busy[at] |= open & -open;
+            }
         }
 }
 
@@ -377,36 +408,46 @@ static void start_on_channels(dispatch *x)
 static bool advance(dispatch *x)
 {
     int64_t next = x->n_flying > 0 ? x->sim->flying[0].time_ns : INT64_MAX;
-    uint64_t ends = 0;
-    for (int32_t d = 0; d < x->sim->p->n_devices; d++) {
-        int64_t until = x->until_ns[d];
-        uint64_t bit = UINT64_C(1) << d;
-        ends = until < next ? 0 : ends;
-        ends |= until <= next ? bit : 0;
-        next = UTIL_MIN(next, until);
+    int32_t K = x->sim->p->n_devices;
+    for (int32_t w = 0; w < x->words; w++) {
+        uint64_t ends = 0;
+        int64_t before = next;
+        for (int32_t d = w * 64; d < UTIL_MIN(K, w * 64 + 64); d++) {
+            int64_t until = x->until_ns[d];
+            uint64_t bit = UINT64_C(1) << d % 64;
+            ends = until < next ? 0 : ends;
+            ends |= until <= next ? bit : 0;
+            next = UTIL_MIN(next, until);
+        }
+        for (int32_t v = 0; v < w && next < before; v++) /* what ends later, after all */
+            x->ends.word[v] = 0;
+        x->ends.word[w] = ends;
     }
     x->now_ns = next;
-    x->ends = ends;
     return next != INT64_MAX;
 }
 
 static void take_finishes(dispatch *x)
 {
     moirai_sim *sim = x->sim;
-    uint64_t ends = x->ends;
-    x->busy &= ~ends;
-    for (; ends != 0; ends &= ends - 1) {
-        int32_t d = __builtin_ctzll(ends);
-        x->until_ns[d] = INT64_MAX;
-        sim->done[x->n_done++] = x->running[d];
+    for (int32_t w = 0; w < x->words; w++) {
+        uint64_t ends = x->ends.word[w];
+        x->busy.word[w] &= ~ends;
+        for (; ends != 0; ends &= ends - 1) {
+            int32_t d = w * 64 + __builtin_ctzll(ends);
+            x->until_ns[d] = INT64_MAX;
+            sim->done[x->n_done++] = x->running[d];
+        }
     }
     while (x->n_flying > 0 && sim->flying[0].time_ns == x->now_ns) {
         schedule_event event = land(x);
-        x->sending &= ~((uint64_t)1 << event.from);
-        x->receiving &= ~((uint64_t)1 << event.to);
-        x->channel_busy[event.from] &= ~((uint64_t)1 << event.to);
-        if (sim->p->congestion == MOIRAI_CONGESTION_DEVICE)
-            x->busy &= ~((uint64_t)1 << event.from | (uint64_t)1 << event.to);
+        device_set_drop(&x->sending, event.from);
+        device_set_drop(&x->receiving, event.to);
+        x->channel_busy[event.from * x->words + event.to / 64] &= ~((uint64_t)1 << event.to % 64);
+        if (sim->p->congestion == MOIRAI_CONGESTION_DEVICE) {
+            device_set_drop(&x->busy, event.from);
+            device_set_drop(&x->busy, event.to);
+        }
         x->moved = true;
         arrive(x, event.slot);
     }
@@ -472,6 +513,20 @@ int64_t moirai_sim_dispatch(moirai_sim *sim, const int32_t *op_device, const int
     return schedule_sim_dispatch_within(sim, op_device, priority, NULL);
 }
 
+static void begin(dispatch *x, moirai_sim *sim, const schedule_limit *limit)
+{
+    int32_t K = sim->p->n_devices, words = moirai_device_words(sim->p);
+    memset(x, 0, offsetof(dispatch, running));
+    x->sim = sim;
+    x->words = words;
+    x->n_ops_left = sim->p->n_ops;
+    x->limit = limit;
+    for (int32_t k = 0; k < K; k++)
+        x->until_ns[k] = INT64_MAX;
+    memset(x->waits, 0, (size_t)K * (size_t)words * sizeof *x->waits);
+    memset(x->channel_busy, 0, (size_t)K * (size_t)words * sizeof *x->channel_busy);
+}
+
 static void run(dispatch *x)
 {
     moirai_congestion congestion = x->sim->p->congestion;
@@ -497,7 +552,8 @@ int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, 
     const moirai_problem *p = sim->p;
     if (!schedule_sim_load(sim, op_device))
         return -1;
-    dispatch x = {.sim = sim, .n_ops_left = p->n_ops, .limit = limit};
+    dispatch x;
+    begin(&x, sim, limit);
     if (limit)
         take_loads(&x);
     if (x.over)
@@ -506,8 +562,6 @@ int64_t schedule_sim_dispatch_within(moirai_sim *sim, const int32_t *op_device, 
         upward_ranks(sim);
     schedule_sim_rank(sim, priority ? priority : sim->priority);
     lay_out_queues(sim);
-    for (int32_t k = 0; k < p->n_devices; k++)
-        x.until_ns[k] = INT64_MAX;
     sim->log_sorted = true;
     memcpy(sim->missing, sim->n_inputs, (size_t)p->n_ops * sizeof *sim->missing);
     for (int32_t i = 0; i < sim->n_sources; i++)

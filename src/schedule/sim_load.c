@@ -63,7 +63,7 @@ bool schedule_sim_load(moirai_sim *sim, const int32_t *op_device)
         int32_t d = op_device[i];
         if (d == sim->loaded[i] && d != MOIRAI_NONE)
             continue;
-        if (d < 0 || d >= p->n_devices || !(p->op_devices[i] >> d & 1) || schedule_sim_ends(sim, i))
+        if (d < 0 || d >= p->n_devices || !moirai_op_may(p, i, d) || schedule_sim_ends(sim, i))
             return false;
         move(sim, i, d);
     }
@@ -81,20 +81,32 @@ static void lower(int64_t *least, int64_t ns)
     *least = UTIL_MIN(*least, ns);
 }
 
-/* A transfer ends before one of its readers begins, wherever both sides may be. */
+/* A transfer ends before one of its readers begins, wherever both sides may be: behind what a device sends comes the least
+ * of what follows on another one, the second least of all where the least is its own. */
 static void after_transfers(int64_t *rest_ns, const moirai_problem *p, const int64_t *tail_ns, int32_t edge)
 {
-    int32_t K = p->n_devices, reader = p->edge_reader[edge];
-    uint64_t from = p->op_devices[p->tensor_producer[p->edge_tensor[edge]]];
-    for (uint64_t m = p->op_devices[reader]; m != 0; m &= m - 1) {
-        int32_t to = __builtin_ctzll(m);
+    int32_t K = p->n_devices, reader = p->edge_reader[edge], producer = p->tensor_producer[p->edge_tensor[edge]];
+    int32_t senders = 0, best = MOIRAI_NONE;
+    int64_t least = SCHEDULE_NEVER_NS, second = SCHEDULE_NEVER_NS;
+    for (int32_t k = 0; k < K; k++)
+        senders += moirai_op_may(p, producer, k);
+    for (int32_t to = 0; to < K; to++) {
+        if (!moirai_op_may(p, reader, to))
+            continue;
         int64_t after = moirai_op_ns(p, reader, to) + tail_ns[(int64_t)reader * K + to];
-        uint64_t others = from & ~(UINT64_C(1) << to);
-        if (others != 0)
+        if (senders > moirai_op_may(p, producer, to))
             lower(&rest_ns[2 * K + to], after);
-        for (; others != 0; others &= others - 1)
-            lower(&rest_ns[K + __builtin_ctzll(others)], after);
+        if (best == MOIRAI_NONE || after < least) {
+            second = least;
+            least = after;
+            best = to;
+        } else {
+            lower(&second, after);
+        }
     }
+    for (int32_t from = 0; from < K; from++)
+        if (moirai_op_may(p, producer, from))
+            lower(&rest_ns[K + from], from == best ? second : least);
 }
 
 void schedule_rests(int64_t *rest_ns, const moirai_problem *p, const int64_t *tail_ns)
@@ -103,11 +115,9 @@ void schedule_rests(int64_t *rest_ns, const moirai_problem *p, const int64_t *ta
     for (int32_t k = 0; k < 3 * K; k++)
         rest_ns[k] = SCHEDULE_NEVER_NS;
     for (int32_t i = 0; i < p->n_ops; i++)
-        for (uint64_t m = p->op_devices[i]; m != 0; m &= m - 1) {
-            int32_t k = __builtin_ctzll(m);
-            if (moirai_op_ns(p, i, k) > 0)
+        for (int32_t k = 0; k < K; k++)
+            if (moirai_op_may(p, i, k) && moirai_op_ns(p, i, k) > 0)
                 lower(&rest_ns[k], tail_ns[(int64_t)i * K + k]);
-        }
     for (int32_t e = 0; e < p->n_edges; e++)
         after_transfers(rest_ns, p, tail_ns, e);
 }

@@ -4,6 +4,7 @@
  * from the start of its producer there, or of its first arrival, to the finish of its last reader there and of its
  * last departure; what nobody reads is an output of the network and lives to the end. All lives become pairs of
  * events, sorted by (time, ends before beginnings): O((V + E) log) by radix sort, no allocation. */
+#include "problem/device_set.h"
 #include "schedule/sim.h"
 #include "util/sort.h"
 #include "util/util.h"
@@ -37,7 +38,7 @@ static void tensor_lives(lives *x, int32_t t)
     int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
     int64_t first[MOIRAI_MAX_DEVICES], last[MOIRAI_MAX_DEVICES];
     int64_t home_last = begin == end ? sim->makespan_ns : sim->finish_ns[producer];
-    uint64_t there = 0;
+    device_set there = {{0}};
     for (int32_t e = begin; e < end; e++) {
         int32_t reader = p->edge_reader[e], d = sim->device[reader];
         int64_t used = sim->finish_ns[reader];
@@ -47,17 +48,15 @@ static void tensor_lives(lives *x, int32_t t)
         }
         int64_t arrival = sim->arrival_ns[sim->per_edge ? e : t * K + d];
         int64_t departure = arrival - moirai_transfer_ns(p, t, home, d);
-        bool known = there >> d & 1;
+        bool known = device_set_has(&there, d);
         first[d] = known ? UTIL_MIN(first[d], departure) : departure;
         last[d] = known ? UTIL_MAX(last[d], used) : used;
-        there |= (uint64_t)1 << d;
+        device_set_add(&there, d);
         home_last = UTIL_MAX(home_last, arrival);
     }
     add_life(x, home, p->tensor_bytes[t], sim->start_ns[producer], home_last);
-    for (; there != 0; there &= there - 1) {
-        int32_t d = __builtin_ctzll(there);
+    DEVICE_SET_EACH(d, &there)
         add_life(x, d, p->tensor_bytes[t], first[d], last[d]);
-    }
 }
 
 void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)

@@ -18,7 +18,7 @@
 static void publish(moirai_sim *sim, int32_t op)
 {
     const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices;
+    int32_t K = p->n_devices, words = moirai_device_words(p), home = sim->device[op];
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
         int32_t t = p->op_out[j];
         int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
@@ -27,10 +27,14 @@ static void publish(moirai_sim *sim, int32_t op)
                 sim->arrival_ns[e] = NOT_YET;
             continue;
         }
-        uint64_t to = 0;
-        for (int32_t e = begin; e < end; e++)
-            to |= (uint64_t)1 << sim->device[p->edge_reader[e]];
-        sim->tensor_to[t] = to & ~((uint64_t)1 << sim->device[op]);
+        uint64_t *to = sim->tensor_to + (int64_t)t * words;
+        for (int32_t w = 0; w < words; w++)
+            to[w] = 0;
+        for (int32_t e = begin; e < end; e++) {
+            int32_t d = sim->device[p->edge_reader[e]];
+            to[d / 64] |= (uint64_t)1 << d % 64;
+        }
+        to[home / 64] &= ~((uint64_t)1 << home % 64);
         for (int32_t d = 0; d < K; d++)
             sim->arrival_ns[t * K + d] = NOT_YET;
     }
@@ -89,6 +93,11 @@ static bool replay_op(moirai_sim *sim, int32_t op)
     return true;
 }
 
+static bool is_read_on(const moirai_sim *sim, int32_t tensor, int32_t to)
+{
+    return sim->tensor_to[(int64_t)tensor * moirai_device_words(sim->p) + to / 64] >> to % 64 & 1;
+}
+
 static bool replay_transfer(moirai_sim *sim, int32_t slot)
 {
     const moirai_problem *p = sim->p;
@@ -105,7 +114,7 @@ static bool replay_transfer(moirai_sim *sim, int32_t slot)
         return true;
     if (sim->finish_ns[producer] == NOT_YET)
         return false;
-    if (sim->arrival_ns[slot] != NOT_YET || (!sim->per_edge && !(sim->tensor_to[tensor] >> to & 1)))
+    if (sim->arrival_ns[slot] != NOT_YET || (!sim->per_edge && !is_read_on(sim, tensor, to)))
         return true;
     send(sim, tensor, slot, from, to);
     return true;

@@ -30,8 +30,8 @@
 
 /* Rates of one operator of a class as pieces. */
 typedef struct rate {
-    double ns[MOIRAI_MAX_DEVICES]; /* per whole; INFINITY: it can't run there */
-    int seen, seen_now;            /* pieces that had it */
+    double ns[MOIRAI_MASK_DEVICES]; /* per whole; INFINITY: it can't run there */
+    int seen, seen_now;             /* pieces that had it */
 } rate;
 
 /* Strips that are alike. */
@@ -56,7 +56,7 @@ typedef struct bounder {
 
 static double time_on(const moirai_problem *p, int32_t op, int32_t k)
 {
-    return p->op_devices[op] >> k & 1 ? (double)moirai_op_ns(p, op, k) : INFINITY;
+    return moirai_op_may(p, op, k) ? (double)moirai_op_ns(p, op, k) : INFINITY;
 }
 
 static const char *member_name(const moirai_problem *p, int32_t op, int32_t i)
@@ -233,7 +233,7 @@ static double cut_worth(const kind *x, const double *y, int32_t n, double *load,
 static double whole_worth(const bounder *b, const kind *x, int32_t i, const double *y, double *load, double times)
 {
     const moirai_problem *p = b->j->whole;
-    double sum = 0, ns[MOIRAI_MAX_DEVICES];
+    double sum = 0, ns[MOIRAI_MASK_DEVICES];
     for (int32_t e = x->list_off[i]; e < x->list_off[i + 1]; e++) {
         int32_t who = -1;
         for (int32_t k = 0; k < p->n_devices; k++)
@@ -268,7 +268,7 @@ static double worth(const bounder *b, const double *y, double *load)
     double sum = outside_worth(b, y, load);
     for (int32_t c = 0; c < b->n_kinds; c++) {
         const kind *x = &b->kind[c];
-        double none[MOIRAI_MAX_DEVICES] = {0}, cut = cut_worth(x, y, n, none, 0);
+        double none[MOIRAI_MASK_DEVICES] = {0}, cut = cut_worth(x, y, n, none, 0);
         for (int32_t i = 0; i < x->n_alike; i++) {
             bool cuts = cut < whole_worth(b, x, i, y, none, 0);
             sum += cuts ? cut_worth(x, y, n, load, 1) : whole_worth(b, x, i, y, load, 1);
@@ -281,7 +281,7 @@ static double worth(const bounder *b, const double *y, double *load)
 static double best_worth(const bounder *b)
 {
     int32_t n = b->j->whole->n_devices;
-    double y[MOIRAI_MAX_DEVICES], load[MOIRAI_MAX_DEVICES], best = 0;
+    double y[MOIRAI_MASK_DEVICES], load[MOIRAI_MASK_DEVICES], best = 0;
     for (int32_t k = 0; k < n; k++)
         y[k] = 1.0 / n;
     for (int step = 0; step < STEPS; step++) {
@@ -351,7 +351,7 @@ static kind *open_kind(bounder *b, const shard_strip *strip)
     x->rate = util_alloc((size_t)strip->n_members, sizeof *x->rate);
     x->list_off = util_alloc(b->j->s->n_strips + 1, sizeof *x->list_off);
     for (int32_t i = 0; x->rate && i < x->n_rates; i++)
-        for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
+        for (int32_t k = 0; k < MOIRAI_MASK_DEVICES; k++)
             x->rate[i].ns[k] = INFINITY;
     return x->member && x->rate && x->list_off ? x : NULL;
 }

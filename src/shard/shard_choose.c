@@ -275,6 +275,11 @@ static int choose(shard_chooser *c)
 int moirai_shards_choose(moirai_shard_choice *out, const moirai_shards *s, const moirai_shard_choose_options *options)
 {
     shard_chooser *c = util_alloc(1, sizeof *c);
+    if (options->cluster->n_devices > MOIRAI_MASK_DEVICES) {
+        free(c);
+        return moirai_error(MOIRAI_EUSAGE, "cuts are chosen for up to %d devices, there are %d", MOIRAI_MASK_DEVICES,
+                            options->cluster->n_devices);
+    }
     *out = (moirai_shard_choice){.whole_ns = MOIRAI_UNKNOWN, .cut_ns = MOIRAI_UNKNOWN};
     out->cut = util_strdup("");
     out->judgement = util_alloc(SHARD_CLASSES, sizeof *out->judgement);

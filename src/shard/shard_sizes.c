@@ -53,7 +53,7 @@ static int seats_of(const moirai_problem *p, const bool *in, seat *s)
         bool can = true;
         for (int32_t op = 0; op < p->n_ops; op++)
             if (in[op]) {
-                can &= p->op_devices[op] >> k & 1;
+                can &= moirai_op_may(p, op, k);
                 time += (double)UTIL_MAX(moirai_op_ns(p, op, k), 0);
             }
         double launches = UTIL_MIN((double)n_ops * (double)p->device_launch_ns[k], 0.9 * time);
@@ -102,7 +102,7 @@ static bool is_there(char text[SHARD_TRIED][SHARD_CUT_TEXT], int n, const char *
 
 int shard_sizes(shard_judge *j, const shard_strip *x, char text[SHARD_TRIED][SHARD_CUT_TEXT])
 {
-    seat s[MOIRAI_MAX_DEVICES];
+    seat s[MOIRAI_MASK_DEVICES];
     bool *in = shard_ops_of(j, j->whole, x);
     if (!in)
         return 0;

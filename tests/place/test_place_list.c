@@ -76,13 +76,13 @@ static void test_place_list_rooms_and_groups(void **state)
                                      "group=g\nop d 1,- mem=1\nop e 1,1 mem=9\n");
     place_list *l;
     assert_ok(place_list_new(&l, p));
-    assert_int_equal(place_list_devices(l, tiny_op(p, "a")), 3);
+    assert_int_equal(place_list_devices(l, tiny_op(p, "a")).word[0], 3);
     place_list_place_op(l, tiny_op(p, "a"), 0, 0);
     assert_int_equal(l->room_bytes[0], 4);
-    assert_int_equal(place_list_devices(l, tiny_op(p, "b")), 2); /* the group needs 8 at once */
+    assert_int_equal(place_list_devices(l, tiny_op(p, "b")).word[0], 2); /* the group needs 8 at once */
     place_list_place_op(l, tiny_op(p, "b"), 1, 0);
     assert_int_equal(l->room_bytes[1], 0);
-    assert_int_equal(place_list_devices(l, tiny_op(p, "c")), 2); /* where its group is, whatever the room */
+    assert_int_equal(place_list_devices(l, tiny_op(p, "c")).word[0], 2); /* where its group is, whatever the room */
     place_list_place_op(l, tiny_op(p, "c"), 1, 1);
     assert_int_equal(l->room_bytes[1], 0); /* paid for already */
     assert_int_equal(place_list_devices(l, tiny_op(p, "d")), 1);

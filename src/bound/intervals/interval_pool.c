@@ -27,6 +27,9 @@ static int find_pool(int64_t *lower_ns, const moirai_problem *p, const moirai_bu
     pair_pool_task job = {
         .rounds = ROUNDS, .cuts = CUTS, .nodes = NODES, .threads = budget->threads, .stop = intervals.stop};
     bound_windows w;
+    *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     int rc = bound_intervals(lower_ns, &w, p, &intervals);
     if (rc || !w.head)
         return rc;

@@ -272,6 +272,9 @@ int bound_intervals(int64_t *lower_ns, bound_windows *windows, const moirai_prob
 static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     bound_interval_task job = bound_interval_task_of(budget);
+    *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     return bound_intervals(lower_ns, NULL, p, &job);
 }
 

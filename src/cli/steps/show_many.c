@@ -121,12 +121,12 @@ static void show_copies(cli_context *cli, const moirai_problem *p, const moirai_
         cli_print(cli, "%-12s %5.1f %% of the requests", c ? "" : "copies", (double)r->copy[c].share_ppm / 1e4);
         if (r->copy[c].slots > 0)
             cli_print(cli, ", %d in flight", r->copy[c].slots);
-        uint64_t on = 0;
+        bool on[MOIRAI_MAX_DEVICES] = {false};
         for (int32_t i = 0; i < p->n_ops; i++)
-            on |= UINT64_C(1) << r->copy[c].op_device[i];
+            on[r->copy[c].op_device[i]] = true;
         const char *join = ", on ";
         for (int32_t k = 0; k < p->n_devices; k++)
-            if (on >> k & 1) {
+            if (on[k]) {
                 cli_print(cli, "%s%s", join, p->device_name[k]);
                 join = ", ";
             }

@@ -82,15 +82,14 @@ double sure_alone(const run_doubts *d, int32_t device, uint64_t seed)
 /* ---- a run of several devices ---- */
 
 /* The plan's devices of which it is known that they are run: they have an execution provider, or were measured. */
-static uint64_t devices_run(const run_doubts *d)
+static void devices_run(bool *set, const run_doubts *d)
 {
-    uint64_t set = 0;
+    memset(set, 0, MOIRAI_MAX_DEVICES * sizeof *set);
     for (int32_t i = 0; i < d->p->n_ops; i++) {
         int32_t k = d->plan->op_device[i];
         if (d->c->device[k].ep || is_measured(d, (int64_t)i * d->p->n_devices + k))
-            set |= UINT64_C(1) << k;
+            set[k] = true;
     }
-    return set;
 }
 
 static bool same_host(const moirai_device *a, const moirai_device *b)
@@ -98,18 +97,18 @@ static bool same_host(const moirai_device *a, const moirai_device *b)
     return (!a->host && !b->host) || (a->host && b->host && !strcmp(a->host, b->host));
 }
 
-static bool works_beside(const run_doubts *d, uint64_t set, int32_t k)
+static bool works_beside(const run_doubts *d, const bool *set, int32_t k)
 {
     for (int32_t e = 0; e < d->c->n_devices; e++)
-        if (e != k && (set >> e & 1) && (set >> k & 1) && same_host(&d->c->device[e], &d->c->device[k]))
+        if (e != k && set[e] && set[k] && same_host(&d->c->device[e], &d->c->device[k]))
             return true;
     return false;
 }
 
-static double slower_beside(const run_doubts *d, uint64_t set)
+static double slower_beside(const run_doubts *d, const bool *set)
 {
     for (int32_t k = 0; k < d->c->n_devices; k++)
-        if ((set >> k & 1) && works_beside(d, set, k) && d->c->device[k].threads > 1)
+        if (set[k] && works_beside(d, set, k) && d->c->device[k].threads > 1)
             return THREADED;
     return BESIDE;
 }
@@ -123,7 +122,8 @@ int sure_split(moirai_problem *split, const run_doubts *d, const int64_t *time_n
 {
     const moirai_problem *p = d->p;
     int64_t n = p->n_devices, n_times = p->n_ops * n, n_transfers = p->n_classes * n * n;
-    uint64_t set = devices_run(d);
+    bool set[MOIRAI_MAX_DEVICES];
+    devices_run(set, d);
     util_rng r;
     util_rng_seed(&r, seed ^ 0x72756eu);
     double beside = 1 + doubt(d, slower_beside(d, set)) * util_rng_real(&r),
@@ -138,7 +138,7 @@ int sure_split(moirai_problem *split, const run_doubts *d, const int64_t *time_n
     for (int64_t i = 0; i < n_times; i++)
         split->op_time_ns[i] = times(time_ns[i], factor[i % n]);
     for (int64_t i = 0; i < n_transfers; i++) {
-        bool run = (set >> (i / n % n) & 1) && (set >> (i % n) & 1);
+        bool run = set[i / n % n] && set[i % n];
         split->class_transfer_ns[i] = times(p->class_transfer_ns[i], run ? crowded : 1);
     }
     return 0;

@@ -60,7 +60,7 @@ typedef struct tune {
     uint64_t set[TUNE_MOST_SETS]; /* devices that may work together */
     int n_sets, host_cores;
     int64_t segment_ns; /* what a sub-model that does nothing takes, on the slowest device; until a split was run */
-    tune_case alone[MOIRAI_MAX_DEVICES], machine, round[2 * TUNE_MOST_ROUNDS]; /* whole, then cut */
+    tune_case alone[MOIRAI_MASK_DEVICES], machine, round[2 * TUNE_MOST_ROUNDS]; /* whole, then cut */
     int n_rounds;
     tune_case *kept;
     int64_t predicted_ns; /* of the kept plan, by the model that did not see the passes that judge */

@@ -144,7 +144,7 @@ static void line_up(cli_turn *turn, const tune *t, tune_case *const *list, int n
 
 int tune_turns(tune *t, tune_case *const *list, int n, int first, int passes)
 {
-    const cli_run *run[MOIRAI_MAX_DEVICES + 2 * TUNE_MOST_ROUNDS];
+    const cli_run *run[MOIRAI_MASK_DEVICES + 2 * TUNE_MOST_ROUNDS];
     cli_turn *turn = util_alloc((size_t)n * (size_t)passes, sizeof *turn);
     int rc = turn ? 0 : MOIRAI_EFAIL;
     for (int i = 0; i < n && !rc; i++) {

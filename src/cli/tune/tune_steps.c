@@ -50,7 +50,7 @@ int tune_open(tune *t)
 
 void tune_close(tune *t)
 {
-    for (int32_t k = 0; k < MOIRAI_MAX_DEVICES; k++)
+    for (int32_t k = 0; k < MOIRAI_MASK_DEVICES; k++)
         tune_turns_free(&t->alone[k]);
     for (int r = 0; r < t->n_rounds; r++)
         tune_turns_free(&t->round[r]);
@@ -68,6 +68,12 @@ int tune_probe(tune *t)
     moirai_cluster *given = NULL;
     const char *name = cli_text(t->cli, "cluster");
     int rc = cli_cluster(&given, t->cli);
+    if (!rc && given->n_devices > MOIRAI_MASK_DEVICES)
+        rc = moirai_error(MOIRAI_EUSAGE, "tune: %d devices, at most %d", given->n_devices, MOIRAI_MASK_DEVICES);
+    if (rc) {
+        moirai_cluster_free(given);
+        return rc;
+    }
     if (!rc && (given->n_devices < 2 || cli_has(t->cli, "keep-links"))) {
         rc = moirai_cluster_write(given, t->cluster_path);
     } else if (!rc) {
@@ -263,7 +269,7 @@ int tune_machine(tune *t)
 
 /* ---- rounds ---- */
 
-enum { MOST_TIMELINES = MOIRAI_MAX_DEVICES + 2 * TUNE_MOST_ROUNDS + TUNE_MOST_PASSES + 1 };
+enum { MOST_TIMELINES = MOIRAI_MASK_DEVICES + 2 * TUNE_MOST_ROUNDS + TUNE_MOST_PASSES + 1 };
 typedef char timeline_path[TUNE_PATH];
 
 /* `x` last: the last run counts most. */

@@ -6,17 +6,17 @@
 
 /* Where the solver of a case has ended. */
 typedef struct pair_priced_end {
-    bool solved;                    /* the master was solved for the prices on bytes at hand */
-    double use[MOIRAI_MAX_DEVICES]; /* bytes on each device in the LP solution behind it */
-    pricing_branch split;           /* where to divide the case */
+    bool solved;                     /* the master was solved for the prices on bytes at hand */
+    double use[MOIRAI_MASK_DEVICES]; /* bytes on each device in the LP solution behind it */
+    pricing_branch split;            /* where to divide the case */
 } pair_priced_end;
 
 /* Prices in time that were found for a case. */
 typedef struct pair_priced_finding {
     pricing_duals prices; /* on a grid of the case's longest time or more; none: length and cheapest bytes alone */
-    int64_t known, known_at[MOIRAI_MAX_DEVICES]; /* what they have proven, at which prices on bytes; 0: nothing */
-    bool centre;                                 /* these are the prices on bytes that one comes back to */
-    pair_priced_end end;                         /* at these, while others are looked at */
+    int64_t known, known_at[MOIRAI_MASK_DEVICES]; /* what they have proven, at which prices on bytes; 0: nothing */
+    bool centre;                                  /* these are the prices on bytes that one comes back to */
+    pair_priced_end end;                          /* at these, while others are looked at */
 } pair_priced_finding;
 
 /* A case of a pair as in cases.h, in which the block's time, too, lies in a known range. */
@@ -48,13 +48,13 @@ typedef struct pair_priced {
     pair_priced_case *cases;
     int32_t n_cases;
     size_t case_capacity;
-    int64_t stamp;                          /* 0: no values yet */
-    int64_t byte_price[MOIRAI_MAX_DEVICES]; /* of `stamp` */
-    int32_t buckets;                        /* that cases were last solved with */
-    bool centre;                            /* these are the prices on bytes that one comes back to */
-    bool solved;                            /* refined for the prices on bytes of `stamp` */
-    int64_t value;                          /* the least over the cases */
-    double use[MOIRAI_MAX_DEVICES];
+    int64_t stamp;                           /* 0: no values yet */
+    int64_t byte_price[MOIRAI_MASK_DEVICES]; /* of `stamp` */
+    int32_t buckets;                         /* that cases were last solved with */
+    bool centre;                             /* these are the prices on bytes that one comes back to */
+    bool solved;                             /* refined for the prices on bytes of `stamp` */
+    int64_t value;                           /* the least over the cases */
+    double use[MOIRAI_MASK_DEVICES];
 } pair_priced;
 
 typedef struct pair_priced_task {

@@ -191,7 +191,7 @@ static int extend_piece(splitter *x, int32_t rank, int32_t k)
     if (window_push(w, rank, x->alive[rank], false))
         return MOIRAI_EFAIL;
     x->bytes[k] += p->op_memory_bytes[op];
-    bool can_run = p->op_devices[op] >> k & 1;
+    bool can_run = moirai_op_may(p, op, k);
     while (x->begin[k] <= rank &&
            (!can_run || x->bytes[k] > p->device_memory_bytes[k] - (w->head < w->n ? w->value[w->head] : 0))) {
         x->bytes[k] -= p->op_memory_bytes[p->topo[x->begin[k]++]];

@@ -43,7 +43,8 @@ typedef struct etf {
     bool moved_on; /* an operator went on to its next stage: devices looked at before may have it now */
     const place_etf_rules *rules;
     int32_t *stage;                   /* of a ready operator: which devices it tries */
-    uint64_t *tried;                  /* devices of this stage and those before */
+    uint64_t *tried;                  /* devices of this stage and those before, where there are stages */
+    int32_t words;                    /* of a set of devices */
     int32_t last[MOIRAI_MAX_DEVICES]; /* the operator placed last, or MOIRAI_NONE */
     place_queue *waiting, *arrived, *urgent;
     int64_t free_ns[MOIRAI_MAX_DEVICES], send_ns[MOIRAI_MAX_DEVICES], receive_ns[MOIRAI_MAX_DEVICES];
@@ -66,7 +67,9 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
     int32_t K = p->n_devices, n = p->op_in_off[op + 1] - p->op_in_off[op];
     const int32_t *input = l->input + p->op_in_off[op];
     int64_t receive = x->receive_ns[k], ready = 0, until[MOIRAI_MAX_DEVICES]; /* of senders already used here */
-    uint64_t used = 0;
+    device_set used;
+    for (int32_t w = 0; w < x->words; w++)
+        used.word[w] = 0;
     for (int32_t j = 0; j < n; j++) {
         int32_t t = p->op_in[input[j]], producer = p->tensor_producer[t], from = l->device[producer];
         int64_t at = l->finish_ns[producer];
@@ -77,10 +80,12 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
             int64_t ns = moirai_transfer_ns(p, t, from, k);
             bool port = p->congestion == MOIRAI_CONGESTION_PORT;
             if (ns > 0 && p->congestion != MOIRAI_CONGESTION_NONE) {
-                int64_t line = used >> from & 1 ? until[from] : port ? x->send_ns[from] : x->channel_ns[from * K + k];
+                int64_t line = device_set_has(&used, from) ? until[from]
+                               : port                      ? x->send_ns[from]
+                                                           : x->channel_ns[from * K + k];
                 at = UTIL_MAX(at, UTIL_MAX(line, port ? receive : 0));
                 until[from] = receive = at + ns;
-                used |= (uint64_t)1 << from;
+                device_set_add(&used, from);
             }
             if (commit)
                 place_list_place_transfer(l, slot, at, ns);
@@ -88,11 +93,11 @@ static int64_t arrival(etf *x, int32_t op, int32_t k, bool commit)
         }
         ready = UTIL_MAX(ready, at);
     }
-    for (; commit && used != 0; used &= used - 1) {
-        int32_t from = __builtin_ctzll(used);
-        x->send_ns[from] = x->channel_ns[from * K + k] = until[from];
-        x->receive_ns[k] = receive;
-    }
+    for (int32_t from = 0; commit && from < K; from++)
+        if (device_set_has(&used, from)) {
+            x->send_ns[from] = x->channel_ns[from * K + k] = until[from];
+            x->receive_ns[k] = receive;
+        }
     return ready;
 }
 
@@ -109,17 +114,17 @@ static bool has_room(const etf *x, int32_t op, int32_t k)
 static int64_t urgent_from(etf *x, int32_t op)
 {
     int64_t all = 0;
-    for (uint64_t open = x->p->op_devices[op]; open != 0; open &= open - 1)
-        all = UTIL_MAX(all, arrival(x, op, __builtin_ctzll(open), false));
+    for (int32_t k = 0; k < x->p->n_devices; k++)
+        if (moirai_op_may(x->p, op, k))
+            all = UTIL_MAX(all, arrival(x, op, k, false));
     return all;
 }
 
-static int offer(etf *x, int32_t op, uint64_t devices)
+static int offer(etf *x, int32_t op, const device_set *devices)
 {
     int64_t all = 0;
     int32_t rank = x->p->topo_rank[op];
-    for (uint64_t open = devices; open != 0; open &= open - 1) {
-        int32_t k = __builtin_ctzll(open);
+    DEVICE_SET_EACH(k, devices) {
         int64_t at = arrival(x, op, k, false);
         all = UTIL_MAX(all, at);
         bool here =
@@ -128,8 +133,10 @@ static int offer(etf *x, int32_t op, uint64_t devices)
         if (place_queue_push(here ? &x->arrived[k] : &x->waiting[k], (place_entry){here ? 0 : at, rank}))
             return MOIRAI_EFAIL;
     }
-    for (uint64_t open = x->rules->favourite ? devices : 0; open != 0; open &= open - 1)
-        if (place_queue_push(&x->urgent[__builtin_ctzll(open)], (place_entry){all, rank}))
+    if (!x->rules->favourite)
+        return 0;
+    DEVICE_SET_EACH(k, devices)
+        if (place_queue_push(&x->urgent[k], (place_entry){all, rank}))
             return MOIRAI_EFAIL;
     return 0;
 }
@@ -137,21 +144,24 @@ static int offer(etf *x, int32_t op, uint64_t devices)
 /* Offer `op` to the devices of its next stage that have not seen it yet; without any it is stuck. */
 static int next_stage(etf *x, int32_t op)
 {
-    uint64_t devices = 0;
+    device_set devices = {{0}};
+    bool stages = x->rules->devices != NULL, more;
+    if (!stages && x->stage[op] == 0)
+        devices = device_set_of(x->p, op);
     do {
-        devices = x->rules->devices   ? x->rules->devices(x->rules->data, op, x->stage[op])
-                  : x->stage[op] == 0 ? x->p->op_devices[op]
-                                      : 0;
+        if (stages)
+            devices.word[0] = x->rules->devices(x->rules->data, op, x->stage[op]);
+        more = stages ? devices.word[0] != 0 : x->stage[op] == 0;
         x->stage[op]++;
-        if (devices == 0) {
+        if (!more) {
             x->stuck[x->n_stuck++] = op;
             return 0;
         }
-        devices &= ~x->tried[op];
-    } while (devices == 0);
-    x->tried[op] |= devices;
-    x->open[op] = __builtin_popcountll(devices);
-    return offer(x, op, devices);
+        devices.word[0] &= ~(stages ? x->tried[op] : 0);
+    } while (stages && devices.word[0] == 0);
+    x->tried[op] |= stages ? devices.word[0] : 0;
+    x->open[op] = device_set_count(&devices);
+    return offer(x, op, &devices);
 }
 
 /* May `op` still go to k? If not it leaves k's heaps for good: room only shrinks. */
@@ -223,13 +233,13 @@ static bool is_awake(etf *x, int32_t k, choice *favourite)
 {
     const moirai_problem *p = x->p;
     int32_t f = x->rules->favourite && x->last[k] != MOIRAI_NONE ? x->rules->favourite[x->last[k]] : MOIRAI_NONE;
-    if (f == MOIRAI_NONE || x->list->device[f] != MOIRAI_NONE || x->missing[f] > 0 || !(p->op_devices[f] >> k & 1) ||
+    if (f == MOIRAI_NONE || x->list->device[f] != MOIRAI_NONE || x->missing[f] > 0 || !moirai_op_may(p, f, k) ||
         !has_room(x, f, k))
         return false;
     int64_t here = UTIL_MAX(arrival(x, f, k, false), x->free_ns[k]);
-    for (uint64_t open = p->op_devices[f] & ~((uint64_t)1 << k); open != 0; open &= open - 1) {
-        int32_t l = __builtin_ctzll(open);
-        if (x->free_ns[l] < here && has_room(x, f, l) && arrival(x, f, l, false) < here)
+    for (int32_t l = 0; l < p->n_devices; l++) {
+        if (l != k && moirai_op_may(p, f, l) && x->free_ns[l] < here && has_room(x, f, l) &&
+            arrival(x, f, l, false) < here)
             return false;
     }
     *favourite = (choice){here, here + moirai_op_ns(p, f, k), p->topo_rank[f], k, true};
@@ -303,8 +313,8 @@ static int place_stuck(etf *x, int32_t op)
 {
     int32_t best = MOIRAI_NONE;
     int64_t best_finish = INT64_MAX;
-    for (uint64_t open = place_list_devices(x->list, op); open != 0; open &= open - 1) {
-        int32_t k = __builtin_ctzll(open);
+    device_set open = place_list_devices(x->list, op);
+    DEVICE_SET_EACH(k, &open) {
         int64_t finish = UTIL_MAX(arrival(x, op, k, false), x->free_ns[k]) + moirai_op_ns(x->p, op, k);
         if (best == MOIRAI_NONE || finish < best_finish) {
             best = k;
@@ -368,6 +378,7 @@ static int prepare(etf *x)
     for (size_t k = 0; k < K; k++)
         x->last[k] = MOIRAI_NONE;
     x->n_left = x->p->n_ops;
+    x->words = moirai_device_words(x->p);
     return 0;
 }
 

@@ -8,7 +8,8 @@
 
 typedef struct place_etf_rules {
     /* Devices that `op` may try at a stage, 0, 1, ..., those of the next only once all before are full; 0: no more, and
-     * it goes where it finishes first although there is no room. NULL: one stage with all devices that can run it. */
+     * it goes where it finishes first although there is no room. NULL: one stage with all devices that can run it. With
+     * up to MOIRAI_MASK_DEVICES devices. */
     uint64_t (*devices)(void *data, int32_t op, int32_t stage);
     void *data;
     util_stop stop;

@@ -66,9 +66,13 @@ void place_favourites_clear(place_favourites *f)
 static double mean_time(const moirai_problem *p, int32_t op)
 {
     double sum = 0;
-    for (uint64_t open = p->op_devices[op]; open != 0; open &= open - 1)
-        sum += (double)moirai_op_ns(p, op, __builtin_ctzll(open));
-    return p->op_devices[op] ? sum / __builtin_popcountll(p->op_devices[op]) : 0;
+    int32_t n = 0;
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (moirai_op_may(p, op, k)) {
+            sum += (double)moirai_op_ns(p, op, k);
+            n++;
+        }
+    return n ? sum / n : 0;
 }
 
 static double mean_transfer(const moirai_problem *p, int32_t class)

@@ -31,8 +31,11 @@ static int64_t mean_op_ns(const moirai_problem *p, int32_t op)
 {
     __int128 sum = 0;
     int32_t n = 0;
-    for (uint64_t open = p->op_devices[op]; open != 0; open &= open - 1, n++)
-        sum += moirai_op_ns(p, op, __builtin_ctzll(open));
+    for (int32_t k = 0; k < p->n_devices; k++)
+        if (moirai_op_may(p, op, k)) {
+            sum += moirai_op_ns(p, op, k);
+            n++;
+        }
     return n > 0 ? (int64_t)(sum / n) : 0;
 }
 
@@ -85,8 +88,8 @@ static int place_op(heft *h, int32_t j)
     int32_t best = MOIRAI_NONE, op = h->order[j];
     int64_t best_start = 0, best_finish = INT64_MAX;
     bool many = h->p->op_in_off[op + 1] - h->p->op_in_off[op] > MANY_INPUTS;
-    for (uint64_t open = place_list_devices(h->insert->list, op); open != 0; open &= open - 1) {
-        int32_t k = __builtin_ctzll(open);
+    device_set open = place_list_devices(h->insert->list, op);
+    DEVICE_SET_EACH(k, &open) {
         if (best_finish < INT64_MAX && many && util_stopped(h->stop))
             break; /* what reads a hundred thousand tensors takes long on every device */
         int64_t start = place_insert_try(h->insert, op, k, best_finish);

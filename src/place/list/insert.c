@@ -125,7 +125,7 @@ int64_t place_insert_try(place_insert *x, int32_t op, int32_t k, int64_t limit_n
     int32_t n_inputs = p->op_in_off[op + 1] - p->op_in_off[op];
     int64_t ns = moirai_op_ns(p, op, k), ready = 0;
     x->n_now = 0;
-    for (int32_t a = 0; a < p->n_devices; a++)
+    for (int32_t a = 0; a < (p->congestion == MOIRAI_CONGESTION_PORT ? 1 : p->n_devices); a++)
         x->tried[a].n = 0;
     for (int32_t j = 0; j < n_inputs; j++) {
         int64_t arrival = bring(x, x->input[j], k);

@@ -73,20 +73,24 @@ void place_list_free(place_list *l)
     free(l);
 }
 
-uint64_t place_list_devices(place_list *l, int32_t op)
+device_set place_list_devices(place_list *l, int32_t op)
 {
     int32_t unit = l->u->of_op[op];
-    if (l->unit_device[unit] != MOIRAI_NONE)
-        return (uint64_t)1 << l->unit_device[unit];
-    uint64_t all = l->u->devices[unit], open = 0;
-    for (uint64_t rest = all; rest != 0; rest &= rest - 1) {
-        int32_t k = __builtin_ctzll(rest);
-        if (l->room_bytes[k] >= l->u->bytes[unit])
-            open |= (uint64_t)1 << k;
+    device_set open = {{0}};
+    if (l->unit_device[unit] != MOIRAI_NONE) {
+        device_set_add(&open, l->unit_device[unit]);
+        return open;
     }
-    if (open == 0)
-        l->overfull = true;
-    return open != 0 ? open : all;
+    bool any = false;
+    for (int32_t k = 0; k < l->p->n_devices; k++)
+        if (place_unit_may(l->u, unit, k) && l->room_bytes[k] >= l->u->bytes[unit]) {
+            device_set_add(&open, k);
+            any = true;
+        }
+    if (any)
+        return open;
+    l->overfull = true;
+    return device_set_of(l->p, op);
 }
 
 void place_list_place_op(place_list *l, int32_t op, int32_t device, int64_t start_ns)

@@ -3,6 +3,7 @@
 #define MOIRAI_PLACE_LIST_LIST_H
 
 #include "place/fit.h"
+#include "problem/device_set.h"
 #include "util/stop.h"
 
 typedef struct place_list {
@@ -28,7 +29,7 @@ void place_list_clear(place_list *list);
 
 /* Devices on which the operator may be placed now: those that can run it, its group's, those with room. Where no
  * device has room, all that can run it: the plan is repaired at the end. */
-uint64_t place_list_devices(place_list *list, int32_t op);
+device_set place_list_devices(place_list *list, int32_t op);
 void place_list_place_op(place_list *list, int32_t op, int32_t device, int64_t start_ns);
 void place_list_place_transfer(place_list *list, int32_t slot, int64_t start_ns, int64_t ns);
 

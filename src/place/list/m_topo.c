@@ -37,7 +37,7 @@ static void set_caps(topo *x)
 
 static bool holds(const topo *x, int32_t unit, int32_t k)
 {
-    return x->u->devices[unit] >> k & 1 && x->load[k] <= x->cap[k] - x->u->bytes[unit];
+    return place_unit_may(x->u, unit, k) && x->load[k] <= x->cap[k] - x->u->bytes[unit];
 }
 
 /* MOIRAI_NONE: no device holds it under its cap. */
@@ -62,7 +62,7 @@ static void assign(topo *x)
             continue;
         int32_t k = choose(x, unit);
         if (k == MOIRAI_NONE) /* full: the repair will find it a place */
-            k = x->u->devices[unit] >> x->current & 1 ? x->current : __builtin_ctzll(x->u->devices[unit]);
+            k = place_unit_may(x->u, unit, x->current) ? x->current : place_unit_device(x->u, unit, 0);
         x->load[k] += x->u->bytes[unit];
         for (int32_t j = x->u->off[unit]; j < x->u->off[unit + 1]; j++)
             x->device[x->u->op[j]] = k;

@@ -12,11 +12,10 @@ static void draw(int32_t *device, const place_units *u, uint64_t seed)
     util_rng rng;
     util_rng_seed(&rng, seed);
     for (int32_t unit = 0; unit < u->n; unit++) {
-        uint64_t open = u->devices[unit];
-        for (uint32_t skip = util_rng_below(&rng, (uint32_t)__builtin_popcountll(open)); skip > 0; skip--)
-            open &= open - 1;
+        uint32_t n = util_rng_below(&rng, (uint32_t)place_unit_count(u, unit));
+        int32_t k = place_unit_device(u, unit, (int32_t)n);
         for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
-            device[u->op[j]] = __builtin_ctzll(open);
+            device[u->op[j]] = k;
     }
 }
 

@@ -45,11 +45,11 @@ static bool fits(const filling *x, int32_t unit, int32_t rank, int32_t k)
 static int32_t choose(filling *x, int32_t unit, int32_t rank)
 {
     int32_t K = x->p->n_devices;
-    while (x->current < K - 1 && x->u->devices[unit] >> x->order[x->current] & 1 &&
+    while (x->current < K - 1 && place_unit_may(x->u, unit, x->order[x->current]) &&
            !fits(x, unit, rank, x->order[x->current]))
         x->current++;
     for (int32_t at = x->current; at < K; at++)
-        if (x->u->devices[unit] >> x->order[at] & 1 && fits(x, unit, rank, x->order[at]))
+        if (place_unit_may(x->u, unit, x->order[at]) && fits(x, unit, rank, x->order[at]))
             return x->order[at];
     return MOIRAI_NONE;
 }
@@ -64,7 +64,7 @@ static void assign(filling *x)
         if (x->device[op] == MOIRAI_NONE) {
             int32_t k = choose(x, unit, r), here = x->order[x->current];
             if (k == MOIRAI_NONE) /* full: the repair will find it a place */
-                k = x->u->devices[unit] >> here & 1 ? here : __builtin_ctzll(x->u->devices[unit]);
+                k = place_unit_may(x->u, unit, here) ? here : place_unit_device(x->u, unit, 0);
             x->bytes[k] += x->u->bytes[unit];
             for (int32_t j = x->u->off[unit]; j < x->u->off[unit + 1]; j++)
                 x->device[x->u->op[j]] = k;

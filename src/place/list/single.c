@@ -5,6 +5,7 @@
  * only. A device is out where it can't run some operator or lacks memory; if all are out, the message says of each why.
  * O(V K). */
 #include "place/fit.h"
+#include "problem/device_set.h"
 #include "place/placers.h"
 #include "util/text.h"
 #include "util/util.h"
@@ -18,7 +19,7 @@
 static int32_t first_banned(const moirai_problem *p, int32_t device)
 {
     for (int32_t i = 0; i < p->n_ops; i++)
-        if (!(p->op_devices[i] >> device & 1))
+        if (!moirai_op_may(p, i, device))
             return i;
     return MOIRAI_NONE;
 }
@@ -82,11 +83,11 @@ static void sum_times(const moirai_problem *p, int64_t *sum)
 }
 
 /* The fastest device not tried yet, ties by number. */
-static int32_t next_device(const int64_t *sum, int32_t n, uint64_t tried)
+static int32_t next_device(const int64_t *sum, int32_t n, const device_set *tried)
 {
     int32_t best = MOIRAI_NONE;
     for (int32_t k = 0; k < n; k++)
-        if (!(tried >> k & 1) && (best == MOIRAI_NONE || sum[k] < sum[best]))
+        if (!device_set_has(tried, k) && (best == MOIRAI_NONE || sum[k] < sum[best]))
             best = k;
     return best;
 }
@@ -95,13 +96,13 @@ static int try_all(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
 {
     char why[MOIRAI_MAX_DEVICES][160], reasons[768] = "";
     int64_t sum[MOIRAI_MAX_DEVICES];
-    uint64_t tried = 0;
+    device_set tried = {{0}};
     size_t length = 0;
     int64_t too_small = -1; /* the largest memory whose peak was short */
     sum_times(p, sum);
     for (int32_t n = 0; n < p->n_devices; n++) {
-        int32_t k = next_device(sum, p->n_devices, tried);
-        tried |= UINT64_C(1) << k;
+        int32_t k = next_device(sum, p->n_devices, &tried);
+        device_set_add(&tried, k);
         if (n > 0 && util_stopped(stop)) {
             snprintf(why[k], sizeof why[k], "not tried, the time was up");
             continue;

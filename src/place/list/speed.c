@@ -7,8 +7,9 @@ void place_speeds(const moirai_problem *p, double *speed)
     double least[MOIRAI_MAX_DEVICES] = {0}, here[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t i = 0; i < p->n_ops; i++) {
         double best = (double)moirai_op_least_ns(p, i);
-        for (uint64_t open = p->op_devices[i]; open != 0; open &= open - 1) {
-            int32_t k = __builtin_ctzll(open);
+        for (int32_t k = 0; k < p->n_devices; k++) {
+            if (!moirai_op_may(p, i, k))
+                continue;
             least[k] += best;
             here[k] += (double)moirai_op_ns(p, i, k);
         }

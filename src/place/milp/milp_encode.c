@@ -13,10 +13,10 @@
 typedef struct image {
     const milp_program *g;
     const moirai_plan *plan;
-    int32_t *from;                  /* operator -> operator of the plan */
-    int32_t to[MOIRAI_MAX_DEVICES]; /* device of the plan -> device here */
-    int64_t *start, *finish;        /* by node: operators, then flows; -1: no such transfer */
-    int32_t *source, *target;       /* by node: devices here (operators: both the same) */
+    int32_t *from;                   /* operator -> operator of the plan */
+    int32_t to[MOIRAI_MASK_DEVICES]; /* device of the plan -> device here */
+    int64_t *start, *finish;         /* by node: operators, then flows; -1: no such transfer */
+    int32_t *source, *target;        /* by node: devices here (operators: both the same) */
 } image;
 
 /* Twins in order of number start in order of time. */
@@ -44,7 +44,7 @@ static void name_devices(image *m)
     const moirai_problem *p = m->g->p;
     const milp_dag *d = m->g->d;
     int32_t K = p->n_devices;
-    bool taken[MOIRAI_MAX_DEVICES] = {false};
+    bool taken[MOIRAI_MASK_DEVICES] = {false};
     for (int32_t k = 0; k < K; k++)
         m->to[k] = MOIRAI_NONE;
     for (int32_t r = 0; r < p->n_ops + K; r++) {

@@ -62,7 +62,7 @@ static int64_t resident(const moirai_problem *p, const moirai_plan *plan, int32_
     for (int32_t i = 0; i < p->n_ops; i++)
         if (plan->op_device[i] == k && !util_add64(&sum, sum, p->op_memory_bytes[i]))
             return INT64_MAX / 2;
-    int64_t weights[MOIRAI_MAX_DEVICES] = {0};
+    int64_t weights[MOIRAI_MASK_DEVICES] = {0};
     moirai_problem_add_weights(p, plan->op_device, weights);
     return util_add64(&sum, sum, weights[k]) ? sum : INT64_MAX / 2;
 }

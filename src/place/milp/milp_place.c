@@ -311,6 +311,7 @@ const moirai_placer place_milp = {
     .letters = PLACE_STARTS_KEY ", M program",
     .params = params,
     .n_params = sizeof params / sizeof *params,
+    .few_devices = true,
     .available = milp_available,
     .place = place,
 };

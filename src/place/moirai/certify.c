@@ -187,7 +187,7 @@ static int take_load_bound(engine *x, const util_stop *stop)
     relax_answer answer = {0};
     if (x->loads.lower_ns >= x->in.lower_ns)
         return 0;
-    int64_t weight[MOIRAI_MAX_DEVICES];
+    int64_t weight[MOIRAI_MASK_DEVICES];
     schedule_bound_load(weight, x->in.p);
     int rc = relax_proof_of_devices(&answer.proof, x->in.p, weight, stop);
     answer.lower_ns = answer.proof.proven_ns;

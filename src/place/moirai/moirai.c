@@ -14,6 +14,7 @@
  * read after it ends, so that the result depends on seed and effort, not on the number of threads. */
 #include "bound/bounds.h"
 #include "place/moirai/engine.h"
+#include "place/moirai/many/many.h"
 #include "place/placers.h"
 #include "place/starts.h"
 #include "util/util.h"
@@ -35,7 +36,8 @@ static int solve(engine *x)
     int rc = bound_each_plain(in->p, &in->o->budget, take_plain, in);
     x->plain_s = util_seconds() - begun;
     rc = rc ? rc : moirai_problem_check_memory(in->p); /* what no search can cure is said at once */
-    rc = rc ? rc : engine_search(x);
+    bool many = in->p->n_devices > MOIRAI_MASK_DEVICES;
+    rc = rc ? rc : many ? many_search(in, x->why) : engine_search(x);
     if (!rc && !in->best)
         rc = engine_explain(x, "has no plan that fits the memory, as far as was found");
     return rc;
@@ -57,7 +59,8 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     rc = solve(x);
     x->in.at_work = "certificate";
     if (!rc && o->certificate_path)
-        rc = engine_certify(x, &stop);
+        rc = p->n_devices > MOIRAI_MASK_DEVICES ? many_certify(&x->certified_ns, &x->in, &stop)
+                                                : engine_certify(x, &stop);
     rc = rc ? rc : incumbent_sign(&x->in, x->in.best);
     if (!rc) {
         *out = x->in.best;
@@ -76,8 +79,9 @@ static const moirai_param params[] = {
 const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
-                                "I intervals, W the whole annealed, L loads balanced",
+    .letters = PLACE_STARTS_KEY
+    ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
+    "I intervals, W the whole annealed, L loads balanced, K kinds of devices, D some of the devices",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .certifies = true,

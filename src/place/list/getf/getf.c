@@ -61,7 +61,7 @@ void place_getf_group(place_getf_groups *g, const double *speed, int32_t n_devic
         if (!(g->kept >> k & 1))
             continue;
         int32_t at = 0;
-        for (double top = gamma * slowest; speed[k] >= top && at < MOIRAI_MAX_DEVICES - 1; top *= gamma)
+        for (double top = gamma * slowest; speed[k] >= top && at < MOIRAI_MASK_DEVICES - 1; top *= gamma)
             at++;
         g->devices[at] |= (uint64_t)1 << k;
         g->n = UTIL_MAX(g->n, at + 1);
@@ -144,7 +144,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     getf x = {.p = p, .group = util_alloc((size_t)p->n_ops, sizeof *x.group)};
     if (!x.group)
         return MOIRAI_EFAIL;
-    double speed[MOIRAI_MAX_DEVICES], begun = util_seconds();
+    double speed[MOIRAI_MASK_DEVICES], begun = util_seconds();
     bool milp = !strcmp(moirai_setting_choice(o, &place_getf, "mode"), "milp");
     util_stop stop = util_stop_of(&o->budget);
     util_stop first = milp && stop.deadline == 0 ? util_stop_within(&stop, MILP_LIMIT_S) : place_etf_first(&stop);
@@ -168,6 +168,7 @@ const moirai_placer place_getf = {
     .summary = "GETF: speed groups by a linear programme without communication, then earliest time first",
     .params = params,
     .n_params = sizeof params / sizeof *params,
+    .few_devices = true,
     .available = lp_whole_available,
     .place = place,
 };

@@ -5,9 +5,9 @@
 #include <moirai/placer.h>
 
 typedef struct place_getf_groups {
-    uint64_t kept;                        /* devices that are not dropped */
-    int32_t n;                            /* groups, the slowest first; one in between may be empty */
-    uint64_t devices[MOIRAI_MAX_DEVICES]; /* per group */
+    uint64_t kept;                         /* devices that are not dropped */
+    int32_t n;                             /* groups, the slowest first; one in between may be empty */
+    uint64_t devices[MOIRAI_MASK_DEVICES]; /* per group */
 } place_getf_groups;
 
 /* log m / log log m to base 2, at least 2. */

@@ -218,7 +218,7 @@ static void round_shares(const place_getf_result *g, const place_getf_state *s, 
 static void settle_start(const place_getf_state *s, double *column)
 {
     const moirai_problem *p = s->p;
-    double load[MOIRAI_MAX_DEVICES] = {0};
+    double load[MOIRAI_MASK_DEVICES] = {0};
     for (int32_t r = 0; r < p->n_ops; r++) {
         int32_t i = p->topo[r], at = place_getf_column(s, i);
         double ns = 0;

@@ -45,7 +45,7 @@ int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair
         int32_t class_ = c->s->block_class[i];
         const decompose_block *b = c->block[class_];
         const pair_plan *plan = &pair_chain_get(c, pair_chain_on_path(c, i, cut_device))->plan;
-        int32_t device[MOIRAI_MAX_DEVICES];
+        int32_t device[MOIRAI_MASK_DEVICES];
         pair_chain_exchange(c, class_, i > 0 ? cut_device[i - 1] : 0, i < c->s->n_cuts ? cut_device[i] : 0, device);
         if (block_plan && block_plan[i])
             plan = block_plan[i];

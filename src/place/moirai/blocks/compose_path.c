@@ -39,7 +39,7 @@ static int64_t planned_ns(const blocks *x, const int32_t *device)
 static bool overflows(blocks *x, const int32_t *device)
 {
     const moirai_problem *p = x->c->p;
-    int64_t bytes[MOIRAI_MAX_DEVICES] = {0}, length = planned_ns(x, device);
+    int64_t bytes[MOIRAI_MASK_DEVICES] = {0}, length = planned_ns(x, device);
     if (length == INT64_MAX || (x->in->best && (double)length > NEARLY * (double)x->in->best->makespan_ns))
         return false;
     place_compose(x->c, device, NULL, x->op_device, x->order);

@@ -158,7 +158,7 @@ static int insert_one(filling *x, int32_t op)
     int32_t best = MOIRAI_NONE;
     int64_t best_start = 0;
     double best_cost = 0;
-    for (uint64_t open = place_list_devices(x->insert->list, op); open; open &= open - 1) {
+    for (uint64_t open = place_list_devices(x->insert->list, op).word[0]; open; open &= open - 1) {
         int32_t k = __builtin_ctzll(open);
         int64_t start = place_insert_try(x->insert, op, k, INT64_MAX);
         if (start < 0)

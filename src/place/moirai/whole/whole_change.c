@@ -30,7 +30,7 @@ bool place_whole_move(place_whole *w, int32_t op, int32_t device)
     const place_units *u = w->units;
     int32_t unit = u->of_op[op], begin = u->off[unit], end = u->off[unit + 1], from = w->device[op];
     int64_t bytes = u->bytes[unit];
-    if (device == from || !(p->op_devices[op] >> device & 1) || w->trial.moved.n + end - begin > w->n ||
+    if (device == from || !moirai_op_may(p, op, device) || w->trial.moved.n + end - begin > w->n ||
         w->bytes[device] + bytes > p->device_memory_bytes[device])
         return false;
     w->bytes[device] += bytes;

@@ -1,0 +1,29 @@
+/* More devices than a mask has: kinds of equal devices, a part of the devices for searches by masks, steps that know all. */
+#ifndef MOIRAI_PLACE_MOIRAI_MANY_H
+#define MOIRAI_PLACE_MOIRAI_MANY_H
+
+#include "place/moirai/incumbent/incumbent.h"
+
+/* The devices that a part has; `whole`: an optimum of the problem is one of the part, too, so that what is proven of the part
+ * holds for the problem. */
+typedef struct many_part {
+    int32_t n, device[MOIRAI_MASK_DEVICES];
+    bool whole;
+} many_part;
+
+/* Which devices to search on: all that can matter where these are few, else the fast and well-linked ones. Of no device
+ * (n 0) where operators need more than a mask has. O(V K + tables). */
+int many_choose(many_part *out, const moirai_problem *p);
+
+/* A list scheduler that looks at one device of each kind and at those that have the inputs: O((V + E) log K) rather than
+ * O(E K). *out is NULL where the time was up. */
+int many_list(moirai_plan **out, const moirai_problem *p, const util_stop *stop);
+
+/* All steps, until the gap is closed, all has been tried or the time is over. `why` (of 512 characters) gets what a heuristic
+ * said that found no plan that fits. */
+int many_search(incumbent *in, char *why);
+
+/* Writes what plain loads and paths prove of the bound; *certified_ns is what the certificate claims. */
+int many_certify(int64_t *certified_ns, incumbent *in, const util_stop *stop);
+
+#endif
