@@ -85,9 +85,9 @@ static void test_place_list_rooms_and_groups(void **state)
     assert_int_equal(place_list_devices(l, tiny_op(p, "c")).word[0], 2); /* where its group is, whatever the room */
     place_list_place_op(l, tiny_op(p, "c"), 1, 1);
     assert_int_equal(l->room_bytes[1], 0); /* paid for already */
-    assert_int_equal(place_list_devices(l, tiny_op(p, "d")), 1);
+    assert_int_equal(place_list_devices(l, tiny_op(p, "d")).word[0], 1);
     assert_false(l->overfull);
-    assert_int_equal(place_list_devices(l, tiny_op(p, "e")), 3); /* no room anywhere: all, and it is noted */
+    assert_int_equal(place_list_devices(l, tiny_op(p, "e")).word[0], 3); /* no room anywhere: all, and it is noted */
     assert_true(l->overfull);
     place_list_clear(l);
     assert_int_equal(l->room_bytes[0], 10);
