@@ -221,7 +221,6 @@ static int write_all(util_writer *w, bound_certificate *from)
     int64_t certified = from->chain_ns, by_memory = 0;
     if (certified <= 0)
         certified = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
-    util_writer_begin(w, "moirai-certificate");
     relax_certificate_names(w, from->spine ? from->spine->whole : c->p);
     if (from->spine)
         write_floating(w, from->spine);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/group.h"
 #include "util/util.h"
 
 void decompose_cuts_free(decompose_cuts *s)
@@ -177,11 +178,6 @@ static void spell_block(spelling *w, const moirai_problem *p, const decompose_cu
         spell_inputs(w, p, s, block, exit);
 }
 
-typedef struct class_key {
-    uint64_t hash;
-    int32_t block;
-} class_key;
-
 static uint64_t hash_words(const spelling *w)
 {
     uint64_t h = 1469598103934665603u;
@@ -193,60 +189,40 @@ static uint64_t hash_words(const spelling *w)
     return h;
 }
 
-static int compare_keys(const void *a, const void *b)
+typedef struct classifying {
+    const moirai_problem *p;
+    const decompose_cuts *s;
+    spelling *one, *other;
+} classifying;
+
+static uint64_t hash_block(const void *data, int32_t block)
 {
-    const class_key *x = a, *y = b;
-    if (x->hash != y->hash)
-        return x->hash < y->hash ? -1 : 1;
-    return x->block - y->block;
+    const classifying *x = data;
+    spell_block(x->one, x->p, x->s, block);
+    return hash_words(x->one);
 }
 
-static bool same_spelling(spelling *a, spelling *b, const moirai_problem *p, const decompose_cuts *s, int32_t x,
-                          int32_t y)
+static bool same_block(const void *data, int32_t i, int32_t j)
 {
-    spell_block(a, p, s, x);
-    spell_block(b, p, s, y);
-    return a->n == b->n && !memcmp(a->word, b->word, a->n * sizeof *a->word);
+    const classifying *x = data;
+    spell_block(x->one, x->p, x->s, i);
+    spell_block(x->other, x->p, x->s, j);
+    return x->one->n == x->other->n && !memcmp(x->one->word, x->other->word, x->one->n * sizeof *x->one->word);
 }
 
-/* Blocks sorted by hash; within one hash each is compared, word by word, with the first of every class there. */
 static int classify(decompose_cuts *s, const moirai_problem *p)
 {
-    spelling a = {0}, b = {0};
-    class_key *key = util_alloc((size_t)s->n_blocks, sizeof *key);
+    spelling one = {0}, other = {0};
+    util_group_task job = {&(classifying){p, s, &one, &other}, hash_block, same_block};
     UTIL_TAKE(&s->memory, s->class_block, (size_t)s->n_blocks);
     UTIL_TAKE(&s->memory, s->class_count, (size_t)s->n_blocks);
-    int rc = key && s->class_block && s->class_count ? 0 : MOIRAI_EFAIL;
-    for (int32_t i = 0; !rc && i < s->n_blocks; i++) {
-        spell_block(&a, p, s, i);
-        key[i] = (class_key){hash_words(&a), i};
-        rc = a.failed ? MOIRAI_EFAIL : 0;
-    }
-    if (!rc)
-        qsort(key, (size_t)s->n_blocks, sizeof *key, compare_keys);
-    for (int32_t i = 0, start = 0; !rc && i < s->n_blocks; i++) {
-        if (key[i].hash != key[start].hash)
-            start = i;
-        int32_t leader = key[i].block;
-        for (int32_t j = start; j < i && leader == key[i].block; j++)
-            if (s->block_class[key[j].block] == key[j].block && same_spelling(&a, &b, p, s, key[j].block, leader))
-                leader = key[j].block;
-        s->block_class[key[i].block] = leader;
-        rc = a.failed || b.failed ? MOIRAI_EFAIL : 0;
-    }
-    /* Number the classes by their first block. */
-    for (int32_t i = 0; !rc && i < s->n_blocks; i++) {
-        if (s->block_class[i] == i) {
-            s->class_block[s->n_classes] = i;
-            s->block_class[i] = s->n_classes++;
-        } else {
-            s->block_class[i] = s->block_class[s->block_class[i]];
-        }
+    int rc = util_taken_all(&s->memory);
+    rc = rc ? rc : util_group(s->block_class, s->class_block, &s->n_classes, s->n_blocks, &job);
+    rc = one.failed || other.failed ? MOIRAI_EFAIL : rc;
+    for (int32_t i = 0; !rc && i < s->n_blocks; i++)
         s->class_count[s->block_class[i]]++;
-    }
-    free(key);
-    free(a.word);
-    free(b.word);
+    free(one.word);
+    free(other.word);
     return rc;
 }
 
