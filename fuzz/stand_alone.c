@@ -1,7 +1,8 @@
 /* What libFuzzer does, in small, for compilers that do not have it: a loop of changes over a corpus, led by coverage.
  *
  * Linked to every target where the compiler is gcc, whose -fsanitize-coverage=trace-pc calls __sanitizer_cov_trace_pc at every branch: an input
- * that goes from one branch to another as none did before is kept, in memory and in the first folder. Changes are the target's own
+ * that goes from one branch to another as none did before is kept, in memory and in the first folder; without that option, changes of the
+ * seeds are all there is. Changes are the target's own
  * (LLVMFuzzerCustomMutator, mutate_certificate.c) or those of bytes. It takes the options of libFuzzer that fuzz/run_long gives (also
  * -set_cover_merge=1: from the other folders into the first what adds coverage, smallest inputs first), passes over the others, and dies as that one does: the input is written to the artifact prefix, the last line begins with SUMMARY, the exit code is 77. */
 #include <dirent.h>
@@ -188,7 +189,7 @@ static void take_file(const char *path, bool run)
         return;
     current_size = fread(current, 1, max_size, file);
     fclose(file);
-    if (!run || is_news() || n_corpus == 0)
+    if (!run || is_news() || n_touched == 0) /* all where nothing tells of ways */
         remember();
 }
 
@@ -272,7 +273,6 @@ static void take_option(const char *option)
 
 int main(int argc, char **argv)
 {
-    double end = clock_s();
     struct sigaction act = {.sa_handler = die};
     int deadly[] = {SIGABRT, SIGALRM, SIGILL, SIGFPE};
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
     if (merges)
         merge(n_first);
     else
-        fuzz(end + seconds);
+        fuzz(clock_s() + seconds); /* for changes, however long the seeds took */
     fprintf(stderr, "stat::number_of_executed_units: %llu\nstat::new_units_added: %llu\n", (unsigned long long)runs,
             (unsigned long long)kept);
     return 0;

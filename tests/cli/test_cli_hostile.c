@@ -3,6 +3,7 @@
 #include "support/check.h"
 #include "support/command.h"
 #include "support/hostile.h"
+#include "support/scale.h"
 #include "support/trace.h"
 #include "util/text.h"
 
@@ -21,8 +22,10 @@ static int enter(void **state)
         return -1;
     snprintf(models, sizeof models, "%s/models/", here);
     snprintf(parts, sizeof parts, "%s/out/", here);
-    traced = trace_works() ? trace_prefix : "";
-    if (!*traced)
+    traced = TEST_AGAIN(false, trace_works()) ? trace_prefix : "";
+    if (MOIRAI_TESTS_AGAIN)
+        print_message("file accesses were looked at in another build\n");
+    else if (!*traced)
         print_message("strace is not here, or may not trace: file accesses are not looked at\n");
     return mkdir("models", 0700) || mkdir("out", 0700);
 }
@@ -169,21 +172,21 @@ static void test_cli_hostile_texts(void **state)
 static void test_cli_hostile_traces_see_what_happens(void **state)
 {
     (void)state;
-    if (!*traced)
-        skip();
+    if (!trace_works())
+        skip_because("strace is not here, or may not trace");
     assert_int_equal(mkdir("outside", 0700), 0);
     write_text("outside/secret", "s");
     write_text("models/fine", "s");
     assert_int_equal(symlink("../outside/secret", "models/link"), 0);
-    shell("%s cat models/fine", traced);
+    shell("%s cat models/fine", trace_prefix);
     assert_null(trace_fault(folders, true));
-    shell("%s cat models/link", traced);
+    shell("%s cat models/link", trace_prefix);
     assert_non_null(strstr(trace_fault(folders, true), "outside/secret"));
-    shell("%s cat /etc/hostname", traced);
+    shell("%s cat /etc/hostname", trace_prefix);
     assert_non_null(strstr(trace_fault(folders, true), "/etc/hostname"));
-    shell("%s rm outside/secret", traced);
+    shell("%s rm outside/secret", trace_prefix);
     assert_non_null(trace_fault(folders, true));
-    shell("%s sh -c 'true; /bin/true; true'", traced);
+    shell("%s sh -c 'true; /bin/true; true'", trace_prefix);
     assert_non_null(trace_fault(folders, true));
     assert_null(trace_fault(folders, false));
 }

@@ -8,4 +8,10 @@
 #define TEST_SHARE(n) (n)
 #endif
 
+/* Whether these tests have run in another build: what runs much of the same code does so on fewer examples (scripts/check --long: on all). */
+#ifndef MOIRAI_TESTS_AGAIN
+#define MOIRAI_TESTS_AGAIN 0
+#endif
+#define TEST_AGAIN(few, all) (MOIRAI_TESTS_AGAIN ? (few) : (all))
+
 #endif

@@ -30,13 +30,13 @@ FAULTS = {
 }
 
 
-def build(folder, fault):
+def build(folder, fault, led="-fsanitize-coverage=trace-pc"):
     source, target, driver, program = (os.path.join(folder, name) for name in ("target.c", "target.o", "driver.o", "program"))
     with open(source, "w", encoding="utf-8") as file:
         file.write(TARGET.replace("FAULT", fault))
     sane = ["gcc", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     for command in (
-        [*sane, "-fsanitize-coverage=trace-pc", "-c", source, "-o", target],
+        [*sane, *led.split(), "-c", source, "-o", target],
         [*sane, "-D_GNU_SOURCE", "-c", os.path.join(ROOT, "fuzz", "stand_alone.c"), "-o", driver],
         [*sane, target, driver, "-o", program],
     ):
@@ -74,6 +74,19 @@ def merged(program, folder):
         sys.exit(f"FAILED: merging: exit code {done.returncode}, {sorted(found)}: {done.stderr[-500:]}")
 
 
+def unled(program, folder):
+    """Without coverage every seed is changed, not only the first of its kind: one of them is a byte away from the fault."""
+    seeds, found = os.path.join(folder, "seeds"), os.path.join(folder, "unled")
+    for path in (seeds, found):
+        os.mkdir(path)
+    for text in ("xxxxxxxx", "yyyyyyyy", "mmmmmmmm"):
+        with open(os.path.join(seeds, text), "w", encoding="utf-8") as file:
+            file.write(text)
+    done = subprocess.run([program, "-max_total_time=60", "-max_len=8", f"-artifact_prefix={found}/x-", os.path.join(folder, "none"), seeds], capture_output=True, text=True, check=False)  # fmt: skip
+    if done.returncode != 77 or "3 inputs" not in done.stderr or len(os.listdir(found)) != 1:
+        sys.exit(f"FAILED: without coverage: exit code {done.returncode}: {done.stderr[-500:]}")
+
+
 def main():
     if not shutil.which("gcc"):
         print("skipped: no gcc")
@@ -83,10 +96,11 @@ def main():
             done, inputs, _ = fuzz(build(folder, fault), folder, "-max_total_time=60")
             if done.returncode != 77 or "SUMMARY" not in done.stderr or len(inputs) != 1 or not inputs[0].startswith(b"mo"):
                 sys.exit(f"FAILED: {what}: exit code {done.returncode}, kept {inputs}: {done.stderr[-500:]}")
-        done, inputs, kept = fuzz(build(folder, "return 0;"), folder, "-runs=100000", "-max_total_time=300")
+        done, inputs, kept = fuzz(build(folder, "return 0;"), folder, "-runs=100000", "-max_total_time=300", "-timeout=60")
         if done.returncode != 0 or inputs or kept < 3 or "stat::number_of_executed_units: 100000" not in done.stderr:
             sys.exit(f"FAILED: without a fault: exit code {done.returncode}, {kept} inputs: {done.stderr[-500:]}")
         merged(build(folder, "return 0;"), folder)
+        unled(build(folder, FAULTS["an abort"], led=""), folder)
     print("ok: what coverage leads to is found, told and kept")
     return 0
 
