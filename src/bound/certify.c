@@ -40,6 +40,8 @@ static int certify_one(void *data, int32_t i)
     int32_t K = x->c->K;
     int64_t index = x->pick[i];
     pair_state *pair = x->c->pair[index];
+    if (util_stopped(&x->job->stop)) /* there may be thousands of them, and each would begin */
+        return 0;
     if (pair && !pair->loads.tried)
         return pair_raise_loads(pair, x->job->stop);
     if (pair && pair->block.n_interior > 0 && !x->searched[index] && pair->lower_ns > pair_certified_ns(pair)) {

@@ -11,6 +11,8 @@
 #include "pair/pair_tuning.h"
 #include "util/util.h"
 
+#define MOST_CELLS (INT64_C(1) << 26) /* edges x devices^2: one sweep of messages takes half a second */
+
 int64_t pair_certified_ns(const pair_state *x)
 {
     if (!x->open)
@@ -44,7 +46,8 @@ int pair_raise_loads(pair_state *x, util_stop stop)
     relax_answer found;
     bool tried = x->loads.tried;
     x->loads.tried = true;
-    if (tried || x->block.n_interior == 0 || x->block.holds_devices || util_off(&stop, UTIL_METHOD_PAIR_LOADS))
+    if (tried || x->block.n_interior == 0 || (int64_t)q.n_edges * q.n_devices * q.n_devices > MOST_CELLS ||
+        x->block.holds_devices || util_off(&stop, UTIL_METHOD_PAIR_LOADS))
         return 0;
     for (int32_t k = 0; k < q.n_devices; k++)
         memory[k] = INT64_MAX;

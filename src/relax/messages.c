@@ -26,6 +26,7 @@
 #include "util/util.h"
 
 #define NEVER 1e300
+#define PACKETS_PER_LOOK 64 /* at the clock */
 #define MOST_READERS \
     24 /* of a packet from a known device with messages of their own: beyond, equal shares lose little */
 
@@ -300,8 +301,15 @@ static void send_backwards(relax_state *s, int32_t e, const double *push, double
         add_use(used, s, m, 1);
 }
 
-void relax_sweep(relax_state *s)
+/* Whether it is time to end; looked at before every so many packets. */
+static bool is_late(const util_stop *stop, int32_t *n)
 {
+    return (*n)++ % PACKETS_PER_LOOK == 0 && util_stopped(stop);
+}
+
+bool relax_sweep(relax_state *s, const util_stop *stop)
+{
+    int32_t n = 0;
     const relax_view *v = s->v;
     const moirai_problem *p = v->p;
     double push[MOIRAI_MASK_DEVICES], cost[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES],
@@ -314,8 +322,11 @@ void relax_sweep(relax_state *s)
         for (int32_t k = 0; k < v->K; k++)
             push[k] /= UTIL_MAX(s->n_in[i], s->n_out[i]);
         for (int32_t o = v->out_off[i]; o < v->out_off[i + 1]; o++)
-            if (s->open[v->out[o]])
+            if (s->open[v->out[o]]) {
+                if (is_late(stop, &n))
+                    return false;
                 send_forwards(s, v->out[o], push, cost, part, old);
+            }
     }
     for (int32_t z = v->n - 1; z >= 0 && s->n_live > 0; z--) {
         int32_t i = p->topo[z];
@@ -325,9 +336,13 @@ void relax_sweep(relax_state *s)
         for (int32_t k = 0; k < v->K; k++)
             push[k] /= UTIL_MAX(s->n_in[i], s->n_out[i]);
         for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
-            if (s->live[p->op_in_edge[a]] != MOIRAI_NONE)
+            if (s->live[p->op_in_edge[a]] != MOIRAI_NONE) {
+                if (is_late(stop, &n))
+                    return false;
                 send_backwards(s, p->op_in_edge[a], push, cost);
+            }
     }
+    return true;
 }
 
 double relax_value(const relax_state *s)

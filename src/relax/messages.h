@@ -30,8 +30,9 @@ void relax_state_close(relax_state *s);
 
 /* The costs at s->price and s->byte_price. Messages are feasible again after the next relax_sweep. O(V K + E K^2). */
 void relax_set_costs(relax_state *s);
-/* Messages once forwards and once backwards through the order; for given prices the value does not fall but by rounding. O(E K^2). */
-void relax_sweep(relax_state *s);
+/* Messages once forwards and once backwards through the order; for given prices the value does not fall but by rounding. False where `stop`
+ * ended it on its way: the messages gone through are of these prices, the others as they were. O(E K^2). */
+bool relax_sweep(relax_state *s, const util_stop *stop);
 /* The sum of the cheapest devices: with the offsets and bytes of prices.c a bound. */
 double relax_value(const relax_state *s);
 /* A device for each operator, one after the other by what they cost with the messages. */

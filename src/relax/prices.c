@@ -157,10 +157,12 @@ static void restore(search *x)
 /* One evaluation: costs, messages, value, an assignment. True where it is a gain worth a further round. */
 static bool evaluate(search *x, int32_t sweeps)
 {
+    bool whole = true, first = x->best == -HUGE_VAL; /* first: messages of these prices, or none */
     relax_set_costs(x->s);
-    for (int32_t i = 0; i < sweeps && x->s->n_live > 0; i++) /* one at least: before it messages are of other prices */
-        if (i == 0 || !util_stopped(&x->job->stop))
-            relax_sweep(x->s);
+    for (int32_t i = 0; i < sweeps && x->s->n_live > 0 && whole; i++)
+        whole = relax_sweep(x->s, &x->job->stop) || i > 0;
+    if (!whole && !first) /* some messages are of other prices: what they seem to prove they do not */
+        return false;
     double value = value_of(x), before = x->best;
     if (value > x->best)
         keep(x, value);

@@ -69,8 +69,8 @@ int __real_pricing_simplex_solve(pricing_simplex *, const util_stop *, double *,
 int __wrap_pricing_simplex_solve(pricing_simplex *, const util_stop *, double *, double *, double *);
 void __real_relax_set_costs(relax_state *);
 void __wrap_relax_set_costs(relax_state *);
-void __real_relax_sweep(relax_state *);
-void __wrap_relax_sweep(relax_state *);
+bool __real_relax_sweep(relax_state *, const util_stop *);
+bool __wrap_relax_sweep(relax_state *, const util_stop *);
 
 int64_t __wrap_moirai_sim_replay(moirai_sim *sim, const int32_t *device, const moirai_task *order, int64_t n)
 {
@@ -143,10 +143,11 @@ void __wrap_relax_set_costs(relax_state *s)
     __real_relax_set_costs(s);
 }
 
-void __wrap_relax_sweep(relax_state *s)
+bool __wrap_relax_sweep(relax_state *s, const util_stop *stop)
 {
-    work(sweep_us(s));
-    __real_relax_sweep(s);
+    bool whole = __real_relax_sweep(s, stop);
+    work(whole ? sweep_us(s) : 0); /* one that ends early does so at once: this clock does not go on within it */
+    return whole;
 }
 
 /* Time taken by our clock, until the limit or from the interrupt on. */
