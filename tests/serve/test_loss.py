@@ -90,6 +90,20 @@ class Loss(unittest.TestCase):
             server.wait_for("the plan without 'B' is loaded and stands by", count=3, seconds=60)
             self.end(server, loads)
 
+    def test_a_launcher_that_does_not_notice_keeps_nobody_waiting(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1") as server:
+            self.stand_by(server)
+            loads = self.load(server, 4)
+            rank = server.ranks()[1]
+            with open("/proc/%d/stat" % rank) as f:
+                launcher = int(f.read().rpartition(")")[2].split()[1])
+            os.kill(launcher, signal.SIGSTOP)
+            os.kill(rank, signal.SIGKILL)
+            server.wait_for(r"lost: device 'B' \(rank 1\) died: signal 9, Killed; \d+ requests", seconds=10)
+            server.wait_for(r"going on after [\d.]+ s with \d devices, without 'B'")
+            server.wait_for("back: all 3 devices of the plan")
+            self.end(server, loads)
+
     def test_nothing_stands_by_where_that_is_not_wanted(self):
         with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1", "--standby", "0") as server:
             server.wait_for("plans for the case that a device leaves: 3 of 3")
