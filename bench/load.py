@@ -34,6 +34,7 @@ SIZES = {"BOOL": 1, "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "FP16": 2, "
 
 class Server:
     def __init__(self, o, folder):
+        self.ahead = bool(o.cluster) and "--no-fallback" not in o.options  # there are plans without a device
         self.folder, self.log = folder, open(os.path.join(folder, "said"), "w+")
         words = [o.moirai, "serve", o.plan, o.model, "--port", "0", "--work", os.path.join(folder, "w"), *(["--cluster", o.cluster] if o.cluster else []), *o.options]
         self.process = subprocess.Popen(words, stdout=self.log, stderr=subprocess.STDOUT)
@@ -194,12 +195,22 @@ def at_work(server):
     return ranks
 
 
+def stand_by(server, n_lost):
+    """Waits, a while, until the plans without a device that there are stand by; each that was used comes up again."""
+    found = server.wait_for(r"plans for the case that a device leaves: (\d+) of", 120) if server.ahead else None
+    end = time.monotonic() + 30
+    while found and server.said().count("is loaded and stands by") < int(found.group(1)) + n_lost and time.monotonic() < end:
+        time.sleep(0.1)
+
+
 def kill_ranks(server, tally, n_kills, n_clients):
-    done = threading.Event()
+    """How long nobody was at work after each kill, and the longest time that a client waited for an answer meanwhile."""
+    done, before = threading.Event(), len(tally.seconds)
     threads = closed_loop(server, tally, n_clients, done.is_set)
     try:
         time.sleep(1)
         for k in range(n_kills):
+            stand_by(server, k)
             ranks = at_work(server)
             os.kill(ranks[k % len(ranks)], signal.SIGKILL)
             server.wait_for("lost: ", 300, k + 1)
@@ -209,7 +220,7 @@ def kill_ranks(server, tally, n_kills, n_clients):
         done.set()
         for t in threads:
             t.join()
-    return [float(s) for s in re.findall(r"going on after ([\d.]+) s", server.said())]
+    return [float(s) for s in re.findall(r"going on after ([\d.]+) s", server.said())], max(tally.seconds[before:])
 
 
 def run(o, server, tally):
@@ -226,9 +237,9 @@ def run(o, server, tally):
                "p99_s": part_of(got, 0.99), "p99_simulated_s": part_of(said, 0.99)}  # fmt: skip
         result["parts"].append(row)
         print(f"| {percent} % | {len(got)} | " + " | ".join(f"{1e3 * row[key]:.3f}" for key in list(row)[2:]) + " |", flush=True)
-    result["recovery_s"] = kill_ranks(server, tally, o.kills, 2 * server.in_flight) if o.kills else []
     if o.kills:
-        print(f"{o.kills} times kill -9: going on after " + " ".join(f"{s:.2f}" for s in result["recovery_s"]) + " s")
+        result["recovery_s"], result["longest_s"] = kill_ranks(server, tally, o.kills, 2 * server.in_flight)
+        print(f"{o.kills} times kill -9: going on after " + " ".join(f"{s:.2f}" for s in result["recovery_s"]) + f" s; no answer took longer than {result['longest_s']:.2f} s")
     return result
 
 

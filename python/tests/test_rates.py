@@ -13,7 +13,7 @@ import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch.merging import Item  # noqa: E402
 from moirai.torch.rates import Machine, Played, simulate  # noqa: E402
-from moirai.torch.tune_rate import RateTrial, RateTuner  # noqa: E402
+from moirai.torch.tune_rate import RateTrial, RateTuner, slope  # noqa: E402
 
 MS = 1_000_000
 
@@ -60,18 +60,43 @@ def test_what_requests_gain_by_sharing_counts_where_they_share():
 
 def test_a_lane_holds_up_what_has_to_come_back():
     assert period_ms([there_and_back()], 2, lanes=1, shared=True) == pytest.approx(30)
-    assert period_ms([there_and_back()], 4, shared=True, serial_ns=MS) < 22  # the caller has them begin one after the other
+    assert period_ms([there_and_back()], 4, shared=True, serial_ns=MS) < 27  # the caller has them begin one after the other
+
+
+def test_a_request_that_waits_takes_a_part_of_a_gpu():
+    alone, beside = there_and_back(), row(2)
+    assert period_ms([alone], 1, shared=True) == pytest.approx(30)  # nobody is beside it
+    late = period_ms([beside], 2, shared=True, serial_ns=5 * MS)  # who is behind catches up: they go together
+    assert 15 < late <= 22.5
+    assert period_ms([beside], 2, lanes=1, shared=True, serial_ns=5 * MS) == pytest.approx(12.5, rel=0.05)
 
 
 def test_the_caller_is_a_device_of_its_own_and_a_delay():
     assert period_ms([row(1)], 1, serial_ns=2 * MS, delay_ns=3 * MS) == pytest.approx(15)
     assert period_ms([row(1)], 2, serial_ns=2 * MS, delay_ns=3 * MS) == pytest.approx(10)
     assert period_ms([row(1, ms=1)], 8, serial_ns=2 * MS, delay_ns=3 * MS) == pytest.approx(2)
+    assert period_ms([row(1)], 1, serial_ns=MS, finish_ns=MS, delay_ns=3 * MS) == pytest.approx(15)
+    assert period_ms([row(1, ms=1)], 8, serial_ns=MS, finish_ns=2 * MS) == pytest.approx(3)
+
+
+def test_requests_that_end_in_bursts_have_the_rate_of_the_bursts():
+    ends = [100 * (k // 8) for k in range(67)]  # eight at a time
+    assert slope(ends) == pytest.approx(12.5, rel=0.05)
 
 
 def test_devices_slow_each_other_down_as_far_as_they_work():
     assert period_ms([row(4)], 4, slower=1.5) == pytest.approx(15, rel=0.02)  # all of them, all the time
-    assert period_ms([row(4)], 1, slower=1.5) == pytest.approx(45)  # one at a time: others a quarter of it
+    assert period_ms([row(4)], 2, slower=1.5) == pytest.approx(70 / 3, rel=0.02)  # one of the three others
+    assert period_ms([row(4)], 1, slower=1.5) == pytest.approx(40)  # one at a time: nobody is beside it
+
+
+def test_what_was_measured_beside_others_is_not_made_slower_again():
+    both = Played({k: [Item(10 * MS, [], [])] for k in range(2)}, {0: [0], 1: [0]}, [], [])
+    assert period_ms([both], 1, slower=1.5) == pytest.approx(10)
+    assert period_ms([both], 4, slower=1.5) == pytest.approx(10)
+    half = Played({0: [Item(10 * MS, [], [])], 1: [Item(5 * MS, [], [])]}, {0: [0], 1: [0]}, [], [])
+    assert period_ms([half], 1, slower=1.5) == pytest.approx(10)
+    assert period_ms([half], 4, slower=1.5) == pytest.approx(10)
 
 
 def test_copies_take_requests_as_they_have_slots():

@@ -102,6 +102,16 @@ bool rank_world_all_fine(const rank_world *w, int rc)
     return rank_world_agree(w, rc) == 0;
 }
 
+void rank_world_meet(const rank_world *w, long sleep_ns)
+{
+    MPI_Request request;
+    MPI_Status status;
+    int done = 0;
+    MPI_Ibarrier(w->comm, &request);
+    for (MPI_Test(&request, &done, &status); !done; MPI_Test(&request, &done, &status))
+        nanosleep(&(struct timespec){0, sleep_ns}, NULL);
+}
+
 void rank_world_pause(int *round)
 {
     if (++*round < YIELDS) {

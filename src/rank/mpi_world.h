@@ -30,6 +30,8 @@ void rank_world_abort(const rank_world *w, int rc) __attribute__((noreturn));
 /* 0 if every rank comes with 0; else, on every rank, result and message of the first one that does not, which rank 0
  * has said. Collective. */
 int rank_world_agree(const rank_world *w, int rc);
+/* Waits for all ranks, however long that takes: it sleeps so long between two looks. */
+void rank_world_meet(const rank_world *w, long sleep_ns);
 bool rank_world_all_fine(const rank_world *w, int rc); /* the same: is it 0? */
 
 /* A pause that grows from nothing to 20 us while *round grows: for polling beside ranks that share cores. */

@@ -12,6 +12,7 @@ import unittest
 from server import Load, Server, total
 
 MOIRAI = ""
+WITHOUT = ["without-%d" % rank for rank in range(3)]
 
 
 class Loss(unittest.TestCase):
@@ -34,7 +35,11 @@ class Loss(unittest.TestCase):
         self.assertEqual(server.stop(), 0, server.text())
         accepted = int(re.search(r"(\d+) requests were accepted, and all of them answered", server.text()).group(1))
         self.assertEqual(total(loads, 200), accepted)
-        self.assertEqual((server.ranks(), server.ranks("without-1")), ([], []))
+        self.assertEqual([server.ranks(plan) for plan in ("plan", *WITHOUT)], [[]] * 4)
+
+    def stand_by(self, server, count=1):
+        for device in "ABC":
+            server.wait_for("the plan without '%s' is loaded and stands by" % device, count=count, seconds=60)
 
     def test_the_others_go_on_and_the_device_comes_back(self):
         with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1") as server:
@@ -51,16 +56,64 @@ class Loss(unittest.TestCase):
 
     def test_the_first_rank_too_and_ten_times_in_a_row(self):
         with Server(MOIRAI, self.folder.name, "--retake", "0.2", "--plan-limit", "1") as server:
-            server.wait_for("plans for the case that a device leaves: 3 of 3")
+            self.stand_by(server)
             loads = self.load(server, 4)
             for k in range(10):
+                server.wait_for("the plan without '%s' is loaded and stands by" % "ABC"[k % 3], count=1 + k // 3, seconds=60)
                 os.kill(server.ranks()[k % 3], signal.SIGKILL)
                 server.wait_for("lost: ", count=k + 1)
                 server.wait_for("back: all 3 devices of the plan", count=k + 1, seconds=60)
             self.end(server, loads)
             seconds = sorted(float(s) for s in re.findall(r"going on after ([\d.]+) s", server.text()))
             self.assertEqual(len(seconds), 10)
+            self.assertLess(seconds[-1], 3)
             print("recovery, s: %s" % " ".join("%.2f" % s for s in seconds))
+
+    def test_a_plan_that_stands_by_goes_on_with_the_processes_it_has(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1") as server:
+            self.stand_by(server)
+            waiting = [server.ranks(plan) for plan in WITHOUT]
+            self.assertTrue(all(waiting), waiting)
+            loads = self.load(server, 4)
+            os.kill(server.ranks()[1], signal.SIGKILL)
+            server.wait_for(r"going on after [\d.]+ s with \d devices, without 'B'")
+            self.assertEqual(server.ranks("without-1"), waiting[1])
+            # While the first comes up again, a device of those that serve dies: another plan stands by.
+            os.kill(waiting[1][0], signal.SIGKILL)
+            server.wait_for("lost: ", count=2)
+            server.wait_for("going on after", count=2)
+            server.wait_for("back: all 3 devices of the plan")
+            server.wait_for("the plan without 'B' is loaded and stands by", count=2, seconds=60)
+            # One that waits dies: nobody notices, and it is loaded again.
+            os.kill(server.ranks("without-1")[0], signal.SIGKILL)
+            server.wait_for("the plan without 'B' does not stand by: device '[AC]' .rank 0. died")
+            server.wait_for("the plan without 'B' is loaded and stands by", count=3, seconds=60)
+            self.end(server, loads)
+
+    def test_a_launcher_that_does_not_notice_keeps_nobody_waiting(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1") as server:
+            self.stand_by(server)
+            loads = self.load(server, 4)
+            rank = server.ranks()[1]
+            with open("/proc/%d/stat" % rank) as f:
+                launcher = int(f.read().rpartition(")")[2].split()[1])
+            os.kill(launcher, signal.SIGSTOP)
+            os.kill(rank, signal.SIGKILL)
+            server.wait_for(r"lost: device 'B' \(rank 1\) died: signal 9, Killed; \d+ requests", seconds=10)
+            server.wait_for(r"going on after [\d.]+ s with \d devices, without 'B'")
+            server.wait_for("back: all 3 devices of the plan")
+            self.end(server, loads)
+
+    def test_nothing_stands_by_where_that_is_not_wanted(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1", "--standby", "0") as server:
+            server.wait_for("plans for the case that a device leaves: 3 of 3")
+            loads = self.load(server, 2)
+            self.assertEqual([server.ranks(plan) for plan in WITHOUT], [[]] * 3)
+            os.kill(server.ranks()[1], signal.SIGKILL)
+            server.wait_for(r"going on after [\d.]+ s with \d devices, without 'B'")
+            server.wait_for("back: all 3 devices of the plan")
+            self.assertNotIn("stands by", server.text())
+            self.end(server, loads)
 
     def test_a_plan_with_copies_is_followed_by_one_for_many_requests(self):
         with Server(MOIRAI, self.folder.name, "--retake", "1", "--plan-limit", "1", copies="BC", slots=(2, 1, 1)) as server:

@@ -4,19 +4,26 @@ That one has a device work at one operator at a time, the oldest request's first
 moment when one ends. Here a device works at whole segments, as the program has them (program.py), and
 
 - on a GPU requests share it evenly, as many as there are lanes (slots_cuda.py): m of them get on `gain` times as fast,
-  all together, as one alone; in a lane they follow each other. A processor takes the oldest request's segment;
-- devices that are parts of one slow each other down: by `slower` where all of them work, by less where some wait;
-- between the end of a request and the begin of the next in its slot there are the caller and the ranks' processes: one
-  request at a time for `serial_ns`, and `delay_ns` beside that.
+  all together, as one alone; in a lane they follow each other. A request that was launched there and waits for another
+  device polls, and takes POLLS of a share, however many of them do: so whoever is behind catches up, and requests go
+  through a row of stages together. A processor takes the oldest request's segment;
+- devices that are parts of one slow each other down: by `slower` at a time at which all of them work, by less where some
+  wait. What segments take was measured beside others already, as far as these worked at the same time: that part is
+  taken out first (`_undisturbed`);
+- between the end of a request and the begin of the next in its slot there are the caller and the ranks' processes: the
+  caller has one request at a time, for `finish_ns` when it ends and for `serial_ns` before it begins, and beside that
+  there are `delay_ns` until it does.
 
-All of these are measured, by runs of a copy of the network on each device (tune_rate.py); what segments take, by a run
-of the plan itself with one request at a time. An event-driven play of some dozens of requests: O(requests * segments *
-log) and, where requests share a device, times as many as do.
+`gain` and `slower` are measured by runs of a copy of the network on each device (tune_rate.py); what segments take, and the
+way between two requests, by runs of the plan itself with one request at a time: a graph of many kernels takes longer
+to be launched. An event-driven play of some dozens of requests: O(requests * segments * log) and, where requests share a
+device, times as many as do; where devices slow each other down, times as many as there are.
 """
 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import Any, Mapping, Sequence
 
@@ -24,8 +31,9 @@ from .flight import Places
 from .merging import Item
 from .program import Program
 
+# Of one that computes: fitted to runs of two networks in which requests shared the parts of an H200 (2026-11-18).
+POLLS = 0.6
 _MOST_SEGMENTS = 10_000  # played through, unless that is too few requests
-_ROUNDS = 2  # of how busy devices are, and how slow that makes them
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,7 @@ class Machine:
     gain: float = 1.0
     slower: float = 1.0
     serial_ns: int = 0
+    finish_ns: int = 0
     delay_ns: int = 0
 
 
@@ -85,23 +94,24 @@ class _Flight:
 class _Device:
     """Who computes, and how much of it is left. On a processor that is one request at a time."""
 
-    def __init__(self, shared: bool, gain: float, slow: float) -> None:
-        self.shared, self.gain, self.slow = shared, gain, slow
+    def __init__(self, shared: bool, gain: float) -> None:
+        self.shared, self.gain, self.slow = shared, gain, 1.0
+        self.resident = 0  # requests that were launched there and have not ended: who does not compute, polls
         self.running: dict[int, float] = {}  # request -> ns that it would take alone
         self.ready: list[int] = []  # a processor's: those that wait for it
-        self.since = self.busy = 0.0
+        self.since = 0.0
         self.version = 0
 
     def speed(self) -> float:
         """Of each that runs."""
         m = len(self.running)
-        return (self.gain if m > 1 else 1.0) / (max(m, 1) * self.slow)
+        sharers = m + (POLLS if self.resident > m else 0.0)
+        return (self.gain if m > 1 else 1.0) / (max(sharers, 1) * self.slow)
 
     def advance(self, now: float) -> None:
         done = (now - self.since) * self.speed()
         for number in self.running:
             self.running[number] -= done
-        self.busy += now - self.since if self.running else 0
         self.since = now
 
     def add(self, number: int, work: float, now: float) -> None:
@@ -116,11 +126,11 @@ class _Device:
 
 
 class _Play:
-    def __init__(self, copies: Sequence[Played], places: Places, in_flight: int, lanes: int, machine: Machine,
-                 slow: Mapping[int, float]) -> None:  # fmt: skip
+    def __init__(self, copies: Sequence[Played], places: Places, in_flight: int, lanes: int, machine: Machine) -> None:
         self.copies, self.places, self.in_flight, self.lanes, self.m = copies, places, in_flight, lanes, machine
         devices = sorted({k for c in copies for k in c.items})
-        self.device = {k: _Device(machine.shared, machine.gain, slow.get(k, 1.0)) for k in devices}
+        self.device = {k: _Device(machine.shared, machine.gain) for k in devices}
+        self.apart = machine.slower == 1 or len(devices) == 1  # devices do nothing to each other
         self.lane: dict[int, list[list[int]]] = {k: [] for k in devices}  # requests of a lane, the first is at work
         self.launched = dict.fromkeys(devices, 0)
         self.flights: dict[int, _Flight] = {}
@@ -128,6 +138,8 @@ class _Play:
         self.count = self.order = self.open = 0
         self.host_free = 0.0
         self.ends: list[float] = []
+        self.worked: list[tuple[int, int, float, float]] = []  # device, segment, begin, end, where somebody looks
+        self.looked_at = False
 
     def at(self, when: float, what: Any) -> None:
         self.order += 1
@@ -158,7 +170,16 @@ class _Play:
                 while len(lane) <= nth:
                     lane.append([])
                 lane[nth].append(f.number)
+            if self.first(f, k):
+                self.reside(k, 1, now)
             self.go_on(f, k, now)
+
+    def reside(self, k: int, n: int, now: float) -> None:
+        device = self.device[k]
+        if device.shared:
+            device.advance(now)
+            device.resident += n
+            self.plan_end(k, now)
 
     def first(self, f: _Flight, k: int) -> bool:
         """Whether it is its lane's turn."""
@@ -176,9 +197,11 @@ class _Play:
             device = self.device[k]
             if device.shared or not device.running:
                 device.add(f.number, items[i].work_ns, now)
+                self.plan_end(k, now)
+                if len(device.running) == 1:
+                    self.disturb(now)
             else:
                 heapq.heappush(device.ready, f.number)
-            self.plan_end(k, now)
 
     def plan_end(self, k: int, now: float) -> None:
         device = self.device[k]
@@ -186,6 +209,18 @@ class _Play:
         found = device.next_end()
         if found:
             self.at(max(found[0], now), ("end", k, device.version, found[1]))
+
+    def disturb(self, now: float) -> None:
+        """A device began to work, or stopped: the others become slower, or faster."""
+        if self.apart:
+            return
+        busy = sum(bool(d.running) for d in self.device.values())
+        for k, d in self.device.items():
+            slow = 1 + (self.m.slower - 1) * max(busy - 1, 0) / (len(self.device) - 1)
+            if d.running and slow != d.slow:
+                d.advance(now)
+                d.slow = slow
+                self.plan_end(k, now)
 
     def end(self, k: int, number: int, now: float) -> None:
         device, f = self.device[k], self.flights[number]
@@ -196,7 +231,11 @@ class _Play:
             g = self.flights[other]
             device.add(other, g.copy.items[k][g.at[k]].work_ns, now)
         self.plan_end(k, now)
+        if not device.running:
+            self.disturb(now)
         i = f.at[k]
+        if self.looked_at:
+            self.worked.append((k, i, now - f.copy.items[k][i].work_ns, now))
         f.at[k] = i + 1
         for m in f.copy.items[k][i].sends:
             self.at(now + f.copy.took_ns[m], ("arrive", f, m))
@@ -206,18 +245,24 @@ class _Play:
         """All of a request is done on a device: its lane goes on."""
         f.passed[k] = False
         f.left -= 1
+        self.reside(k, -1, now)
         for queue in self.lane[k]:
             if queue and queue[0] == f.number:
                 queue.pop(0)
                 if queue:
+                    self.reside(k, 1, now)
                     self.go_on(self.flights[queue[0]], k, now)
                 break
         if not f.left:
             del self.flights[f.number]
             self.ends.append(now)
-            self.places.give(f.slot)
-            self.open -= 1
-            self.enter(now)
+            self.host_free = max(self.host_free, now) + self.m.finish_ns
+            self.at(self.host_free, ("free", f))
+
+    def free(self, f: _Flight, now: float) -> None:
+        self.places.give(f.slot)
+        self.open -= 1
+        self.enter(now)
 
     # ----
 
@@ -231,6 +276,8 @@ class _Play:
             elif what[0] == "end":
                 if self.device[what[1]].version == what[2]:
                     self.end(what[1], what[3], now)
+            elif what[0] == "free":
+                self.free(what[1], now)
             elif what[0] == "arrive":
                 f, m = what[1:]
                 f.there[f.copy.target[m]].add(m)
@@ -247,30 +294,51 @@ class _Play:
         return (self.ends[-1] - self.ends[-1 - turns * self.in_flight]) / (turns * self.in_flight)
 
 
+def alone(copy: Played) -> tuple[float, list[tuple[int, int, float, float]]]:
+    """One request of a copy, without the caller: what it takes, and when each device worked."""
+    play = _Play([copy], Places([1]), 1, 0, Machine())
+    play.looked_at = True
+    play.run(1)
+    return (play.ends[0] if play.ends else 0.0), play.worked
+
+
+def _undisturbed(copy: Played, slower: float) -> Played:
+    """Segments as they would be if no other device worked meanwhile: they were measured with one request, of which
+    other devices had parts at the same time."""
+    devices = sorted(copy.items)
+    if slower == 1 or len(devices) == 1:
+        return copy
+    worked = alone(copy)[1]
+    begins = {k: [0.0] for k in devices}  # moments, and how long a device has worked until then
+    until = {k: [0.0] for k in devices}
+    for k, _, begin, end in worked:
+        begins[k] += [begin, end]
+        until[k] += [until[k][-1], until[k][-1] + end - begin]
+
+    def busy(k: int, at: float) -> float:
+        i = bisect_right(begins[k], at) - 1
+        return until[k][i] + (at - begins[k][i] if i % 2 else 0)
+
+    items = {k: list(v) for k, v in copy.items.items()}
+    for k, i, begin, end in worked:
+        beside = sum(busy(j, end) - busy(j, begin) for j in devices if j != k) / (len(devices) - 1)
+        items[k][i] = replace(items[k][i], work_ns=max(round(end - begin - beside * (1 - 1 / slower)), 1))
+    return replace(copy, items=items)
+
+
 def simulate(copies: Sequence[Played], counts: Sequence[int], shares: Sequence[float] | None, in_flight: int,
              lanes: int, machine: Machine) -> int | None:  # fmt: skip
     """The period in ns. `counts` are slots of the copies, with `shares` where these take turns by them (flight.Places).
     None: requests wait for each other in a circle."""
-    devices = {k for c in copies for k in c.items}
     each = max(c.n_segments for c in copies)
     requests = max(6 * in_flight + 8, min(_MOST_SEGMENTS // max(each, 1), 400))
-    slow = dict.fromkeys(devices, 1.0)
-    period = 0.0
-    for _ in range(_ROUNDS if machine.slower != 1 and len(devices) > 1 else 1):
-        places = Places(list(counts), list(shares) if shares else None, in_flight)
-        play = _Play(copies, places, in_flight, lanes, machine, slow)
-        if not play.run(requests):
-            return None
-        period = play.period()
-        busy = {k: min(d.busy / play.ends[-1], 1.0) for k, d in play.device.items()}
-        for k in devices:
-            others = [busy[j] for j in devices if j != k]
-            slow[k] = 1 + (machine.slower - 1) * sum(others) / max(len(others), 1)
-    return round(period)
+    places = Places(list(counts), list(shares) if shares else None, in_flight)
+    play = _Play([_undisturbed(c, machine.slower) for c in copies], places, in_flight, lanes, machine)
+    return round(play.period()) if play.run(requests) else None
 
 
 def settled(machine: Machine, **known: Any) -> Machine:
     """With numbers that can be: no gain below 1/2, no time below 0."""
     found = replace(machine, **known)
-    return replace(found, gain=min(max(found.gain, 0.5), 8.0), slower=min(max(found.slower, 0.25), 4.0),
-                   serial_ns=max(int(found.serial_ns), 0), delay_ns=max(int(found.delay_ns), 0))  # fmt: skip
+    times = {k: max(int(getattr(found, k)), 0) for k in ("serial_ns", "finish_ns", "delay_ns")}
+    return replace(found, gain=min(max(found.gain, 0.5), 8.0), slower=min(max(found.slower, 0.25), 4.0), **times)

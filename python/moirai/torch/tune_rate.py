@@ -26,10 +26,11 @@ from ..search import place
 from .capture import Captured, capture
 from .copies import places_of
 from .distribute import Distributed, distribute
+from .flight import Flights
 from .held import meetings
 from .merging import expect
 from .profile import probe, profile
-from .rates import Machine, Played, of_program, settled, simulate
+from .rates import Machine, Played, alone, of_program, settled, simulate
 from .slots_cuda import MOST_SLOTS
 from .workers import Workers
 
@@ -38,6 +39,8 @@ NAMES = {"replicas": "a copy on each device", "latency": "the plan of one reques
          "any": "the search's plan"}  # fmt: skip
 _LANES = (0, 1, 2)
 _FINALISTS = 3
+_LONGER = 2  # windows for what all predictions hang on
+_FEWEST = 5  # times as many requests as are in flight, at least, that a run has
 
 
 @dataclass
@@ -50,6 +53,7 @@ class RateTrial:
     plan: Plan
     simulated_ns: int | None = None  # by what is known of the runtime; the plan's own `rate` knows less
     runs_ns: list[float] = field(default_factory=list)  # periods: of the first runs, then of the finals
+    fitted: bool = False  # by such a run the simulation knows the machine: it says nothing new of it
     finals: int = 0  # how many of these
 
     @property
@@ -109,46 +113,68 @@ class TunedRate:
         return "\n".join([self.verdict, *(("* " if t is self.best else "  ") + repr(t) for t in self.trials)])
 
 
-def period_of(run: Distributed, args: Any, kwargs: Any, n: int, seconds: float) -> tuple[float, float]:
-    """n requests in flight all the time: the period in ns of those that end after the first 2n + 2, and the caller's
-    processor time for each. With several copies n is 1, or what `run` has: slots are their business, and results that
-    wait for their order must not hold the next ones up."""
-    if n == 1:
-        ends, used = _one_by_one(run, args, kwargs, seconds)
-    else:
-        ends, used = _several(run, args, kwargs, n, seconds)
-    counted = ends[2 * n + 2 : -n]  # at the end there are fewer in flight
-    return (counted[-1] - counted[0]) / (len(counted) - 1), used
+@dataclass(frozen=True)
+class Stream:
+    """What was measured of requests in flight: the mean time between two ends, and what each took of the caller's
+    processor, all in all and (where they went one by one) inside `submit`."""
+
+    period_ns: float
+    used_ns: float
+    submit_ns: float = 0.0
 
 
-def _one_by_one(run: Distributed, args: Any, kwargs: Any, seconds: float) -> tuple[list[int], float]:
+def slope(ends: Sequence[int]) -> float:
+    """The mean time between two ends, by the centres of both halves: requests end in bursts, and what lies between the
+    first and the last of them is off by up to one."""
+    half = len(ends) // 2
+    return (statistics.fmean(ends[-half:]) - statistics.fmean(ends[:half])) / (len(ends) - half)
+
+
+def period_of(run: Distributed, args: Any, kwargs: Any, n: int, seconds: float) -> Stream:
+    """n requests in flight all the time; the first 2n + 2 do not count, nor do the last n. With several copies n is 1, or what `run` has: slots are
+    their business, and results that wait for their order must not hold the next ones up."""
+    return _one_by_one(run, args, kwargs, seconds) if n == 1 else _several(run, args, kwargs, n, seconds)
+
+
+def _one_by_one(run: Distributed, args: Any, kwargs: Any, seconds: float) -> Stream:
     ends: list[int] = []
+    inside: list[int] = []
     limit, began = time.monotonic() + seconds, time.process_time_ns()
     while time.monotonic() < limit or len(ends) < 16:
-        run.submit(*args, **kwargs).result(120)
+        begin = time.monotonic_ns()
+        future = run.submit(*args, **kwargs)
+        inside.append(time.monotonic_ns() - begin)
+        future.result(120)
         ends.append(time.monotonic_ns())
-    return ends, (time.process_time_ns() - began) / len(ends)
+    return Stream(slope(ends[4:]), (time.process_time_ns() - began) / len(ends), statistics.median(inside))
 
 
-def _several(run: Distributed, args: Any, kwargs: Any, n: int, seconds: float) -> tuple[list[int], float]:
-    place_free, ends, futures = threading.Semaphore(n), [], []
+def _several(run: Distributed, args: Any, kwargs: Any, n: int, seconds: float) -> Stream:
+    place_free, ends, futures, requests = threading.Semaphore(n), [], [], run.requests()
 
-    def ended(_: Any) -> None:
+    def ended(*_: Any) -> None:
         ends.append(time.monotonic_ns())
-        place_free.release()
 
+    # Futures end in their order, so that those of fast copies wait for slow ones: what counts is when requests themselves end.
+    flights = isinstance(requests, Flights)
+    if flights:
+        before, requests.watch = requests.watch, ended
     limit, began = time.monotonic() + seconds, time.process_time_ns()
-    while time.monotonic() < limit or len(ends) < 4 * n + 12:
+    while time.monotonic() < limit or len(ends) < _FEWEST * n + 12:
         if n != run.in_flight:
             place_free.acquire()
         future = run.submit(*args, **kwargs)
-        future.add_done_callback(ended)
+        future.add_done_callback(lambda _: place_free.release())
+        if not flights:
+            future.add_done_callback(ended)
         futures.append(future)
         if len(futures) > 4096:
             futures = [f for f in futures if not f.done()]
     for f in futures:
         f.result(120)
-    return sorted(ends), (time.process_time_ns() - began) / len(ends)
+    if flights:
+        requests.watch = before
+    return Stream(slope(sorted(ends)[2 * n + 2 : -n]), (time.process_time_ns() - began) / len(ends))
 
 
 class RateTuner:
@@ -160,6 +186,7 @@ class RateTuner:
         self.captured, self.args, self.kwargs, self.get, self.cluster, self.o, self.look = captured, args, kwargs, get, cluster, o, look
         self.shared = get().kind == "cuda"
         self.machine = Machine(shared=self.shared)
+        self.known: set[tuple[str, int, int]] = set()  # kinds, in flight, lanes by which the machine is known
         self.meet = meetings(get(), transport=o["transport"], cache=o["cache"]) if self.shared else {}
         usual = {"segment_us": statistics.median(self.meet.values()) / 1000} if self.meet else {}
         self.problem = Problem(captured.graph, cluster, **{"congestion": "device", **usual, **o["problem"]})
@@ -217,25 +244,29 @@ class RateTuner:
         counts, shares = (places.counts, places.shares) if places else ([n], None)
         return simulate(played, counts, shares, n, lanes, machine or self.machine)
 
+    def way(self, run: Distributed, played: list[Played]) -> dict[str, float]:
+        """What is between two requests, by one at a time of the first copy: inside `submit`, in the caller afterwards,
+        and the rest of what passes beside the devices' work."""
+        one = period_of(run, self.args, self.kwargs, 1, self.o["window"])
+        serial = min(one.submit_ns, one.used_ns)
+        finish = one.used_ns - serial
+        return {"serial_ns": serial, "finish_ns": finish, "delay_ns": one.period_ns - one.used_ns - alone(played[0])[0]}
+
     def know(self, run: Distributed, plan: Plan, played: list[Played]) -> None:
-        """The machine, by copies that send nothing: the way of a request through the processes, what devices do to each
-        other, and what requests that share one gain."""
-        n, window = run.in_flight, self.o["window"]
-        run.lanes = 1 if self.shared else 0
-        full, used = period_of(run, self.args, self.kwargs, n, window)
-        one, _ = period_of(run, self.args, self.kwargs, 1, window)
-        alone = sum(i.work_ns for items in played[0].items.values() for i in items)
-        m = settled(self.machine, serial_ns=used, delay_ns=one - alone - used)
-        for _ in range(3):
-            said = self.simulated(played, plan, n, run.lanes, m)
-            m = settled(m, slower=m.slower * full / said) if said else m
-        if self.shared:
-            run.lanes = 0
-            beside, _ = period_of(run, self.args, self.kwargs, n, window)
-            for _ in range(3):
-                said = self.simulated(played, plan, n, 0, m)
-                m = settled(m, gain=m.gain * said / beside) if said else m
+        """The machine, by copies that send nothing: what devices do to each other, and what requests that share one
+        gain."""
+        n, ways = run.in_flight, {"slower": 1, "gain": 0} if self.shared else {"slower": 0}
+        found = {}
+        for name, run.lanes in ways.items():
+            found[name] = period_of(run, self.args, self.kwargs, n, _LONGER * self.o["window"])
+        m = self.machine
+        for name, lanes in ways.items():
+            for _ in range(4):
+                said = self.simulated(played, plan, n, lanes, m)
+                off = found[name].period_ns / said if said else 1.0
+                m = settled(m, **{name: getattr(m, name) * (off if name == "slower" else 1 / off)})
         self.machine = m
+        self.known |= {("replicas", n, lanes) for lanes in ways.values()}
         self.o["say"](f"the machine: {m}")
 
     def lanes_of(self, plan: Plan, n: int, run: Distributed) -> list[int]:
@@ -259,16 +290,18 @@ class RateTuner:
             if self.look:
                 self.look(run, plan)
             played = self.played(run)
-            if group[0][0] == "replicas" and not self.machine.serial_ns and run.transport != "host":
+            self.machine = settled(self.machine, **self.way(run, played))
+            if group[0][0] == "replicas" and not self.known and run.transport != "host":
                 self.know(run, plan, played)
             ways = [(n, lane) for n in sorted({n for _, n in group if n in numbers}) for lane in self.lanes_of(plan, n, run)]
             runs: dict[Any, list[float]] = {way: [] for way in ways}
             for _ in range(self.o["runs"]):  # in turns: what changes with time changes for all
                 for n, run.lanes in ways:
-                    runs[n, run.lanes].append(period_of(run, self.args, self.kwargs, n, self.o["window"])[0])
+                    runs[n, run.lanes].append(period_of(run, self.args, self.kwargs, n, self.o["window"]).period_ns)
             for n, lane in ways:
                 said = self.simulated(played, plan, n, lane)
-                same = [RateTrial(kind, n, lane, plans[kind, n], said, list(runs[n, lane])) for kind, m in group if m == n]
+                fitted = n == 1 or (group[0][0], n, lane) in self.known
+                same = [RateTrial(kind, n, lane, plans[kind, n], said, list(runs[n, lane]), fitted) for kind, m in group if m == n]
                 self.trials += same
                 self.o["say"](repr(same[0]) + "".join(f"; {NAMES[t.kind]} is the same" for t in same[1:]))
 
@@ -289,7 +322,7 @@ class RateTuner:
             for t in ranked:
                 with distribute(self.captured, t.plan, workers=self.get(), in_flight=t.in_flight, lanes=t.lanes,
                                 transport=self.o["transport"], cache=self.o["cache"]) as run:  # fmt: skip
-                    t.runs_ns.append(period_of(run, self.args, self.kwargs, t.in_flight, self.o["window"])[0])
+                    t.runs_ns.append(period_of(run, self.args, self.kwargs, t.in_flight, self.o["window"]).period_ns)
                     t.finals += 1
         return min(ranked, key=lambda t: t.measured_ns)
 

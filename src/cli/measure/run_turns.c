@@ -133,7 +133,7 @@ static int launch(const start *s)
 
 /* ---- all of them ---- */
 
-static bool fit_together(const cli_run *const *run, int n)
+bool cli_runs_fit(const cli_run *const *run, int n, int n_parts)
 {
     int64_t bytes = 0, half = (int64_t)sysconf(_SC_PHYS_PAGES) / 2 * (int64_t)sysconf(_SC_PAGESIZE);
     bool here = true;
@@ -141,14 +141,14 @@ static bool fit_together(const cli_run *const *run, int n)
         bytes += run[i]->bytes;
         here &= !run[i]->has_hosts && !has_gpu(run[i]->cluster);
     }
-    return here && bytes <= half / COPIES;
+    return here && bytes <= half / COPIES / n_parts;
 }
 
 static int play(const cli_run *const *run, int n, const cli_turn *turn, int n_turns)
 {
     start all = {.run = run, .n = n, .turn = turn, .n_turns = n_turns};
     int rc = 0;
-    if (fit_together(run, n))
+    if (cli_runs_fit(run, n, 1))
         return launch(&all);
     for (int i = 0, end; i < n_turns && !rc; i = end) {
         for (end = i + 1; end < n_turns && turn[end].who == turn[i].who; end++)

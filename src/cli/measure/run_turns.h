@@ -18,6 +18,9 @@ typedef struct cli_turn {
 
 /* Splits the plan for the model that `w->cli` names, ready to be launched. */
 int cli_run_lay_out(cli_run *w, const char *plan, moirai_split_report *report);
+/* Whether all of them (laid out before) can be loaded at a time: on this machine, without GPUs, in one of `n_parts` equal parts
+ * of half of its memory. */
+bool cli_runs_fit(const cli_run *const *run, int n, int n_parts);
 /* Plays the turns in their order. All plans (laid out before) are loaded by one start where that is possible: on this
  * machine, without GPUs, in half of its memory; elsewhere every change of the plan is a start of its own. After a failure
  * the turns that ended have their `ns` all the same. */

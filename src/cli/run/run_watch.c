@@ -3,7 +3,11 @@
  * mpiexec's output is read line by line. Ranks announce themselves ("moirai-rank: start RANK PID") and their failures
  * ("moirai-rank: error CODE RANK message"); everything else is MPI's own and shown only where nothing better is known.
  * A failure, a rank that does not come up in time, or Ctrl-C end the whole job: first politely, then not. mpiexec
- * itself ends when the command dies. */
+ * itself ends when the command dies.
+ *
+ * When a rank dies, mpiexec ends the others and says which one it was. Where somebody waits for that (`beside`) and mpiexec
+ * does not come to it, on a machine that is too busy, the ranks of this machine are looked at: one that was killed is there
+ * until mpiexec has asked how it ended. */
 #include "cli/run/run_steps.h"
 
 #include <ctype.h>
@@ -22,6 +26,7 @@
 #include "util/util.h"
 
 #define GRACE_S 1.5 /* for ranks to end by themselves, and after SIGTERM */
+#define DEAD_S 0.5  /* for mpiexec to notice that a rank is dead */
 
 typedef struct watch {
     const cli_launch_job *launch;
@@ -36,6 +41,8 @@ typedef struct watch {
     char words[1100];           /* the first of MPI's own lines that looks like a reason */
     int dead_rank, dead_signal; /* as MPI tells; -1 */
     long dead_pid;
+    double seen_s; /* when a rank was seen dead; 0: none. It may be mpiexec's victim, so mpiexec's word goes first: */
+    int seen_rank, seen_signal;
 } watch;
 
 /* ---- processes ---- */
@@ -182,6 +189,48 @@ static void judge(watch *w, double running_s)
     end_all(w, SIGTERM);
 }
 
+/* The signal that ended a process of which nobody has asked yet; 0: it lives, ended otherwise, or is gone. */
+static int killed_by(long pid)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')'), *last = strrchr(text, ' '); /* a name may hold anything */
+    if (!name_end || strncmp(name_end, ") Z", 3) || !last)
+        return 0;
+    int status = atoi(last + 1);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void look_for_dead(watch *w, double now)
+{
+    const cli_launch_job *l = w->launch;
+    for (int i = 0; i < l->n && l->beside && !w->seen_s; i++) {
+        bool here = !l->host || !l->host[i] || !strcmp(l->host[i], "localhost");
+        int sig = here && w->pid[i] ? killed_by(w->pid[i]) : 0;
+        if (!sig)
+            continue;
+        w->seen_s = now;
+        w->seen_rank = i;
+        w->seen_signal = sig;
+    }
+    if (!w->seen_s || now - w->seen_s < DEAD_S)
+        return;
+    if (w->dead_rank < 0) {
+        w->dead_rank = w->seen_rank;
+        w->dead_signal = w->seen_signal;
+    }
+    for (int i = 0; i < l->n; i++)
+        if (w->pid[i] && (!l->host || !l->host[i] || !strcmp(l->host[i], "localhost")))
+            kill((pid_t)w->pid[i], SIGKILL);
+    end_all(w, SIGKILL);
+}
+
 /* Until the child has ended and its output is read. Returns its status. */
 static int watch_child(watch *w)
 {
@@ -199,6 +248,8 @@ static int watch_child(watch *w)
         if (!ended)
             ended = waitpid(w->child, &status, WNOHANG);
         judge(w, now - begin);
+        if (!ended)
+            look_for_dead(w, now);
         if (!ending && (w->code || ended)) /* what mpiexec leaves behind must not keep us */
             ending = now;
         if (ending && !asked && now - ending > GRACE_S) {

@@ -143,6 +143,14 @@ static const cli_option options[] = {
     {.name = "no-fallback",
      .kind = CLI_VALUE_FLAG,
      .help = "make no plans without a device: when one leaves, all start again"},
+    {.name = "standby",
+     .argument = "N",
+     .kind = CLI_VALUE_COUNT,
+     .least = 0,
+     .most = 1e6,
+     .help =
+         "plans without a device that are kept loaded, so that one of them goes on at once (default: as many as half "
+         "of this machine's memory has room for, none where devices are on others)"},
     {.name = "retake",
      .argument = "SECONDS",
      .kind = CLI_VALUE_REAL,

@@ -92,7 +92,7 @@ static int open_others(serve_buckets *b, const cli_command *command)
     int rc = 0;
     for (int i = 1; i < b->n && !rc; i++) {
         rc = parse(&b->other[i - 1], b->cli, command, i - 1, name);
-        rc = rc ? rc : serve_keep_open(&b->keep[i], &b->other[i - 1].cli);
+        rc = rc ? rc : serve_keep_open(&b->keep[i], &b->other[i - 1].cli, b->n);
     }
     return rc;
 }
@@ -104,7 +104,7 @@ int serve_buckets_open(serve_buckets *b, cli_context *cli, const cli_command *co
     b->other = util_alloc((size_t)b->n, sizeof *b->other);
     serve **server = util_alloc((size_t)b->n, sizeof *server);
     int rc = b->keep && b->other && server ? 0 : MOIRAI_EFAIL;
-    rc = rc ? rc : serve_keep_open(&b->keep[0], cli);
+    rc = rc ? rc : serve_keep_open(&b->keep[0], cli, b->n);
     rc = rc ? rc : open_others(b, command);
     for (int i = 0; i < b->n && !rc; i++)
         server[i] = b->keep[i].server;

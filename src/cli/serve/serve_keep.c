@@ -1,7 +1,8 @@
 /* One group serves. When it is lost, its requests go back to the front of the queue, and another one is started: of the plan
- * without the device that died, where there is one, else of the plan itself. Later the plan itself comes up again beside
- * it, and takes over when it is loaded: nobody waits for that. MPI can't go on without a rank that has died, so a group
- * lives and dies as a whole; that is why there are several. */
+ * without the device that died, where there is one, else of the plan itself; where that group is loaded already
+ * (serve_standby.c), nothing has to start. Later the plan itself comes up again beside it, and takes over when it is loaded:
+ * nobody waits for that. MPI can't go on without a rank that has died, so a group lives and dies as a whole; that is why
+ * there are several. */
 #include "cli/serve/serve_keep.h"
 #include "cli/measure/run_rate.h"
 #include "cli/run/step_ranks.h"
@@ -82,7 +83,7 @@ static int open_first(serve_keep *k, serve_model *m)
     return rc;
 }
 
-int serve_keep_open(serve_keep *k, cli_context *cli)
+int serve_keep_open(serve_keep *k, cli_context *cli, int n_plans)
 {
     char name[256];
     serve_model *m = NULL;
@@ -100,7 +101,8 @@ int serve_keep_open(serve_keep *k, cli_context *cli)
     serve_slow_open(&k->slow, cli, &k->first, planned.in_flight > 1);
     rc = serve_group_model(&m, &k->first, cli_text(cli, "name") ? cli_text(cli, "name") : name);
     rc = rc ? rc : open_first(k, m);
-    return rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first, planned.in_flight > 1);
+    rc = rc ? rc : serve_fallback_open(&k->fallback, cli, &k->first, planned.in_flight > 1);
+    return rc ? rc : serve_standby_open(&k->standby, &k->fallback, n_plans);
 }
 
 /* ---- losing and finding ---- */
@@ -128,36 +130,20 @@ static void start(serve_keep *k, serve_group *g)
     k->retry_s = util_seconds() + k->pause_s;
 }
 
-/* The group at work is dead. */
-static void lose(serve_keep *k)
+static void fail_to_take_over(serve_keep *k, serve_group *g)
 {
-    serve_group *g = k->now;
-    k->now = NULL;
-    k->n_lost++;
-    k->lost_s = util_seconds();
-    int64_t n = serve_detach(g->link, 0);
-    g->link = NULL;
-    serve_group_end(g, true); /* it ends by itself; who died is known then */
-    cli_say(k->cli, "lost: %s; %lld requests that were under way are repeated\n", g->message, (long long)n);
-    serve_group *other = g == &k->first ? serve_fallback_of(&k->fallback, g->dead_rank) : NULL;
-    k->retake_s = k->lost_s + cli_real(k->cli, "retake");
-    if (!k->next)
-        start(k, other ? other : &k->first);
+    cli_say(k->cli, "%s\n", moirai_error_message());
+    serve_group_end(g, false);
+    k->retry_s = k->retake_s = util_seconds() + k->pause_s;
 }
 
-static void take_over(serve_keep *k, int fd)
+/* A group that is loaded serves from now on. */
+static void take_over(serve_keep *k, serve_group *g, int fd, int n_ranks)
 {
-    serve_group *g = k->next, *before = k->now;
+    serve_group *before = k->now;
     char words[300];
-    int n_ranks, rc = serve_hello_read((serve_model *)serve_model_of(k->server), fd, &n_ranks, HELLO_S);
-    k->next = NULL;
-    if (rc)
-        close(fd);
-    rc = rc ? rc : attach(k, g, fd, n_ranks);
-    if (rc) {
-        cli_say(k->cli, "%s\n", moirai_error_message());
-        serve_group_end(g, false);
-        k->retry_s = k->retake_s = util_seconds() + k->pause_s;
+    if (attach(k, g, fd, n_ranks)) {
+        fail_to_take_over(k, g);
         return;
     }
     k->now = g;
@@ -175,6 +161,65 @@ static void take_over(serve_keep *k, int fd)
     double gone_s = util_seconds() - k->lost_s;
     k->longest_s = UTIL_MAX(k->longest_s, gone_s);
     cli_say(k->cli, "going on after %.2f s with %s\n", gone_s, what_is(k, g, words));
+}
+
+/* The group that was to come up is there. */
+static void welcome(serve_keep *k, int fd)
+{
+    serve_group *g = k->next;
+    int n_ranks;
+    k->next = NULL;
+    if (!serve_hello_read((serve_model *)serve_model_of(k->server), fd, &n_ranks, HELLO_S)) {
+        take_over(k, g, fd, n_ranks);
+        return;
+    }
+    close(fd);
+    fail_to_take_over(k, g);
+}
+
+/* A group is to serve: one that stands by does so at once. */
+static void go_on_with(serve_keep *k, serve_group *g)
+{
+    int fd = -1, n_ranks = 0;
+    serve_standing found = SERVE_NOT_THERE;
+    if (g != &k->first)
+        found = serve_standby_take(&k->standby, g, &fd, &n_ranks);
+    if (found == SERVE_IS_LOADED)
+        take_over(k, g, fd, n_ranks);
+    else if (found == SERVE_COMES_UP)
+        k->next = g;
+    else
+        start(k, g);
+}
+
+/* The plan without a device that has died in any group. */
+static serve_group *without(serve_keep *k, const serve_group *g)
+{
+    const char *dead = g->dead_rank >= 0 && g->dead_rank < g->run.n_ranks ? g->run.name[g->dead_rank] : NULL;
+    for (int i = 0; dead && i < k->first.run.n_ranks; i++)
+        if (!strcmp(k->first.run.name[i], dead))
+            return serve_fallback_of(&k->fallback, i);
+    return NULL;
+}
+
+/* The group at work is dead. */
+static void lose(serve_keep *k)
+{
+    serve_group *g = k->now;
+    k->now = NULL;
+    k->n_lost++;
+    k->lost_s = util_seconds();
+    int64_t n = serve_detach(g->link, 0);
+    g->link = NULL;
+    serve_group_end(g, true); /* it ends by itself; who died is known then */
+    cli_say(k->cli, "lost: %s; %lld requests that were under way are repeated\n", g->message, (long long)n);
+    serve_group *other = without(k, g);
+    k->retake_s = k->lost_s + cli_real(k->cli, "retake");
+    bool loaded = other && serve_standby_has(&k->standby, other);
+    if (loaded || (other && g == &k->first && !k->next))
+        go_on_with(k, other);
+    else if (!k->next)
+        start(k, &k->first);
 }
 
 /* The group that was to come up did not. */
@@ -213,20 +258,22 @@ void serve_keep_tick(serve_keep *k)
         lose(k);
     int state = k->next ? serve_group_poll(k->next, &fd) : 0;
     if (state > 0)
-        take_over(k, fd);
+        welcome(k, fd);
     else if (state < 0)
         give_up(k);
     if (!k->now && !k->next && now_s >= k->retry_s)
-        start(k, choose(k));
+        go_on_with(k, choose(k));
     if (k->now && k->now != &k->first && !serve_slow_has(&k->slow, k->now) && !k->next && now_s >= k->retake_s)
         start(k, &k->first);
     look_for_slow(k);
+    serve_standby_tick(&k->standby, (serve_model *)serve_model_of(k->server), k->now, k->next);
 }
 
 /* ---- the end ---- */
 
 void serve_keep_end(serve_keep *k)
 {
+    serve_standby_end(&k->standby);
     if (k->now) {
         serve_detach(k->now->link, 0); /* only what was answered for being late is there still */
         k->now->link = NULL;
@@ -244,6 +291,7 @@ void serve_keep_close(serve_keep *k)
     if (k->server)
         serve_counts(k->server, &k->n_accepted, &k->n_repeated);
     serve_close(k->server);
+    serve_standby_free(&k->standby);
     serve_fallback_close(&k->fallback);
     serve_slow_close(&k->slow);
     serve_group_free(&k->first);

@@ -1,7 +1,9 @@
 /* moirai-rank serve JOB SOCKET: a group of ranks that stays. Rank 0 has a socket to the server (serve/serve_wire.h), with a
  * thread that reads requests from it and one that writes answers: the main thread, which looks after messages, never waits
- * for either. The group ends when the server shuts the socket and all that came before is answered. */
+ * for either. Until the first request comes, a group sleeps. It ends when the server shuts the socket and all that came
+ * before is answered. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 #include "rank/stream/stream.h"
 #include "serve/serve_wire.h"
 #include "util/util.h"
+
+enum { STAND_BY_NS = 4000000 }; /* between looks of a rank that stands by: the first request may wait as long */
 
 /* A request that came or an answer that goes. */
 typedef struct parcel {
@@ -243,10 +247,23 @@ static int open_server(server *v, const char *path)
         v->out_bytes += v->s->out_bytes[i];
     v->n_ranks = (size_t)v->s->world.size;
     rc = rc ? rc : dial(&v->fd, path);
-    rc = rc ? rc : say_hello(v);
-    if (!rc && (pthread_create(&v->reader, NULL, read_all, v) || pthread_create(&v->writer, NULL, write_all, v)))
-        rc = moirai_error(MOIRAI_EFAIL, "can't start a thread");
-    return rc;
+    return rc ? rc : say_hello(v);
+}
+
+static int start_threads(server *v)
+{
+    if (pthread_create(&v->reader, NULL, read_all, v) || pthread_create(&v->writer, NULL, write_all, v))
+        return moirai_error(MOIRAI_EFAIL, "can't start a thread");
+    return 0;
+}
+
+/* A group may be loaded long before it is needed. Until the server has something to say, all ranks sleep. */
+static void stand_by(const server *v, const rank_world *w)
+{
+    struct pollfd p = {v->fd, POLLIN, 0};
+    while (w->rank == 0 && poll(&p, 1, -1) < 0 && errno == EINTR)
+        ;
+    rank_world_meet(w, STAND_BY_NS);
 }
 
 static void close_server(server *v)
@@ -286,6 +303,9 @@ static int serve(const rank_copies *c, const char *socket_path)
     pthread_cond_init(&v.news, NULL);
     bool front = w->rank == 0;
     rc = rank_world_agree(w, front ? open_server(&v, socket_path) : 0);
+    if (!rc)
+        stand_by(&v, w);
+    rc = rc ? rc : rank_world_agree(w, front ? start_threads(&v) : 0);
     if (!rc) {
         rc = stream_play(v.s, front ? &source : NULL);
         if (front)
