@@ -69,10 +69,10 @@ class Row:
     def add(self, x: dict[str, Any]) -> None:
         if x["what"].startswith("alone on"):  # in turns, calm: what a disturbed time of torch.compile is not to hide
             self.calm = min(self.calm, x["torch_compiled_ms"])
-        elif x["what"].startswith("torch compiled") and x.get("calm"):
-            self.calm = min(self.calm, x["ms"])
         elif x["what"].startswith("torch compiled"):
-            self.torch, self.measured = x, set()
+            self.calm = min(self.calm, x["ms"])
+            if not x.get("calm"):
+                self.torch, self.measured = x, set()
         elif x["what"].startswith("sum of groups"):
             self.sum = x
         elif found := re.fullmatch(r"(\d) parts by (\w+), plan (\d+)", x["what"]):
