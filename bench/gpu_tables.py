@@ -64,18 +64,22 @@ class Row:
         self.torch: dict[str, Any] = {}
         self.sum: dict[str, Any] = {}
         self.plans: dict[str, list[dict[str, Any]]] = {}  # by links, the first plan first
+        self.measured: set[str] = set()  # links since torch.compile was measured last
 
     def add(self, x: dict[str, Any]) -> None:
         if x["what"].startswith("alone on"):  # in turns, calm: what a disturbed time of torch.compile is not to hide
             self.calm = min(self.calm, x["torch_compiled_ms"])
-        elif x["what"].startswith("torch compiled") and x.get("calm"):
-            self.calm = min(self.calm, x["ms"])
         elif x["what"].startswith("torch compiled"):
-            self.torch, self.plans = x, {}
+            self.calm = min(self.calm, x["ms"])
+            if not x.get("calm"):
+                self.torch, self.measured = x, set()
         elif x["what"].startswith("sum of groups"):
             self.sum = x
         elif found := re.fullmatch(r"(\d) parts by (\w+), plan (\d+)", x["what"]):
-            plans = self.plans.setdefault(found[2], [])
+            if found[2] not in self.measured:
+                self.measured.add(found[2])
+                self.plans[found[2]] = []
+            plans = self.plans[found[2]]
             before = [p for p in plans if p["what"] == x["what"]] if x.get("calm") else []
             for p in before:  # measured again while nobody else had the GPU
                 p["ms"] = x["ms"]

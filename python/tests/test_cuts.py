@@ -109,6 +109,29 @@ def test_what_is_read_outside_is_not_cut():
     assert [(s.name, s.kind) for s in strips] == [("up/linear", "linear"), ("down/linear", "linear")]
 
 
+def test_slices_of_one_weight_are_not_taken_for_one_another():
+    """Layers that share their weights, two cut like this and two like that: four slices, each read twice."""
+
+    class Again(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = torch.nn.Linear(32, 64), torch.nn.Linear(64, 32)
+
+        def forward(self, x):
+            for _ in range(4):
+                x = self.down(torch.relu(self.up(x)))
+            return x
+
+    module, x = Again().eval(), torch.randn(3, 32)
+    whole = mt.capture(module, (x,))
+    names = [s.name for s in whole.strips if s.kind == "mlp"]
+    assert names == ["mlp", "network#2/mlp", "network#3/mlp", "network#4/mlp"]
+    cut = whole.recut("; ".join(f"{n}: {s}" for n, s in zip(names, ("32,32", "32,32", "16,48", "16,48"))))
+    held = {t.name: t.bytes for op in cut.graph.ops for t in op.shared_weights if "up" in op.name}
+    assert sorted(held.values()) == [n * 32 * 4 for n in (16, 32, 32, 48)]
+    assert torch.allclose(mt.whole(cut, (x,)), module(x), atol=1e-5)
+
+
 def two():
     """Two processors with a link that hardly costs."""
     links = [{"from": "A", "to": "B", "bandwidth": "900GB/s", "both": True}]

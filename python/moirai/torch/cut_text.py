@@ -76,7 +76,7 @@ def parse(cuts: str | Mapping[str, str]) -> list[Cut]:
     """UsageError, in one line, for what is no cut."""
     found = []
     for line in text(cuts).splitlines():
-        for item in line.split("#")[0].split(";"):
+        for item in re.split(r"(?:^|\s)#", line)[0].split(";"):  # names have that sign inside: the second of a path
             if not item.strip():
                 continue
             pattern, colon, rest = item.partition(":")

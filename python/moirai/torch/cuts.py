@@ -70,7 +70,7 @@ def unique_name(path: str, kind: str, used: dict[str, int]) -> str:
     """The kind comes last, so that patterns find it."""
     plain = f"{path}/{kind}" if path else kind
     used[plain] = used.get(plain, 0) + 1
-    return plain if used[plain] == 1 else f"{path}#{used[plain]}/{kind}"
+    return plain if used[plain] == 1 else f"{path or 'network'}#{used[plain]}/{kind}"
 
 
 class _Finder:

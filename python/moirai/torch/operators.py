@@ -134,9 +134,10 @@ class _Builder:
         return sum(m.bytes for m in flops.metas(self.nodes[node].meta))
 
     def _shared(self, group: list[str]) -> tuple[Tensor, ...]:
-        """Masks, tables and tied weights, which a device holds once for all of its operators."""
+        """Masks, tables and tied weights, which a device holds once for all of its operators. A constant's path is that of
+        whoever it was made for, slices of one weight have the same: their own names tell them apart."""
         shared = [h for h in self._held(group) if self.readers[h] > 1 and self._bytes(h) >= _SHARED_BYTES]
-        return tuple(Tensor(self.nodes[h].path or h, self._bytes(h)) for h in shared)
+        return tuple(Tensor((self.nodes[h].kind == WEIGHT and self.nodes[h].path) or h, self._bytes(h)) for h in shared)
 
     def _traffic_bytes(self, calls: list[Node]) -> int:
         """What is handed on within a group is neither written nor read."""
