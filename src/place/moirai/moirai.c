@@ -59,7 +59,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     rc = solve(x);
     x->in.at_work = "certificate";
     if (!rc && o->certificate_path)
-        rc = p->n_devices > MOIRAI_MASK_DEVICES ? many_certify(&x->certified_ns, &x->in, &stop)
+        rc = p->n_devices > MOIRAI_MASK_DEVICES ? many_certify(&x->certified_ns, &x->in, x->plain_s, &stop)
                                                 : engine_certify(x, &stop);
     rc = rc ? rc : incumbent_sign(&x->in, x->in.best);
     if (!rc) {

@@ -23,7 +23,8 @@ int many_list(moirai_plan **out, const moirai_problem *p, const util_stop *stop)
  * said that found no plan that fits. */
 int many_search(incumbent *in, char *why);
 
-/* Writes what plain loads and paths prove of the bound; *certified_ns is what the certificate claims. */
-int many_certify(int64_t *certified_ns, incumbent *in, const util_stop *stop);
+/* Writes what plain loads and paths prove of the bound; *certified_ns is what the certificate claims: nothing, where there is no
+ * time to find the prices of loads once more. `plain_s` is what the plain bounds took. */
+int many_certify(int64_t *certified_ns, incumbent *in, double plain_s, const util_stop *stop);
 
 #endif
