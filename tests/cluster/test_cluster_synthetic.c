@@ -107,9 +107,9 @@ static void test_cluster_synthetic_rejects_nonsense(void **state)
              "such as '2x v100, 100Gbps 5us'");
     bad_line("2x v100", "\"2x v100\": no bandwidth for the links (such as 100Gbps)");
     bad_line("2x v1000 5Gbps", "\"2x v1000 5Gbps\": unknown device type 'v1000': did you mean 'v100'?");
-    bad_line("65x t4 5Gbps", "\"65x t4 5Gbps\": 65 devices of type 't4': at most 64");
-    bad_line("1000000x t4 5Gbps", "\"1000000x t4 5Gbps\": 1000000 devices of type 't4': at most 64");
-    bad_line("64x t4, t4, 5Gbps", "\"64x t4, t4, 5Gbps\": device 'BM': more than 64 devices");
+    bad_line("513x t4 5Gbps", "\"513x t4 5Gbps\": 513 devices of type 't4': at most 512");
+    bad_line("1000000x t4 5Gbps", "\"1000000x t4 5Gbps\": 1000000 devices of type 't4': at most 512");
+    bad_line("512x t4, t4, 5Gbps", "\"512x t4, t4, 5Gbps\": device 'SS': more than 512 devices");
     bad_line("2x t4 5Gbps 6Gbps", "\"2x t4 5Gbps 6Gbps\": a second bandwidth: \"6Gbps\"");
     bad_line("2x 5Gbps", "\"2x 5Gbps\": a part without a device type");
     bad_line("0x t4", "\"0x t4\": no devices or no memory for type 't4'");

@@ -456,7 +456,7 @@ static void test_problem_reader_rejects_bad_structure(void **state)
     bad("{\"format\": \"moirai-problem\", \"version\": 1,\n\n\"devices\": [{\"na",
         "p.json: line 3, column 17: bad JSON: unexpected end of data");
     bad("{\"format\": \"moirai-problem\", \"version\": 1, \"ops\": []}", "p.json: key 'devices' is missing");
-    bad(PROBLEM_WITH(MODES, "", "", ""), "p.json: 0 devices, must be 1 to 64");
+    bad(PROBLEM_WITH(MODES, "", "", ""), "p.json: 0 devices, must be 1 to 512");
     bad(PROBLEM_WITH("\"flow\": \"river\", \"congestion\": \"port\", \"memory\": \"static\"", DEVICES, "", ""),
         "p.json: flow is \"river\", expected \"tensor\" or \"edge\"");
     bad(PROBLEM_WITH("\"flow\": \"edge\", \"congestion\": \"jam\", \"memory\": \"static\"", DEVICES, "", ""),

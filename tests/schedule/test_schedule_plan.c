@@ -4,6 +4,7 @@
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/random_problem.h"
+#include "support/shapes.h"
 #include "support/verify.h"
 #include "util/util.h"
 
@@ -439,6 +440,34 @@ static void test_plan_reader_refuses_nonsense(void **state)
     moirai_problem_free(p);
 }
 
+/* Processor time of checking a plan of so many operators into one, each transfer by itself. */
+static double check_s(int32_t n)
+{
+    moirai_problem *p = NULL;
+    moirai_plan *plan = NULL;
+    assert_ok(shape_problem(&p, "into-one", n, 4));
+    p->flow = MOIRAI_FLOW_EDGE;
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    assert_ok(moirai_place(&plan, p, "m-topo", &o));
+    assert_true(plan->n_transfers > n / 2);
+    double begun = util_cpu_seconds();
+    assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+    double taken = util_cpu_seconds() - begun;
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+    return taken;
+}
+
+/* Sixteen times as many transfers into one operator take sixteen times as long, or some more; they took 256 times as long. */
+static void test_plan_check_of_a_join_is_not_quadratic(void **state)
+{
+    (void)state;
+    double few = check_s(25000), many = check_s(400000);
+    if (many > 100 * few)
+        fail_msg("a check of 25,000 takes %.3f s, of 400,000 %.3f", few, many);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +478,7 @@ int main(void)
         cmocka_unit_test(test_plan_check_rejects_spoilt_plans),
         cmocka_unit_test(test_plan_check_sees_congestion),
         cmocka_unit_test(test_plan_check_sees_devices_that_are_held),
+        cmocka_unit_test(test_plan_check_of_a_join_is_not_quadratic),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

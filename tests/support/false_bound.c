@@ -497,7 +497,8 @@ static bool check_block_loads(const moirai_problem *p, int64_t optimum, uint64_t
     moirai_proof proof = {0};
     if (json && proving_text(&proof, p, json, length, "certificate"))
         good = false_bound_fail(why, "loads of a block: not accepted: %s", moirai_error_message());
-    else if (json && (proof.proven_ns < x->lower_ns || proof.proven_ns > optimum)) /* more is fine, as of the whole */
+    else if (json && (proof.proven_ns < x->lower_ns ||
+                      proof.proven_ns > optimum)) /* more: by paths of cases (docs/certificate.md) */
         good = false_bound_fail(why, "loads of a block: proves %lld of %lld, optimum %lld", (long long)proof.proven_ns,
                                 (long long)x->lower_ns, (long long)optimum);
     good = good && (!json || (check_mutations(p, json, optimum, seed, counts, why) &&
