@@ -23,7 +23,7 @@
 #define ROUNDS 400  /* of the game before shifts are added, */
 #define LAST_ROUNDS 1200
 #define MOST_WORK 1e9                 /* and at most so many products in each */
-#define MOST_CELLS (INT64_C(1) << 22) /* operators x devices */
+#define MOST_CELLS (INT64_C(1) << 18) /* operators x devices: 42 MB of parts */
 #define WORTH 1.002                   /* overstepped by less: not worth a shift */
 #define RAISED 1.01 /* what loads or paths alone prove: below, transfers are not asked within shifts */
 #define IDLE 1e-3   /* of all prices */
