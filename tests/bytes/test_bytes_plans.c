@@ -174,8 +174,6 @@ static void test_bytes_edges_over_cuts_by_class(void **state)
     open_prices(&f,
                 "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
                 "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
-    free(f.m->jump.ns);
-    free(f.m->jump.row);
     assert_ok(bytes_find_jumps(f.m, 0));
     for (int32_t block = 1; block <= 2; block++) {
         assert_int_equal(f.m->jump.row[block], f.c->s->block_class[block]);
