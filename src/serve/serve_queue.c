@@ -100,7 +100,7 @@ bool serve_queue_put(serve_queue *q, serve_job *j)
         answer(j, 503, "the server is ending and takes no more requests");
     } else if (util_seconds() >= j->deadline_s) {
         fits = false;
-        answer(j, 504, "no answer within %.6g s: that was over when the request had been read",
+        answer(j, 504, "no answer within %.4g s: that was over when the request had been read",
                j->deadline_s - j->arrived_s);
     } else if (!fits) {
         answer(j, 429, "%lld requests wait already, as many as may: try again later", (long long)q->waiting.n);
@@ -195,12 +195,12 @@ void serve_queue_expire(serve_queue *q, double now_s)
             continue;
         }
         serve_job *j = cut(&q->waiting, at);
-        answer(j, 504, "no answer within %.6g s: the request was still waiting", j->deadline_s - j->arrived_s);
+        answer(j, 504, "no answer within %.4g s: the request was still waiting", j->deadline_s - j->arrived_s);
         let_go(j);
     }
     for (serve_job *j = q->sent.first; j; j = j->next)
         if (now_s >= j->deadline_s)
-            answer(j, 504, "no answer within %.6g s: the request was being computed", j->deadline_s - j->arrived_s);
+            answer(j, 504, "no answer within %.4g s: the request was being computed", j->deadline_s - j->arrived_s);
     pthread_mutex_unlock(&q->lock);
 }
 
