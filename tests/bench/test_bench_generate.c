@@ -304,7 +304,7 @@ static void test_bench_generate_refuses_what_is_no_name(void **state)
     static const char *const bad[][2] = {
         {"fork-join/100/4/kinds/0.1", "six parts"},         {"fork-join/100/4/kinds/0.1/1/2", "six parts"},
         {"spoon/100/4/kinds/0.1/1", "family 'spoon'"},      {"fork-join/1/4/kinds/0.1/1", "operators '1'"},
-        {"fork-join/100/513/kinds/0.1/1", "devices '513'"},   {"fork-join/100/4/odd/0.1/1", "times 'odd'"},
+        {"fork-join/100/513/kinds/0.1/1", "devices '513'"}, {"fork-join/100/4/odd/0.1/1", "times 'odd'"},
         {"fork-join/100/4/kinds/0.1234/1", "transfer '0."}, {"fork-join/100/4/kinds/.1/1", "transfer '.1'"},
         {"fork-join/100/4/kinds/1./1", "transfer '1.'"},    {"fork-join/100/4/kinds/0.1/x", "seed 'x'"},
         {"unet/huge/4/fitted/original/1", "size 'huge'"},   {"unet/small/moon/fitted/original/1", "cluster 'moon'"},
