@@ -156,7 +156,8 @@ void study_tell_curves(study_document *d, const moirai_study *s)
                  "limit of the others. The "
                  "makespan in milliseconds of the best placement so far, after so many seconds on one thread of a "
                  "machine that was shared with other work (so processor time, all of the run, is beside it); and the "
-                 "plan of `moirai` in the tables above.");
+                 "plan of `moirai` in the tables above. Curves are as old as their file: where costs were fitted anew "
+                 "since then, makespans differ from those above by some per cent.");
     study_table(d, "curves", 2, columns);
     for (size_t from = 0; (m = study_measure_next(s, &f, &from));)
         if (first_of_its_curve(s, m))

@@ -42,6 +42,7 @@ static const place places[] = {
      "claim by claim"},
     {"text, RQ3: bandwidth and size of models", "Where we agree with the paper, and where not: its last items",
      "claim by claim"},
+    {"text, m-SCT takes the least time to place", "Placement generation time, below", "as there, HEFT aside"},
     {"text, future work: a metaheuristic, proofs of a ratio", "docs/concepts.md, docs/theory.md",
      "a search whose every plan has a proven gap; not a ratio for all problems"},
 };
@@ -95,14 +96,16 @@ static void testbeds_and_models(study_document *d)
     study_say(
         d, "The paper's testbeds as they are built in: memory in GB of 10^9 bytes, bandwidths in GB/s from the row's "
            "device to A, B, C, D (that rows send is our reading of its table). It states no latencies; here they are "
-           "0. Of inter-server, two servers are joined by 100 Gbit/s InfiniBand; intra-server is one server with "
-           "NVLink. It drops the first five batches of a measurement, and so does `bench/paper_measured.py`.");
+           "0. Of inter-server, GPU servers are joined by 100 Gbit/s InfiniBand; of intra-server, NVLink and "
+           "NVSwitch join GPUs within a rack. It drops the first five batches of a measurement, and so does "
+           "`bench/paper_measured.py`.");
     study_table(d, "testbeds", 3, "testbed|device|GPU|memory|to A|to B|to C|to D");
     testbed_rows(d, "inter-server");
     testbed_rows(d, "intra-server");
     study_say(d,
-              "Its models. Swin sees an image of 1100 x 1100, GPT-3 2,048 tokens, AlphaFold2 128 sequences; number "
-              "types, batches and residues are not stated, here fp32, one sample and 256 residues. For GPT-3 1.3B the "
+              "Its models. Swin sees an image of 1100 x 1100, GPT-3 2,048 tokens, AlphaFold2 128 sequences (so "
+              "we read its \"batch size of 128\"); number types, residues and other batches are not stated, here fp32, "
+              "256 residues and one sample. For GPT-3 1.3B the "
               "paper's table has 32 layers, but its operators are those of 24 (docs/zoo.md).");
     study_table(d, "models", 1, "network|parameters in the paper|hidden|heads|layers|operators");
     model_rows(d);
