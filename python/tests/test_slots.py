@@ -179,6 +179,8 @@ def no_gpu(monkeypatch):
         monkeypatch.setattr(torch.cuda, name, fake)
     monkeypatch.setattr(rank_cuda, "foreign_tensor", foreign)
     monkeypatch.setattr(rank_cuda.CudaRank, "_go", replayed)
+    # A graph here is its steps, run again: the addresses that others know must stay.
+    monkeypatch.setattr(rank_cuda.CudaRank, "release", rank_cuda.Rank.release)
     torch.set_grad_enabled(False)
     yield
     torch.set_grad_enabled(True)
