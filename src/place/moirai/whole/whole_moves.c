@@ -72,8 +72,8 @@ static int32_t draw_neighbour(place_mover *m, int32_t op)
 
 static bool is_quicker(const moirai_problem *p, int32_t op, int32_t k, int32_t than)
 {
-    uint64_t may = p->op_devices[op];
-    return may >> k & 1 && (!(may >> than & 1) || moirai_op_ns(p, op, k) < moirai_op_ns(p, op, than));
+    return moirai_op_may(p, op, k) &&
+           (!moirai_op_may(p, op, than) || moirai_op_ns(p, op, k) < moirai_op_ns(p, op, than));
 }
 
 static int32_t draw_device(place_mover *m, int32_t op)
