@@ -337,7 +337,8 @@ int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_t
     relax_leaf leaf = {0};
     relax_task own = *job;
     *out = (relax_answer){0};
-    if (p->n_ops == 0 || job->n_fixed > 0 || (int64_t)p->n_ops * p->n_devices > MOST_CELLS)
+    bool large = p->n_devices > MOIRAI_MASK_DEVICES || (int64_t)p->n_ops * p->n_devices > MOST_CELLS;
+    if (p->n_ops == 0 || job->n_fixed > 0 || large)
         return MOIRAI_ELIMIT;
     double else_ns = 0;
     int rc = find_leaf(&leaf, &else_ns, p, &job->stop);

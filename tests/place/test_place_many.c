@@ -1,5 +1,6 @@
 /* More than 64 devices: every plan is one, judged by both checkers; no bound is above a plan, also where the devices
  * beyond 64 are useless, or of use; and certificates hold. */
+#include <moirai/bound.h>
 #include <moirai/placer.h>
 #include <moirai/prove.h>
 
@@ -56,6 +57,11 @@ static void test_place_many_plans_are_valid_and_above_the_bound(void **state)
             moirai_plan_free(plan);
         }
         assert_true(best < INT64_MAX);
+        for (int i = 0; i < moirai_bound_count(); i++) {
+            int64_t ns;
+            assert_ok(moirai_bound_at(i)->find(&ns, p, &o.budget));
+            bound = UTIL_MAX(bound, ns);
+        }
         assert_true(bound <= best);
         moirai_problem_free(p);
     }
