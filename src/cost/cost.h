@@ -22,6 +22,9 @@ struct moirai_cost_context {
 int cost_context_new(moirai_cost_context **out, const moirai_graph *g, const moirai_cluster *c);
 void cost_context_free(moirai_cost_context *x);
 
+/* Who makes the first of the operator's inputs that another makes; MOIRAI_NONE: nobody. */
+int32_t cost_first_producer(const moirai_graph *g, int32_t op);
+
 /* Bytes of device memory that the operator must move at least: as the graph states them, else what it reads and
  * writes (tensors and weights). Operators that only look at memory in another way move nothing. */
 int64_t cost_traffic_bytes(const moirai_cost_context *x, int32_t op);

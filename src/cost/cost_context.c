@@ -81,3 +81,11 @@ void cost_context_free(moirai_cost_context *x)
     free(x->key_type);
     free(x);
 }
+
+int32_t cost_first_producer(const moirai_graph *g, int32_t op)
+{
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
+        if (g->tensor_producer[g->op_in[e]] != MOIRAI_NONE)
+            return g->tensor_producer[g->op_in[e]];
+    return MOIRAI_NONE;
+}

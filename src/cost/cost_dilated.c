@@ -31,14 +31,6 @@ static bool is_convolution(const moirai_cost_context *x, int32_t op)
     return x->shape[op].k == COST_CLASS_CONV || x->shape[op].k == COST_CLASS_DIRECT;
 }
 
-static int32_t first_producer(const moirai_graph *g, int32_t op)
-{
-    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
-        if (g->tensor_producer[g->op_in[e]] != MOIRAI_NONE)
-            return g->tensor_producer[g->op_in[e]];
-    return MOIRAI_NONE;
-}
-
 static int32_t only_reader(const moirai_graph *g, int32_t op)
 {
     int32_t tensor = g->op_out_off[op] < g->op_out_off[op + 1] ? g->op_out[g->op_out_off[op]] : MOIRAI_NONE;
@@ -65,7 +57,7 @@ static bool is_bottleneck(const moirai_cost_context *x, int32_t op)
     const cost_shape *s = &x->shape[op];
     if (s->k != COST_CLASS_CONV || !equal(s->depth, 9 * s->n))
         return false;
-    int32_t before = neighbour(x, op, first_producer), after = neighbour(x, op, only_reader);
+    int32_t before = neighbour(x, op, cost_first_producer), after = neighbour(x, op, only_reader);
     if (before == MOIRAI_NONE || after == MOIRAI_NONE)
         return false;
     const cost_shape *p = &x->shape[before], *q = &x->shape[after];

@@ -17,19 +17,11 @@ static bool has_pixels(const cost_shape *s)
     return s->k >= COST_CLASS_CONV && s->k <= COST_CLASS_DEPTHWISE;
 }
 
-static int32_t first_producer(const moirai_graph *g, int32_t op)
-{
-    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
-        if (g->tensor_producer[g->op_in[e]] != MOIRAI_NONE)
-            return g->tensor_producer[g->op_in[e]];
-    return MOIRAI_NONE;
-}
-
 static bool follows_pool(const moirai_cost_context *x, int32_t op)
 {
     double elements = x->shape[op].m * x->shape[op].depth;
     for (int step = 0; step < STEPS; step++) {
-        op = first_producer(x->g, op);
+        op = cost_first_producer(x->g, op);
         if (op == MOIRAI_NONE)
             return false;
         const cost_shape *s = &x->shape[op];

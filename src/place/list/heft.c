@@ -49,15 +49,6 @@ static int64_t mean_class_ns(const moirai_problem *p, int32_t class)
     return K > 1 ? (int64_t)(sum / (K * (K - 1))) : 0;
 }
 
-static int by_rank(const void *left, const void *right, void *data)
-{
-    const heft *h = data;
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    if (h->rank[a] != h->rank[b])
-        return h->rank[a] > h->rank[b] ? -1 : 1;
-    return h->p->topo_rank[a] < h->p->topo_rank[b] ? -1 : 1;
-}
-
 static int rank_ops(heft *h)
 {
     const moirai_problem *p = h->p;
@@ -77,7 +68,7 @@ static int rank_ops(heft *h)
         h->rank[op] = rest + mean_op_ns(p, op);
         h->order[r] = op;
     }
-    qsort_r(h->order, (size_t)p->n_ops, sizeof *h->order, by_rank, h);
+    place_list_by_rank(h->order, h->rank, p);
     free(mean);
     return 0;
 }

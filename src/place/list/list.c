@@ -163,6 +163,25 @@ int place_list_plan(moirai_plan **out, place_list *l, const util_stop *stop)
     return rc;
 }
 
+typedef struct ranks {
+    const moirai_problem *p;
+    const int64_t *rank;
+} ranks;
+
+static int by_rank(const void *left, const void *right, void *data)
+{
+    const ranks *x = data;
+    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    if (x->rank[a] != x->rank[b])
+        return x->rank[a] > x->rank[b] ? -1 : 1;
+    return x->p->topo_rank[a] < x->p->topo_rank[b] ? -1 : 1;
+}
+
+void place_list_by_rank(int32_t *order, const int64_t *rank, const moirai_problem *p)
+{
+    qsort_r(order, (size_t)p->n_ops, sizeof *order, by_rank, &(ranks){p, rank});
+}
+
 int place_list_late(const moirai_problem *p, int32_t n_placed)
 {
     return moirai_error(MOIRAI_ELIMIT, "the time was up when %d of %d operators were placed", n_placed, p->n_ops);

@@ -52,6 +52,9 @@ static inline int32_t place_list_slot(const place_list *list, int32_t j, int32_t
 /* Simulate the placed tasks in order of their starts; repair memory where needed. */
 int place_list_plan(moirai_plan **out, place_list *list, const util_stop *stop);
 
+/* Operators, the highest rank first, those of one rank as the problem's order has them. */
+void place_list_by_rank(int32_t *order, const int64_t *rank, const moirai_problem *p);
+
 /* MOIRAI_ELIMIT: the time was up when so many operators were placed. */
 int place_list_late(const moirai_problem *p, int32_t n_placed);
 

@@ -5,20 +5,16 @@
 #include "place/starts.h"
 #include "util/util.h"
 
-static int offer(void *data, moirai_plan *plan, char letter)
-{
-    incumbent *x = data;
-    if (letter != 'S') /* the user's own is no heuristic's */
-        x->starts_ns = x->starts_ns ? UTIL_MIN(x->starts_ns, plan->makespan_ns) : plan->makespan_ns;
-    return incumbent_offer(x, plan, letter);
-}
-
 static int run(engine *x, const engine_turn *turn)
 {
     (void)turn;
     incumbent *in = &x->in;
-    place_starts_task task = {
-        .p = in->p, .o = in->o, .stop = &in->stop, .offer = offer, .data = in, .has_plan = in->best != NULL};
+    place_starts_task task = {.p = in->p,
+                              .o = in->o,
+                              .stop = &in->stop,
+                              .offer = incumbent_offer_start,
+                              .data = in,
+                              .has_plan = in->best != NULL};
     moirai_place_options without_start = *in->o;
     if (in->outer) { /* the user's start is one of the whole problem */
         without_start.start = NULL;

@@ -134,6 +134,14 @@ int incumbent_offer(incumbent *x, moirai_plan *plan, char letter)
     return rc;
 }
 
+int incumbent_offer_start(void *data, moirai_plan *plan, char letter)
+{
+    incumbent *x = data;
+    if (letter != 'S') /* the user's own is no heuristic's */
+        x->starts_ns = x->starts_ns ? UTIL_MIN(x->starts_ns, plan->makespan_ns) : plan->makespan_ns;
+    return incumbent_offer(x, plan, letter);
+}
+
 double incumbent_gap(const incumbent *x)
 {
     if (!x->best)

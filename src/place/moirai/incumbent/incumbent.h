@@ -51,6 +51,8 @@ void incumbent_tell(const incumbent *x, char letter, const char *note);
 void incumbent_take_bound(incumbent *x, int64_t lower_ns);
 /* Takes ownership of plan and keeps it if it is the best. One of a spine becomes one of the whole as well. */
 int incumbent_offer(incumbent *x, moirai_plan *plan, char letter);
+/* The same of a plan to begin with (place/starts.h; `data` is the incumbent); notes the best of the heuristics'. */
+int incumbent_offer_start(void *data, moirai_plan *plan, char letter);
 /* Offers the simulator's last run, of this length (negative: none), if it is of use; notes where it does not fit the
  * memory. */
 int incumbent_take_simulated(incumbent *x, moirai_sim *sim, int64_t makespan_ns, char letter);

@@ -35,27 +35,23 @@
 
 /* ---- the first plans ---- */
 
-static int offer(void *data, moirai_plan *plan, char letter)
-{
-    incumbent *x = data;
-    if (letter != 'S') /* the user's own is no heuristic's */
-        x->starts_ns = x->starts_ns ? UTIL_MIN(x->starts_ns, plan->makespan_ns) : plan->makespan_ns;
-    return incumbent_offer(x, plan, letter);
-}
-
 static int list_kinds(incumbent *in)
 {
     moirai_plan *plan;
     util_stop stop = incumbent_part(in, LIST_SHARE);
     int rc = many_list(&plan, in->p, &stop);
-    return rc || !plan ? rc : offer(in, plan, 'K');
+    return rc || !plan ? rc : incumbent_offer_start(in, plan, 'K');
 }
 
 static int try_heuristics(incumbent *in, char *why)
 {
     util_stop stop = incumbent_part(in, STARTS_SHARE);
-    place_starts_task task = {
-        .p = in->p, .o = in->o, .stop = &stop, .offer = offer, .data = in, .has_plan = in->best != NULL};
+    place_starts_task task = {.p = in->p,
+                              .o = in->o,
+                              .stop = &stop,
+                              .offer = incumbent_offer_start,
+                              .data = in,
+                              .has_plan = in->best != NULL};
     int rc = place_starts(&task);
     snprintf(why, sizeof task.why, "%s", task.why);
     return rc;

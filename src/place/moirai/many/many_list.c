@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "place/fit.h"
+#include "place/list/list.h"
 #include "place/moirai/many/many.h"
 #include "schedule/sim.h"
 #include "util/util.h"
@@ -91,15 +92,6 @@ static void sink(listing *x, int32_t k)
 
 /* ---- ranks ---- */
 
-static int by_rank(const void *left, const void *right, void *data)
-{
-    const listing *x = data;
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    if (x->rank[a] != x->rank[b])
-        return x->rank[a] > x->rank[b] ? -1 : 1;
-    return x->p->topo_rank[a] < x->p->topo_rank[b] ? -1 : 1;
-}
-
 static void rank_ops(listing *x)
 {
     const moirai_problem *p = x->p;
@@ -112,7 +104,7 @@ static void rank_ops(listing *x)
         x->rank[op] = rest + moirai_op_least_ns(p, op);
         x->order[r] = op;
     }
-    qsort_r(x->order, (size_t)p->n_ops, sizeof *x->order, by_rank, x);
+    place_list_by_rank(x->order, x->rank, p);
 }
 
 /* ---- placing ---- */
