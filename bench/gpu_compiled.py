@@ -38,9 +38,11 @@ import moirai.torch as mt  # noqa: E402
 import gpu_where  # noqa: E402
 import networks_compiled  # noqa: E402
 from gpu import cluster_of  # noqa: E402
+from moirai.torch.busy import Corrected, times_of  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
-from moirai.torch.merging import expected_ns  # noqa: E402
+from moirai.torch.merging import expect, expected_ns  # noqa: E402
 from moirai.torch.precision import adopt, flags  # noqa: E402
+from moirai.torch.program import build  # noqa: E402
 from moirai.torch.tune import plan_key  # noqa: E402
 
 began = time.monotonic()
@@ -270,12 +272,41 @@ class Case:
         start = time.monotonic()
         where: dict[str, Any] = {"workers": self.workers, "cache": self.o.out / "cache", "fresh": True}
         mt.profile(self.captured, **where, options=mt.Options(runs=0))  # code first: others may be timed meanwhile
+        compiled = time.monotonic() - start
+        busy = {"on": True, "off": False}.get(self.o.busy) if not self.o.small else True
         with self.lines.turn():
-            report = mt.profile(self.captured, **where, options=mt.Options(runs=10, seconds=0.05))
-        total = sum((op.time_ns or {}).get(self.part, 0) for op in self.captured.graph.ops) / 1e6
+            begun = time.monotonic()
+            report = mt.profile(self.captured, **where, options=mt.Options(runs=5, seconds=0.03), busy=busy)
+            took = time.monotonic() - begun
+        graphs = {"alone": self.captured.graph, **({"busy": self.captured.busy} if self.captured.busy else {})}
+        sums = {k: {d: sum(t.values()) / 1e6 for d, t in times_of(g).items()} for k, g in graphs.items()}
+        total = sums["alone"][self.part]
         self.say(f"sum of groups on {self.part}", ms=total, of_torch=total / self.best if self.best else 0.0,
                  distinct=report.distinct, not_compiled=len(report.not_compiled), failed=len(report.failed),
-                 s=time.monotonic() - start)  # fmt: skip
+                 sums_ms=sums, compiled_s=compiled, profiled_s=took)  # fmt: skip
+        for kind, graph in graphs.items():
+            graph.save(self.kept(f"{kind}.json"))
+
+    def kept(self, name: str) -> Path:
+        """A file of this network's: what rules are judged by afterwards."""
+        kind = "".join(c if c.isalnum() else "-" for c in f"{self.name} {self.lines.setting['setting']}").strip("-")
+        return self.o.out / f"{kind}-{name}"
+
+    def otherwise(self, plan: moirai.Plan, times: mt.Times, options: Any, meetings: Any) -> dict[str, float]:
+        """What this plan would be predicted to take, in ms, by other rules."""
+        if not self.captured.busy or len(set(plan.placement.values())) < 2:
+            return {}
+        shares = {d.name: d.share or 1.0 for d in self.workers.devices}
+        segments = {r.device: len(r.segments) for r in build(self.captured, plan, merge=True).ranks}
+        bare = Corrected(self.captured.graph, self.captured.busy, shares, {})
+        gain = Corrected(self.captured.graph, self.captured.busy, shares, times.gain())
+        graphs = {"alone": self.captured.graph, "busy": self.captured.busy, "weighed": bare.after(plan, {}),
+                  "weighed, as pieces": gain.after(plan, segments), "weighed, as one": gain.after(plan, {})}  # fmt: skip
+        found = {}
+        for kind, graph in graphs.items():
+            played = plan.replay(moirai.Problem(graph, times.cluster, **options))
+            found[kind] = expected_ns(expect(self.captured, played, meetings, options["congestion"] != "none")) / 1e6
+        return found
 
     def split(self, links: Any, transport: str, folder: Path) -> None:
         if transport == "nccl":
@@ -285,7 +316,8 @@ class Case:
         with self.lines.turn():
             meetings = mt.meetings(self.workers, transport=way, cache=self.o.out / "cache")
         self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
-        times = mt.Times(self.captured, cluster, options, folder, meetings)
+        whole, gain = {self.part: int(self.best * 1e6)}, None if networks_compiled.whole(self.name) == self.name else {}
+        times = mt.Times(self.captured, cluster, options, folder, meetings, whole, gain, self.o.busy == "on")
         search, seen = {"time_limit": self.o.time_limit, "threads": self.o.threads}, set()
         while len(seen) < self.o.plans:  # the first, then what was learnt from its run, and so on
             found = [p for p in times.places("moirai", within=1.03, **search) if plan_key(p) not in seen]
@@ -293,7 +325,10 @@ class Case:
                 return
             parts, plan = len(set(found[0].placement.values())), found[0]
             what = f"{parts} parts by {transport}, plan {len(seen)}"
+            self.say("predicted otherwise", plan=what, **(self.otherwise(plan, times, options, meetings) if not seen else {}))
+            plan.save(self.kept(f"{transport}-{len(seen)}-plan.json"))
             measured = self.run(what, plan, way)
+            measured.save(self.kept(f"{transport}-{len(seen)}-run.json"))
             times.learn(plan, measured)
             seen.add(plan_key(plan))
             self.tried.append((what, plan, way, measured.median_ns))
@@ -376,6 +411,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--only-alone", action="store_true", help="one part that runs all against torch.compile, nothing else")
     p.add_argument("--plans", type=int, default=2, help="the first search's, and those made from what was learnt of their runs")
     p.add_argument("--threads", type=int, default=8, help="of a search")
+    p.add_argument("--busy", default="on", choices=["on", "off"], help="plans for times with all parts busy, or for those alone")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
     p.add_argument("--prepare", action="store_true", help="capture, group and compile, for a later call: nothing is measured")
     p.add_argument("--calm", type=int, default=0, help="so many processes share --out: when all are done, what is fastest is "

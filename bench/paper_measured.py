@@ -320,7 +320,7 @@ class Section:
     def profile(self, graph: str) -> None:
         start, captured = time.monotonic(), self.captured[graph]
         options = mt.Options(runs=10, seconds=0.1)
-        report = mt.profile(captured, workers=self.workers, cache=None, options=options)
+        report = mt.profile(captured, workers=self.workers, cache=None, options=options, busy=False)
         if report.failed:
             raise RuntimeError(f"not measured: {next(iter(report.failed.items()))}")
         say(f"{self.name}, {graph}: {report.distinct} distinct operators profiled in {time.monotonic() - start:.1f} s")
@@ -362,7 +362,7 @@ class Section:
         how = {"fuse": "none"} if self.o.small else {"fuse": "inductor", "fuse_for": "cuda", "cache": self.o.out / "code"}
         captured = mt.capture(module, args, name=f"{self.name}-pieces", cuts=f"*: {ratio}", **how)
         say(f"{self.name}, in pieces: {len(captured.graph)} operators in {ratio}")
-        mt.profile(captured, workers=self.workers, cache=None, options=mt.Options(runs=10, seconds=0.05))
+        mt.profile(captured, workers=self.workers, cache=None, busy=False, options=mt.Options(runs=10, seconds=0.05))
         options = {"congestion": "none"}
         times = mt.Times(captured, self.probe("ipc"), options, self.o.out, self.meetings("ipc"))
         plan = times.place("moirai", time_limit=self.o.time_limit, threads=self.o.threads)

@@ -66,7 +66,7 @@ class Network:
         self.module, self.args = networks.make(name, o.small)
         captured = mt.capture(self.module, self.args, name=name, fuse=o.fuse)
         begun = time.monotonic()
-        mt.profile(captured, workers=ranks.get(), cache=None, options=mt.Options(runs=10, seconds=0.1))
+        mt.profile(captured, workers=ranks.get(), cache=None, busy=False, options=mt.Options(runs=10, seconds=0.1))
         say(f"{name}: {len(captured.graph)} operators, profile {time.monotonic() - begun:.1f} s")
         settings = {k: getattr(o, k) for k in ("time_limit", "threads", "jobs", "copies", "runs", "window", "alone")}
         more = {"transport": "gloo" if ranks.get().kind == "cpu" else "ipc", "seed": 1, "cache": None, "problem": {}, "stall_s": 30, "passes": 0}

@@ -114,18 +114,40 @@ def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
     return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
 
 
-def by_turns(path: Path) -> None:
-    """One process at a time, of those that share this file and an MPS daemon, profiles or runs; the others capture and
-    plan meanwhile."""
+class Turn:
+    """One process at a time, of those that share this file and an MPS daemon, measures; the others capture, compile, plan
+    and load meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.depth, self.file = path, 0, None
+
+    def __enter__(self) -> None:
+        if not self.depth:
+            self.file = self.path.open("w")
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+        if not self.depth:
+            self.file.close()
+
+
+def by_turns(turn: Turn) -> None:
     tuning = importlib.import_module("moirai.torch.tune")  # moirai.torch.tune is the function
-    for what in ("profile", "measure"):
 
-        def waiting(self: Any, *args: Any, own: Any = getattr(tuning._Tuner, what)) -> Any:
-            with path.open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                return own(self, *args)
+    def profiling(self: Any, captured: Any, own: Any = tuning._Tuner.profile) -> None:
+        if captured.fuse == "inductor":  # code first
+            mt.profile(captured, workers=self.workers, cache=self.o["cache"], fresh=True, options=mt.Options(runs=0))
+        with turn:
+            own(self, captured)
 
-        setattr(tuning._Tuner, what, waiting)
+    def measuring(self: Any, *args: Any, own: Any = mt.Distributed.measure, **options: Any) -> Any:
+        with turn:
+            return own(self, *args, **options)
+
+    tuning._Tuner.profile = profiling
+    mt.Distributed.measure = measuring  # type: ignore[method-assign]
 
 
 def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster, shares: list[float]) -> dict[str, Any]:
@@ -136,7 +158,7 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
     hand, said = [] if o.no_hand else by_hand(shares, kinds), []
     found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
                     rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
-                    transport=o.transport, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+                    transport=o.transport, busy=None if o.busy == "on" else False, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
     with found.distribute(workers=workers, verify=module) as run:
         run(*args)
     setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
@@ -161,6 +183,7 @@ def main() -> None:
     p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     p.add_argument("--transport", default="auto", help="ipc or host, on a GPU")
+    p.add_argument("--busy", default="on", choices=["on", "off"], help="off: parts of a GPU are profiled while the others idle")
     p.add_argument("--turn", type=Path, help="a file: processes that share it take turns on the GPU")
     p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
     o = p.parse_args()
@@ -168,15 +191,15 @@ def main() -> None:
     cluster, shares = cluster_of(o)
     sizes = FULL if o.shares else SMALL
     rows = []
+    turn: Any = contextlib.nullcontext()
     if o.turn:
-        by_turns(o.turn)
+        turn = Turn(o.turn)
+        by_turns(turn)
     if o.tf32:
         torch.set_float32_matmul_precision("high")
     torch.set_num_threads(1 if not o.shares else torch.get_num_threads())
     with mt.Workers(cluster, keep_weights=True) as workers:
-        with o.turn.open("w") if o.turn else contextlib.nullcontext() as lock:
-            if lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        with turn:
             probed = mt.probe(workers, transport=o.transport)
         for name in o.names or sizes:
             began = time.monotonic()

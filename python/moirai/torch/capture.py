@@ -66,6 +66,7 @@ class Captured:
     cuts: str = ""  # how it was cut
     again: Any = field(default=None, repr=False)  # what `recut` calls
     alone: Any = field(default=None, repr=False)  # gives the nodes that one device runs (alone.py)
+    busy: Graph | None = field(default=None, repr=False)  # with times while all devices compute (`profile`)
     grouped_by: str = ""  # "inductor", or why rules of our own had to do
     number: int = field(default_factory=itertools.count().__next__)  # of this capture, in this process
 

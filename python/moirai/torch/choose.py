@@ -59,7 +59,8 @@ class _Chooser:
                  measured: list[Graph], time_limit: float) -> None:  # fmt: skip
         self.whole = captured.recut(None) if captured.cuts else captured
         self.cluster, self.options, self.search = Cluster.open(cluster), dict(problem), dict(search)
-        given = measured or ([self.whole.graph] if self.whole.graph.devices else [])
+        self.busy = self.whole.busy or self.whole.graph  # for several devices; one alone is as fast as it is alone
+        given = measured or ([self.busy] if self.busy.devices else [])
         # a piece of tokens and one of columns that are as large take another time: each is judged by its own like
         self.measured = [g for g in given if not _by_tokens(g)]
         self.tokens = [*self.measured[:1], *(g for g in given if _by_tokens(g))]
@@ -90,11 +91,14 @@ class _Chooser:
     def judge_text(self, cut: str, pieces: int) -> int:
         """The makespan of a quick plan."""
         if cut not in self.judged:
-            graph = (self.whole.recut(cut) if cut else self.whole).graph
+            graph = self.whole.recut(cut).graph if cut else self.busy
             if cut and self.measured:
                 piece_times(graph, self.tokens if _by_tokens(graph) else self.measured)
             plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
             self.judged[cut] = plan.makespan_ns
+            if not cut and self.busy is not self.whole.graph:
+                single = place(Problem(self.whole.graph, self.cluster, **self.options), "single")
+                self.judged[cut] = min(self.judged[cut], single.makespan_ns)
             self.pieces[cut] = (pieces, _by_tokens(graph))
         return self.judged[cut]
 
@@ -311,7 +315,8 @@ def plan(captured: Captured, cluster: Any, placer: str = "moirai", *, split_oper
          problem: Mapping[str, Any] | None = None, time_limit: float | None = None, **options: Any) -> Plan:  # fmt: skip
     """A plan of a captured module, with operators in pieces: "auto" chooses them, anything else but "off" is a cut.
 
-    20 s unless `effort` or `time_limit` says otherwise, 0.4 of it for the choice. `plan.captured` is what `distribute` takes with it, `plan.cut` how it was cut, "" where no cut pays."""
+    20 s unless `effort` or `time_limit` says otherwise, 0.4 of it for the choice. Where `profile` measured with all devices busy, plans of several devices are made
+    for these times. `plan.captured` is what `distribute` takes with it, `plan.cut` how it was cut, "" where no cut pays."""
     settled = dict(problem or {})
     time_limit = (0 if "effort" in options else 20) if time_limit is None else time_limit
     begin, cut = time.monotonic(), "" if split_operators == "off" else split_operators
@@ -322,9 +327,13 @@ def plan(captured: Captured, cluster: Any, placer: str = "moirai", *, split_oper
         asked = {k: options[k] for k in ("seed", "threads") if k in options}
         cut = choose(captured, cluster, time_limit=0.4 * time_limit, **asked, **settled).cut
     made = captured.recut(cut) if cut else captured
-    if cut and captured.graph.devices:
-        piece_times(made.graph, [captured.graph])
+    known = captured.busy or captured.graph
+    if cut and known.devices:
+        piece_times(made.graph, [known])
     left = max(time_limit - (time.monotonic() - begin), 0.1) if time_limit else 0
-    found = place(Problem(made.graph, cluster, **settled), placer, time_limit=left, **options)
+    found = place(Problem(made.graph if cut else known, cluster, **settled), placer, time_limit=left, **options)
+    if captured.busy and placer == "moirai" and not wishes:  # one device alone is as fast as it is alone
+        single = place(Problem(captured.graph, cluster, **settled), "single")
+        found, made, cut = (single, captured, "") if single.makespan_ns <= found.makespan_ns else (found, made, cut)
     found.cut, found.captured = cut, made
     return found

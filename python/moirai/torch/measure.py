@@ -13,6 +13,7 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Callable
 
 import torch
@@ -59,6 +60,16 @@ class OpTime:
     reason: str = ""
     not_compiled: str = ""  # why it was measured eagerly although it was to be compiled
     instead: str = ""  # what computes its product, where the module's own kernel is wrong on this part
+    busy_ns: int | None = None  # while all other devices compute, too (busy.py)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What was measured, and, where that is kept, how it is run again: `calls` of it at a time."""
+
+    time: OpTime
+    again: Callable[[], Any] | None = None
+    calls: int = 1
 
 
 def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
@@ -72,10 +83,20 @@ def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
     return tensor.expand(meta.shape)
 
 
+def _copies(op: OpToMeasure, kind: str, cold: bool) -> int:
+    """Of its weights."""
+    size = sum(op.metas[w].bytes for w in op.weights)
+    return min(max(-(-_COLD_BYTES // size), 1), _MOST_COPIES[kind]) if cold and size >= _LEAST_COLD[kind] else 1
+
+
+def bytes_of(op: OpToMeasure, kind: str, cold: bool) -> int:
+    """What it takes to have an operator ready."""
+    weights = sum(op.metas[w].bytes for w in op.weights)
+    return sum(m.bytes for m in op.metas.values()) + weights * (_copies(op, kind, cold) - 1)
+
+
 def _environments(op: OpToMeasure, device: torch.device, cold: bool = True) -> list[dict[str, Any]]:
-    size, kind = sum(op.metas[w].bytes for w in op.weights), device.type
-    some = cold and size >= _LEAST_COLD[kind]
-    copies = min(max(-(-_COLD_BYTES // size), 1), _MOST_COPIES[kind]) if some else 1
+    copies = _copies(op, device.type, cold)
     warm = {n: _fill(m, device) for n, m in op.metas.items() if n not in op.weights}
     return [{**warm, **{w: _fill(op.metas[w], device) for w in op.weights}} for _ in range(copies)]
 
@@ -118,10 +139,10 @@ def _look(op: OpToMeasure, env: dict[str, Any], device: torch.device, judge: Jud
 
 def measure_ops(
     ops: list[OpToMeasure], device: torch.device, options: Options, judge: Judge | None = None,
-    compiler: Compiler | None = None,
-) -> list[OpTime]:  # fmt: skip
+    compiler: Compiler | None = None, keep: bool = False,
+) -> list[Ready]:  # fmt: skip
     """`judge` looks at results; WrongProduct where one is wrong. With a compiler, what is run compiled is measured
-    so."""
+    so. `keep`: it can run again, and its time within a CUDA graph is left to that."""
     found = []
     for op in ops:
         try:
@@ -132,13 +153,16 @@ def measure_ops(
             measure = _measure_cuda if device.type == "cuda" else _measure_cpu
             run, why = _runner(op, environments[0], device, compiler)
             if not options.runs:
-                found.append(OpTime(1, not_compiled=why))
+                found.append(Ready(OpTime(1, not_compiled=why)))
                 continue
-            found.append(replace(measure(run, environments, options), not_compiled=why, instead=other))
+            ready = measure(run, environments, options, keep)
+            ready = replace(ready, time=replace(ready.time, not_compiled=why, instead=other))
+            found.append(ready if keep else Ready(ready.time))
         except WrongProduct:
             raise
         except Exception as error:
-            found.append(OpTime(None, reason=str(error).splitlines()[0] if str(error) else type(error).__name__))
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            found.append(Ready(OpTime(None, reason=why)))
     return found
 
 
@@ -169,22 +193,24 @@ def _limited(once: Callable[[], float], options: Options) -> list[float]:
 
 
 def _measure_cpu(
-    run: Callable[[dict[str, Any]], Any], environments: list[dict[str, Any]], options: Options
-) -> OpTime:
+    run: Callable[[dict[str, Any]], Any], environments: list[dict[str, Any]], options: Options, keep: bool
+) -> Ready:
     turn = 0
 
-    def once() -> float:
+    def next_call() -> None:
         nonlocal turn
         turn += 1
-        env = environments[turn % len(environments)]
+        run(environments[turn % len(environments)])
+
+    def once() -> float:
         began = time.perf_counter_ns()
-        run(env)
+        next_call()
         return time.perf_counter_ns() - began
 
     for _ in range(options.warmup):
         once()
     middle, spread = _calmest(lambda: _limited(once, options))
-    return OpTime(max(int(middle), 1), max(int(middle), 1), spread)
+    return Ready(OpTime(max(int(middle), 1), max(int(middle), 1), spread), next_call)
 
 
 # ---- GPUs
@@ -200,8 +226,8 @@ def _event_ns(work: Callable[[], None]) -> float:
 
 
 def _measure_cuda(
-    run: Callable[[dict[str, Any]], Any], environments: list[dict[str, Any]], options: Options
-) -> OpTime:
+    run: Callable[[dict[str, Any]], Any], environments: list[dict[str, Any]], options: Options, keep: bool
+) -> Ready:
     def calls(n: int) -> None:
         for i in range(n):
             run(environments[i % len(environments)])
@@ -213,8 +239,9 @@ def _measure_cuda(
     eager, spread = _calmest(
         lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)]
     )
+    eagerly = OpTime(max(int(eager), 1), max(int(eager), 1), spread)
     if not options.graphs:
-        return OpTime(max(int(eager), 1), max(int(eager), 1), spread)
+        return Ready(eagerly, lambda: calls(repeats), repeats)
     repeats = max(repeats, min(len(environments), int(_REPLAY_NS / rough)))  # each copy once a replay, or as many as fit
     graph = torch.cuda.CUDAGraph()
     try:
@@ -222,9 +249,17 @@ def _measure_cuda(
             calls(repeats)
     except RuntimeError as error:
         torch.cuda.synchronize()
-        return OpTime(max(int(eager), 1), max(int(eager), 1), spread, str(error).splitlines()[0])
+        return Ready(replace(eagerly, reason=str(error).splitlines()[0]), lambda: calls(repeats), repeats)
     for _ in range(options.warmup):
         graph.replay()
     torch.cuda.synchronize()
+    ready = Ready(eagerly, partial(_replay, graph, run, environments), repeats)
+    if keep:
+        return ready
     inside, spread = _calmest(lambda: [t / repeats for t in _limited(lambda: _event_ns(graph.replay), options)])
-    return OpTime(max(int(inside), 1), max(int(eager), 1), spread)
+    return replace(ready, time=replace(eagerly, time_ns=max(int(inside), 1), spread=spread))
+
+
+def _replay(graph: Any, *_: Any) -> None:
+    """A graph keeps nothing of what it reads alive: that goes with it."""
+    graph.replay()

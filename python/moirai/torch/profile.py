@@ -15,13 +15,17 @@ from ..cluster import Cluster, Link
 from ..graph import Graph, Op, Tensor
 from ..plan import Plan
 from ..problem import Problem
+from .busy import graph_with
 from .cache import chosen_folder, digest, read_json, write_json
 from .capture import Captured
 from .distribute import distribute
 from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
-from .measure import OpTime, Options, OpToMeasure
+from .measure import OpTime, Options, OpToMeasure, bytes_of
 from .precision import flags
 from .workers import Workers
+
+_PART_OF_MEMORY = 8  # of a GPU, for operators that are kept ready
+_HOST_BYTES = 1 << 29
 
 
 @dataclass
@@ -81,7 +85,8 @@ def signature(op: OpToMeasure) -> str:
 class _Cache:
     """One file per kind of device; {} where it can't be read."""
 
-    def __init__(self, folder: Path | None, identity: str) -> None:
+    def __init__(self, folder: Path | None, identity: str, first: int) -> None:
+        self.first = first  # of equal devices
         self.path = folder / (digest(identity) + ".json") if folder else None
         self.times: dict[str, Any] = read_json(self.path, {})
 
@@ -98,8 +103,12 @@ def profile(
     fresh: bool = False,
     options: Options | None = None,
     turns: bool | None = None,
+    busy: bool | None = None,
 ) -> Profile:
     """Measures every distinct operator on every device and puts the times into `captured.graph`.
+
+    `busy` measures each twice, alone and while all other devices compute (busy.py), and `captured.busy` is the graph with
+    the latter; None: where there are several parts of GPUs. `Times`, `tune` and `plan` take both.
 
     Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that
     they depend on; `fresh` measures anew. Operators of a network with fuse="inductor" are measured as compiled code.
@@ -110,50 +119,87 @@ def profile(
         if cluster is None:
             raise ValueError("profile needs a cluster or workers")
         with Workers(cluster) as started:
-            return profile(captured, workers=started, cache=cache, fresh=fresh, options=options, turns=turns)
+            return profile(captured, workers=started, cache=cache, fresh=fresh, options=options, turns=turns, busy=busy)
     options = options or Options()
     if workers.kind == "mixed":  # GPUs run operator by operator there
         options = replace(options, graphs=False)
     if options.cold is None:
         options = replace(options, cold=_cold(captured, workers))
-    folder, compiled = chosen_folder(cache), captured.fuse == "inductor"
-    by_signature: dict[str, list[str]] = {}
+    busy = bool(options.runs) and len(workers.devices) > 1 and (workers.kind == "cuda" if busy is None else busy)
+    folder = chosen_folder(cache)
     outside = _read_outside(captured)
-    ops = {name: to_measure(captured, name, outside.get(name, [])) for name in captured.ops}
-    for name, op in ops.items():
-        by_signature.setdefault(signature(op), []).append(name)
-    report = Profile(len(captured.ops), len(by_signature), 0)
-    caches: dict[int, _Cache] = {}
-    todo: dict[int, list[str]] = {}
-    leader: dict[str, int] = {}  # equal devices are measured once
-    for k, device in enumerate(workers.devices):
-        identity = json.dumps(
-            [workers.about[k], device.share, device.threads, device.ep, vars(options), flags(), compiled],
-            sort_keys=True,
-        )
-        first = leader.setdefault(identity, k)
-        caches[k] = caches[first] if first != k else _Cache(folder, identity)
-        if first == k:
-            todo[k] = [s for s in by_signature if fresh or s not in caches[k].times]
-    for batch in [[k] for k in todo] if (workers.kind != "cuda" if turns is None else turns) else [list(todo)]:
-        jobs = {
-            k: {
-                "ops": [ops[by_signature[s][0]] for s in todo[k]],
-                "options": options,
-                "flags": flags(),
-                "compile": compiled,
-                "folder": os.path.abspath(folder) if folder else None,
-            }
-            for k in batch
-            if todo[k]
-        }
+    todo = _Todo({}, {})
+    for name in captured.ops:
+        op = to_measure(captured, name, outside.get(name, []))
+        todo.ops.setdefault(signature(op), op)
+        todo.names.setdefault(signature(op), []).append(name)
+    report = Profile(len(captured.ops), len(todo.ops), 0)
+    job = {"options": options, "flags": flags(), "compile": captured.fuse == "inductor",
+           "folder": os.path.abspath(folder) if folder else None}  # fmt: skip
+    caches = _caches(workers, job, folder, busy)
+    missing = {k: [s for s in todo.ops if fresh or s not in c.times] for k, c in caches.items() if c.first == k}
+    if busy:
+        together = [s for s in todo.ops if any(s in some for some in missing.values())]
+        batches = [dict.fromkeys(missing, some) for some in todo.batches(together, workers, options)]
+    elif workers.kind != "cuda" if turns is None else turns:
+        batches = [{k: some} for k, some in missing.items()]
+    else:
+        batches = [missing]
+    for batch in batches:
+        workers.key += 1
+        meet = f"profile{workers.key}" if busy else None
+        jobs = {k: {**job, **todo.job(some, meet)} for k, some in batch.items() if some}
         for k, times in workers.tell("profile", jobs, 3600).items():
-            caches[k].times.update({s: vars(t) for s, t in zip(todo[k], times)})
+            caches[k].times.update({s: vars(t) for s, t in zip(batch[k], times)})
             caches[k].save()
             report.measured += len(times)
+    slower: dict[str, dict[str, int]] = {}
     for k, device in enumerate(workers.devices):
-        _put(captured, device.name, by_signature, caches[k].times, report)
+        slower[device.name] = _put(captured, device.name, todo.names, caches[k].times, report)
+    captured.busy = graph_with(captured.graph, slower) if busy else None
     return report
+
+
+@dataclass
+class _Todo:
+    """Distinct operators by their signatures, and the names of those that are equal."""
+
+    ops: dict[str, OpToMeasure]
+    names: dict[str, list[str]]
+
+    def job(self, some: Sequence[str], meet: str | None) -> dict[str, Any]:
+        busy = {"key": meet, "counts": [len(self.names[s]) for s in some]} if meet else None
+        return {"ops": [self.ops[s] for s in some], "busy": busy}
+
+    def batches(self, some: Sequence[str], workers: Workers, options: Options) -> list[list[str]]:
+        """As many at a time as ranks have memory for, since all stay ready until the last is."""
+        gpus = [about["memory"] for about in workers.about.values() if about.get("memory")]
+        most = min(gpus) // (_PART_OF_MEMORY * len(workers.devices)) if gpus else _HOST_BYTES
+        kind, cold = "cuda" if gpus else "cpu", options.cold is not False
+        found: list[list[str]] = []
+        left = 0
+        for s in some:
+            size = bytes_of(self.ops[s], kind, cold)
+            if not found or size > left:
+                found.append([])
+                left = most
+            found[-1].append(s)
+            left -= size
+        return found
+
+
+def _caches(workers: Workers, job: Mapping[str, Any], folder: Path | None, busy: bool) -> dict[int, _Cache]:
+    """By device. Equal ones are measured once, unless all are to be busy: then a time depends on all of them."""
+    found: dict[int, _Cache] = {}
+    known: dict[str, _Cache] = {}
+    about = [[workers.about[k], d.share, d.threads, d.ep] for k, d in enumerate(workers.devices)]
+    for k, own in enumerate(about):
+        what = [*own, vars(job["options"]), job["flags"], job["compile"], *([about, k] if busy else [])]
+        identity = json.dumps(what, sort_keys=True)
+        if identity not in known:
+            known[identity] = _Cache(folder, identity, k)
+        found[k] = known[identity]
+    return found
 
 
 def _cold(captured: Captured, workers: Workers) -> bool:
@@ -164,8 +210,10 @@ def _cold(captured: Captured, workers: Workers) -> bool:
 
 def _put(
     captured: Captured, device: str, by_signature: dict[str, list[str]], times: dict[str, Any], report: Profile
-) -> None:
+) -> dict[str, int]:
+    """Returns the times with all devices busy, where these were measured."""
     known: dict[str, int] = {}
+    busy: dict[str, int] = {}
     for signature, names in by_signature.items():
         t = OpTime(**times[signature])
         for name in names:
@@ -173,13 +221,16 @@ def _put(
                 report.failed[name] = t.reason
             else:
                 known[name] = t.time_ns
+                busy[name] = t.busy_ns or t.time_ns
                 if t.not_compiled:
                     report.not_compiled[name] = t.not_compiled
                 if t.instead:
                     report.instead[name] = t.instead
                 report.eager_ns.setdefault(device, {})[name] = t.eager_ns or t.time_ns
-    _estimate(captured, known, report)
+    for some in (known, busy):
+        _estimate(captured, some, report)
     captured.graph.set_times(device, known)
+    return busy
 
 
 def _estimate(captured: Captured, known: dict[str, int], report: Profile) -> None:

@@ -23,12 +23,14 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place, refine
 from .capture import Captured, capture
+from .busy import Corrected, gains
 from .choose import CutChoice, choose, samples
 from .cuts import ALTERNATIVES
 from .distribute import Distributed, distribute
 from .held import meetings
 from .merging import expect, expected_ns
 from .profile import probe, profile
+from .program import build
 from .timeline import Measured
 from .workers import Workers
 
@@ -90,22 +92,29 @@ class Times:
     """What is known of a captured network on a cluster: its profile, and runs of it.
 
     `problem` has keywords for `moirai.Problem`. Timelines are kept in `folder`. `meetings` are what `moirai.torch.meetings`
-    has measured: first plans know it then.
+    has measured: first plans know it then. `whole_ns` is what devices that ran all were measured to take, before any run
+    is learnt from; `gain` is that over the sum of operators, where these are another network's (`gains`). `busy` says whether plans of several devices take times of a profile with all devices busy, where there
+    is one.
     """
 
     def __init__(
         self, captured: Captured, cluster: Cluster, problem: Mapping[str, Any], folder: str | os.PathLike[str],
-        meetings: Mapping[str, int] | None = None,
+        meetings: Mapping[str, int] | None = None, whole_ns: Mapping[str, int] | None = None,
+        gain: Mapping[str, float] | None = None, busy: bool = True,
     ) -> None:  # fmt: skip
         self.captured, self.cluster, self.meetings = captured, cluster, dict(meetings or {})
         self._options, self._folder = dict(problem), os.fspath(folder)
         self._profile = captured.graph.copy()
+        self._busy = captured.busy.copy() if busy and captured.busy else None
+        self.whole_ns, self._gain = dict(whole_ns or {}), gain
         # one device? -> (placer, timeline's file, timeline)
         self._runs: dict[bool, list[tuple[str, str, dict[str, Any]]]] = {True: [], False: []}
 
     def learn(self, plan: Plan, measured: Measured, placer: str = "") -> str:
         """A run of this plan; returns the timeline's file."""
         runs = self._runs[one_device(plan)]
+        if one_device(plan):
+            self.whole_ns[next(iter(plan.placement.values()))] = measured.median_ns
         name = f"{self.captured.graph.name}-{self.captured.number}-{placer or plan.placer}"
         path = os.path.join(self._folder, f"{name}-{'alone' if one_device(plan) else 'split'}-{len(runs)}.json")
         measured.save(path)
@@ -114,7 +123,7 @@ class Times:
 
     def _known(self, alone: bool, placer: str) -> list[tuple[str, str, dict[str, Any]]]:
         """Runs, the placer's own last, since those count most: its next plan will be most like them."""
-        runs = self._runs[alone] or ([] if alone else self._runs[True])
+        runs = self._runs[alone] or ([] if alone or self._busy else self._runs[True])
         return [r for r in runs if r[0] != placer] + [r for r in runs if r[0] == placer]
 
     def meets(self, placer: str) -> dict[str, int]:
@@ -125,11 +134,27 @@ class Times:
             return self.meetings
         return held_ns(runs[-1][2], self.meetings) if self._options.get("congestion") == "none" else {}
 
-    def problem(self, alone: bool, placer: str = "", segment_ns: int = 0) -> Problem:
-        """With times of one device at work, or of several. Where messages do not hold each other up (ipc), a cut costs
+    def gain(self) -> dict[str, float]:
+        """What is gained where operators are compiled as one piece. A network in pieces runs whole on one device: that
+        says nothing of its pieces."""
+        if self._gain is not None or self.captured.cuts:
+            return dict(self._gain or {})
+        return gains(self._profile, self.whole_ns)
+
+    def corrected(self) -> Corrected | None:
+        """Times between one device at work and all; None where that was not measured, or where runs of several devices
+        say more."""
+        if self._busy is None or self._runs[False]:
+            return None
+        shares = {d.name: d.share or 1.0 for d in self.cluster.devices}
+        return Corrected(self._profile, self._busy, shares, self.gain())
+
+    def problem(self, alone: bool, placer: str = "", segment_ns: int = 0, first: Graph | None = None) -> Problem:
+        """With times of one device at work, or of several (`first`: these, before any run). Where messages do not hold each other up (ipc), a cut costs
         what its message took, and its devices the time to meet (`hold`, `meets`); else what makes the runs end when they
         did. `segment_ns` is added to all latencies."""
-        graph, cluster = self._profile.copy(), self.cluster.copy()
+        known = self._profile if alone or self._busy is None else self._busy
+        graph, cluster = (first or known).copy(), self.cluster.copy()
         runs = self._known(alone, placer)
         if runs:
             reports = refine(graph, cluster, [path for _, path, _ in runs])
@@ -144,19 +169,43 @@ class Times:
     def _splits(self, placer: str, options: Mapping[str, Any]) -> list[Plan]:
         """Plans of several devices. Where it is known what meetings cost, they are for messages that take so much longer,
         since many a cut less may pay for itself; the one that ends first with its meetings comes first."""
-        meets = self.meets(placer)
+        meets, between = self.meets(placer), self.corrected()
+        graph = between.before() if between else None
         if not meets:
-            return [place(self.problem(False, placer), placer, **options)]
+            plan = place(self.problem(False, placer, first=graph), placer, **options)
+            return [self._settled(plan, placer, between)[0]]
         shared = {**options, **{k: options[k] / len(_SEGMENTS) for k in ("time_limit",) if options.get(k)}}
-        usual, bare, plans = int(statistics.median(meets.values())), self.problem(False, placer), []
+        usual, plans = int(statistics.median(meets.values())), []
         for n in _SEGMENTS:
-            plan = place(self.problem(False, placer, n * usual), placer, **shared).replay(bare)
+            bare = self.problem(False, placer, first=graph)
+            plan = place(self.problem(False, placer, n * usual, graph), placer, **shared).replay(bare)
+            plan, graph = self._settled(plan, placer, between, graph)
             plans.append(expect(self.captured, plan, meets, self._options.get("congestion") != "none"))
         return sorted(plans, key=expected_ns)
+
+    def _settled(self, plan: Plan, placer: str, between: Corrected | None, graph: Graph | None = None) -> tuple[Plan, Graph | None]:
+        """The plan with times as busy as it keeps its devices, once, and the graph with these, for the next search."""
+        if not between or one_device(plan):
+            return plan, graph
+        expect(self.captured, plan, self.meets(placer), self._options.get("congestion") != "none")
+        segments = {r.device: len(r.segments) for r in build(self.captured, plan, merge=True).ranks}
+        graph = between.after(plan, segments)
+        return plan.replay(self.problem(False, placer, first=graph)), graph
 
     def place(self, placer: str = "moirai", **options: Any) -> Plan:
         """The placer's plan, by these times; `moirai` takes one device where several are predicted to be no faster."""
         return self.places(placer, **options)[0]
+
+    def _alone(self, plan: Plan) -> Plan:
+        """A plan of one device takes what that was measured to take."""
+        device = next(iter(plan.placement.values()), "")
+        if device in self.whole_ns:
+            plan.expected_ns = self.whole_ns[device]
+        return plan
+
+    def single(self, placer: str = "single") -> Plan:
+        """The fastest device alone."""
+        return self._alone(place(self.problem(True, placer), "single"))
 
     def places(self, placer: str = "moirai", *, within: float = 1.0, **options: Any) -> list[Plan]:
         """As `place`, and behind it the plans that were found beside it and are predicted to take at most `within` as
@@ -164,10 +213,10 @@ class Times:
         plans = self._splits(placer, options)
         plan = plans[0]
         if one_device(plan):
-            plan = plan.replay(self.problem(True, placer))
+            plan = self._alone(plan.replay(self.problem(True, placer)))
         if placer == "moirai":
-            single = place(self.problem(True, placer), "single")
-            plan = single if single.makespan_ns < expected_ns(plan) else plan
+            single = self.single(placer)
+            plan = single if expected_ns(single) < expected_ns(plan) else plan
         most = within * expected_ns(plan)
         found = {plan_key(p): p for p in reversed(plans) if expected_ns(p) <= most and not one_device(p)}
         found.pop(plan_key(plan), None)
@@ -300,7 +349,7 @@ class _Tuner:
         return best
 
     def profile(self, captured: Captured) -> None:
-        report = profile(captured, workers=self.workers, cache=self.o["cache"])
+        report = profile(captured, workers=self.workers, cache=self.o["cache"], busy=self.o["busy"])
         for op, why in list(report.not_compiled.items())[:1]:
             self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
 
@@ -317,7 +366,7 @@ class _Tuner:
             search = {**self.search, "time_limit": 3 * self.search["time_limit"]}
             if self.meet:
                 search["segment_us"] = statistics.median(self.meet.values()) / 1000
-            graphs = [whole.graph, *(c.graph for c in measured)]
+            graphs = [c.busy or c.graph for c in (whole, *measured)]
             found = choose(whole, self.cluster, measured=graphs, **search, **options)
             self.chosen[heads] = self.faster(heads, whole, found, options) if found.cut else ""
             self.o["say"](f"cut: {self.chosen[heads] or 'no cut pays':.200}")
@@ -341,7 +390,10 @@ class _Tuner:
         """One per capture and cut: what was learnt stays."""
         key = (*way, captured.cuts)
         if key not in self.known:
-            self.known[key] = Times(captured, self.cluster, options, self.folder, self.meet)
+            like = self.known.get((*way, "")) if captured.cuts else None
+            whole = like.whole_ns if like and way[1] == "inductor" else None  # compiled, one device runs it whole
+            gain = like.gain() if like else None
+            self.known[key] = Times(captured, self.cluster, options, self.folder, self.meet, whole, gain)
         return self.known[key]
 
     def plain(self, heads: bool | int, captures: Mapping[Way, Captured]) -> Captured:
@@ -419,6 +471,7 @@ def tune(
     passes: int = 3,
     cache: str | os.PathLike[str] | None | bool = True,
     problem: Mapping[str, Any] | None = None,
+    busy: bool | None = None,
     name: str | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Tuned:
@@ -427,7 +480,7 @@ def tune(
     The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads) and of `fuse`:
     by default eager calls, and on GPUs compiled code, too, since that is what a split has to beat there; `cuts` are tried
     beside each of these, "auto" being a choice by measured times (docs/shard.md). Links are
-    probed and operators profiled; then, `rounds` times and once more, plans of each capture are made by `placers` from
+    probed and operators profiled, `busy` as in `profile`; then, `rounds` times and once more, plans of each capture are made by `placers` from
     all that is known (`time_limit` seconds each), run, and learnt from: what a model says of two plans can be wrong by
     more than they differ, so that a list scheduler's plan, which takes no time to make, is sometimes the faster one.
     One device that runs everything is among what is tried.
@@ -444,14 +497,14 @@ def tune(
             return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, cuts=cuts, fuse=fuse,
                         placers=placers, transport=transport, rounds=rounds, time_limit=time_limit,
                         threads=threads, seed=seed, runs=runs, passes=passes, cache=cache, problem=problem,
-                        name=name, say=say)  # fmt: skip
+                        busy=busy, name=name, say=say)  # fmt: skip
     given = tuple(args)
     kind = "cpu" if workers.kind == "cpu" else "cuda"
     fuses = tuple(fuse) if fuse is not None else ("none", "inductor") if workers.kind == "cuda" else ("none",)
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
     o = {"module": module, "args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
-         "problem": dict(problem or {}), "cuts": tuple(cuts), "name": name, "say": say or (lambda line: None)}  # fmt: skip
+         "problem": dict(problem or {}), "busy": busy, "cuts": tuple(cuts), "name": name, "say": say or (lambda line: None)}  # fmt: skip
     captures = _captures(module, given, kwargs, tuple(heads), fuses, kind, o)
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
         return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)

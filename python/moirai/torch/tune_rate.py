@@ -371,7 +371,7 @@ def tune_rate(
     way = transport if transport != "auto" else "ipc" if ranks.kind == "cuda" else "gloo"
     captured = module if isinstance(module, Captured) else capture(module, given, named, name=name, fuse=fuse, cache=cache)
     where = probed or probe(ranks, transport=way)
-    profile(captured, workers=ranks, cache=cache)
+    profile(captured, workers=ranks, cache=cache, busy=False)  # rates know by themselves how busy devices are
     o = {"transport": way, "time_limit": time_limit, "threads": threads, "seed": seed, "copies": copies, "runs": runs, "window": window,
          "passes": passes, "cache": cache, "problem": dict(problem or {}), "jobs": 1, "alone": 10, "stall_s": 120,
          "say": say or (lambda line: None)}  # fmt: skip

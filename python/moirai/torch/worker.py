@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
@@ -184,11 +185,24 @@ class Worker:
             torch.cuda.empty_cache()
 
     def profile(self, job: dict[str, Any]) -> Any:
+        from .busy import Meeting, both_times
         from .measure import measure_ops
 
         adopt(job["flags"])
         compiler = self._compiler(job["folder"]) if job["compile"] else None
-        return measure_ops(job["ops"], self.device, job["options"], self.judge, compiler)
+        busy = job["busy"]  # its key and how many equal operators the network has of each, where all are to be busy
+        ready = measure_ops(job["ops"], self.device, job["options"], self.judge, compiler, bool(busy))
+        times = [r.time for r in ready]
+        if busy:
+            meeting = Meeting(self.store, busy["key"], self.rank, self.world)
+            for i, both in enumerate(both_times(ready, busy["counts"], meeting, self.device)):
+                if both:
+                    times[i] = replace(times[i], time_ns=max(int(both[0]), 1), busy_ns=max(int(both[1]), 1))
+            del ready
+            gc.collect()
+            if self.kind == "cuda":
+                torch.cuda.empty_cache()
+        return times
 
     def call(self, job: dict[str, Any]) -> Any:
         """A function of the caller's, by module and name: for measurements that only this process can make."""
