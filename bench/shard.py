@@ -30,6 +30,8 @@ from torch import nn
 
 import moirai
 import moirai.torch as mt
+from moirai.torch.choose import samples
+from moirai.torch.cuts import ALTERNATIVES
 from moirai.torch.tune import Tuned, one_device
 
 # layers, width, heads, batch, tokens: pre-norm transformers
@@ -167,6 +169,17 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
     return {**made, "setting": ", ".join(setting)}
 
 
+def bound_ms(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster) -> float:
+    """That no cut by heads, columns and channels beats, by times of parts alone; pieces were profiled by `tune`."""
+    module, args = network(name, not o.shares)
+    kind = getattr(torch, o.dtype)
+    whole = mt.capture(module.to(kind), tuple(a.to(kind) if a.is_floating_point() else a for a in args), name=name)
+    some = [whole, *(whole.recut(cut) for cut in samples(s for s in whole.strips if s.kind not in ALTERNATIVES))]
+    for captured in some:
+        mt.profile(captured, workers=workers, busy=None if o.busy == "on" else False)
+    return mt.all_cuts_bound(whole, probed, measured=[c.graph for c in some]) / 1e6
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", type=Path, required=True, help="folder for results.json and table.md")
@@ -183,6 +196,7 @@ def main() -> None:
     p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     p.add_argument("--transport", default="auto", help="ipc or host, on a GPU")
+    p.add_argument("--bound", action="store_true", help="what no cut by heads, columns and channels beats, too")
     p.add_argument("--busy", default="on", choices=["on", "off"], help="off: parts of a GPU are profiled while the others idle")
     p.add_argument("--turn", type=Path, help="a file: processes that share it take turns on the GPU")
     p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
@@ -210,6 +224,10 @@ def main() -> None:
                 continue
             (o.out / "results.json").write_text(json.dumps(rows, indent=1))
             (o.out / "table.md").write_text(table(rows))
+            if o.bound:
+                rows[-1]["all_cuts_bound_ms"] = bound_ms(name, o, workers, probed)
+                (o.out / "results.json").write_text(json.dumps(rows, indent=1))
+                print(f"all-cuts bound: {rows[-1]['all_cuts_bound_ms']:.3f} ms", flush=True)
             print(f"{table(rows)}{name}: {time.monotonic() - began:.0f} s", flush=True)
 
 

@@ -54,7 +54,7 @@ def together(works, counts=None):
 
 
 def test_each_rank_is_alone_first_and_goes_on_until_the_last_has_enough():
-    done, alone = [0, 0], [4, 4]  # turns of each rank; those that it has by itself
+    done, alone = [0, 0], [busy._ALONE] * 2  # turns of each rank; those that it has by itself
     wrong = []
 
     def work(k):
@@ -88,7 +88,7 @@ def test_memory_of_operators_that_are_kept_ready_is_known_before():
     meta = Meta((1 << 18,), torch.float32, (1,))
     op = OpToMeasure((), {"x": meta, "w": meta}, frozenset({"w"}))
     for cold in (True, False):
-        made = _environments(op, torch.device("cpu"), cold)
+        made = _environments(op, torch.device("cpu"), cold, True)
         own = {t.data_ptr(): t.numel() * t.element_size() for e in made for t in e.values()}
         assert bytes_of(op, "cpu", cold) == sum(own.values())
 
@@ -97,9 +97,10 @@ def test_memory_of_operators_that_are_kept_ready_is_known_before():
 
     todo = _Todo({str(i): op for i in range(5)}, {})
     cold = mt.Options(cold=True)
-    assert todo.batches([str(i) for i in range(5)], Ranks, cold) == [["0"], ["1"], ["2"], ["3"], ["4"]]  # 161 MiB each
-    Ranks.about[1]["memory"] *= 2
-    assert todo.batches([str(i) for i in range(5)], Ranks, cold) == [["0", "1"], ["2", "3"], ["4"]]
+    each = bytes_of(op, "cuda", True)  # 65 MiB: 64 copies
+    assert each == 65 << 20
+    assert todo.batches([str(i) for i in range(5)], Ranks, cold) == [["0", "2", "4"], ["1", "3"]]  # 300 MiB for each rank
+    assert todo.batches(["0"], Ranks, cold) == [["0"]] and todo.batches([], Ranks, cold) == []
 
 
 # ---- plans

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 
 import pytest
@@ -13,7 +14,7 @@ import cut_networks as networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.choose import _Chooser, balanced, samples  # noqa: E402
+from moirai.torch.choose import _Chooser, balanced, samples, step_of  # noqa: E402
 
 UNITS = {"gpt2": (4, "heads"), "vit": (6, "heads"), "llama": (2, "head groups"), "llama-native": (3, "head groups"),
          "biased": (4, "heads"), "encoder": (4, "heads")}  # fmt: skip
@@ -138,6 +139,32 @@ def two():
     return moirai.Cluster.open(
         {"name": "two", "devices": [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"], "links": links}
     )
+
+
+@pytest.mark.parametrize("pieces", [1.0, 1.5])
+def test_no_cut_is_shorter_than_the_bound_of_all_cuts(pieces):
+    module, args = networks.make("gpt2")
+    whole, speed = mt.capture(module, args), {"A": 1, "B": 2}
+    strips = [s for s in whole.strips if s.kind in ("attention", "mlp", "linear")]
+    for device, factor in speed.items():
+        whole.graph.set_times(device, {op.name: factor * (op.flops + 1) * 100 for op in whole.graph.ops})
+    halves = whole.recut("; ".join(f"{s.name}: {s.units // 2},{s.units - s.units // 2}" for s in strips))
+    for device, factor in speed.items():  # pieces take longer than their share
+        halves.graph.set_times(device, {op.name: int(pieces * factor * (op.flops + 1) * 100) for op in halves.graph.ops})
+    known = [whole.graph, halves.graph]
+    bound = mt.all_cuts_bound(whole, two(), measured=known, congestion="none")
+    shared = sum((op.flops + 1) * 100 for op in whole.graph.ops) / 1.5
+    assert 0.8 * shared < bound <= shared * (1 if pieces == 1.0 else 1.5)
+    choose = random.Random(5)
+    for _ in range(6):
+        some = choose.sample(strips, choose.randint(0, len(strips)))
+        first = {s.name: choose.choice(range(step_of(s), s.units, step_of(s))) for s in some}
+        graph = whole.recut("; ".join(f"{s.name}: {first[s.name]},{s.units - first[s.name]}" for s in some) or None).graph
+        mt.piece_times(graph, known)
+        assert moirai.place(moirai.Problem(graph, two(), congestion="none"), effort=0.001, threads=1).makespan_ns >= bound
+    whole.strips[:] = []
+    alone = mt.all_cuts_bound(whole, two(), measured=[whole.graph], congestion="none")
+    assert bound <= alone <= moirai.place(moirai.Problem(whole.graph, two(), congestion="none"), "heft").makespan_ns
 
 
 def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():

@@ -8,6 +8,7 @@ except (ImportError, OSError) as error:
     # On one line: it is a rank's last line that its caller shows.
     raise ImportError("PyTorch is here, but can't be imported: " + " ".join(str(error).split())) from error
 
+from .all_cuts import all_cuts_bound
 from .capture import Captured, CaptureError, capture
 from .choose import CutChoice, choose, piece_times, plan
 from .distribute import Distributed, distribute
@@ -40,6 +41,7 @@ __all__ = [
     "Tuned",
     "TunedRate",
     "Workers",
+    "all_cuts_bound",
     "capture",
     "choose",
     "distribute",

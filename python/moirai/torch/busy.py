@@ -26,7 +26,8 @@ from ..graph import Graph
 from ..plan import Plan
 from .measure import Ready
 
-_ROUNDS = 5  # of the rank that has the longest ones
+_ROUNDS = 8  # of the rank that has the longest ones
+_ALONE = 4  # rounds of a rank by itself, the first of which does not count
 _MOST_TURNS = 40  # of an operator in a round
 _LIMIT_S = 3600
 _GAIN = (0.5, 1.25)  # a whole network's time over its operators' that is believed
@@ -96,10 +97,8 @@ def both_times(
     meeting.count("ready", 1)
     meeting.wait("ready", meeting.world)
     meeting.wait("alone", meeting.rank)
-    alone: dict[int, float] = {}
-    for i, r in runs:
-        began = [begin(r.again) for _ in range(4)]  # type: ignore[arg-type]
-        alone[i] = statistics.median([took() for took in began][1:])
+    passes = [[begin(r.again) for _, r in runs] for _ in range(_ALONE)]  # all others between two turns: weights are cold
+    alone = {i: statistics.median([p[n]() for p in passes][1:]) for n, (i, _) in enumerate(runs)}
     meeting.count("alone", 1)
     meeting.wait("alone", meeting.world)
     often = turns([alone[i] for i, _ in runs], [counts[i] for i, _ in runs], [r.calls for _, r in runs])

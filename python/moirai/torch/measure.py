@@ -25,6 +25,7 @@ from .products import Judge, WrongProduct
 
 _COLD_BYTES = 160 << 20  # more than any cache
 _MOST_COPIES = {"cpu": 16, "cuda": 512}  # a GPU's convolutions have small weights: 16 of them would stay in its cache
+_MOST_CALLS = 64  # in a row, and copies of what is kept ready: all other operators run before it does again
 _REPLAY_NS = 20_000_000  # of calls in a row: where an operator takes long, its few weights are none of the reason
 _LEAST_COLD = {"cpu": 1 << 16, "cuda": 1 << 12}
 
@@ -83,20 +84,23 @@ def _fill(meta: Meta, device: torch.device) -> torch.Tensor:
     return tensor.expand(meta.shape)
 
 
-def _copies(op: OpToMeasure, kind: str, cold: bool) -> int:
+def _copies(op: OpToMeasure, kind: str, cold: bool, keep: bool) -> int:
     """Of its weights."""
-    size = sum(op.metas[w].bytes for w in op.weights)
-    return min(max(-(-_COLD_BYTES // size), 1), _MOST_COPIES[kind]) if cold and size >= _LEAST_COLD[kind] else 1
+    size, most = sum(op.metas[w].bytes for w in op.weights), _MOST_COPIES[kind]
+    most = min(most, _MOST_CALLS) if keep else most
+    return min(max(-(-_COLD_BYTES // size), 1), most) if cold and size >= _LEAST_COLD[kind] else 1
 
 
 def bytes_of(op: OpToMeasure, kind: str, cold: bool) -> int:
-    """What it takes to have an operator ready."""
+    """What it takes to keep an operator ready."""
     weights = sum(op.metas[w].bytes for w in op.weights)
-    return sum(m.bytes for m in op.metas.values()) + weights * (_copies(op, kind, cold) - 1)
+    return sum(m.bytes for m in op.metas.values()) + weights * (_copies(op, kind, cold, True) - 1)
 
 
-def _environments(op: OpToMeasure, device: torch.device, cold: bool = True) -> list[dict[str, Any]]:
-    copies = _copies(op, device.type, cold)
+def _environments(
+    op: OpToMeasure, device: torch.device, cold: bool = True, keep: bool = False
+) -> list[dict[str, Any]]:
+    copies = _copies(op, device.type, cold, keep)
     warm = {n: _fill(m, device) for n, m in op.metas.items() if n not in op.weights}
     return [{**warm, **{w: _fill(op.metas[w], device) for w in op.weights}} for _ in range(copies)]
 
@@ -147,7 +151,7 @@ def measure_ops(
     for op in ops:
         try:
             cold = bool(options.runs) and options.cold is not False
-            environments, other = _environments(op, device, cold), ""
+            environments, other = _environments(op, device, cold, keep), ""
             if judge:
                 op, other = _look(op, environments[0], device, judge)
             measure = _measure_cuda if device.type == "cuda" else _measure_cpu
@@ -166,11 +170,11 @@ def measure_ops(
     return found
 
 
-def _calmest(batch: Callable[[], list[float]]) -> tuple[float, float]:
-    """The median and its spread; up to three batches where the interquartile range is above a tenth, the calmest
+def _calmest(batch: Callable[[], list[float]], most: int = 3) -> tuple[float, float]:
+    """The median and its spread; up to so many batches where the interquartile range is above a tenth, the calmest
     counts."""
     best = (float("inf"), 0.0)
-    for _ in range(3):
+    for _ in range(most):
         times = sorted(batch())
         middle = statistics.median(times)
         spread = (times[(3 * len(times)) // 4] - times[len(times) // 4]) / max(middle, 1e-9)
@@ -235,14 +239,15 @@ def _measure_cuda(
     for _ in range(options.warmup):
         calls(1)
     rough = max(min(_event_ns(lambda: calls(4)) / 4 for _ in range(2)), 500.0)
-    repeats = int(min(max(400_000 / rough, 4), 64))
+    repeats = int(min(max(400_000 / rough, 4), _MOST_CALLS))
     eager, spread = _calmest(
-        lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)]
+        lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)], 1 if keep else 3
     )
     eagerly = OpTime(max(int(eager), 1), max(int(eager), 1), spread)
     if not options.graphs:
         return Ready(eagerly, lambda: calls(repeats), repeats)
-    repeats = max(repeats, min(len(environments), int(_REPLAY_NS / rough)))  # each copy once a replay, or as many as fit
+    if not keep:  # each copy once a replay, or as many as fit
+        repeats = max(repeats, min(len(environments), int(_REPLAY_NS / rough)))
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):

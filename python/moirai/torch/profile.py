@@ -172,20 +172,12 @@ class _Todo:
         return {"ops": [self.ops[s] for s in some], "busy": busy}
 
     def batches(self, some: Sequence[str], workers: Workers, options: Options) -> list[list[str]]:
-        """As many at a time as ranks have memory for, since all stay ready until the last is."""
+        """As many at a time as ranks have memory for, since all stay ready until the last is; each batch has some of all."""
         gpus = [about["memory"] for about in workers.about.values() if about.get("memory")]
         most = min(gpus) // (_PART_OF_MEMORY * len(workers.devices)) if gpus else _HOST_BYTES
         kind, cold = "cuda" if gpus else "cpu", options.cold is not False
-        found: list[list[str]] = []
-        left = 0
-        for s in some:
-            size = bytes_of(self.ops[s], kind, cold)
-            if not found or size > left:
-                found.append([])
-                left = most
-            found[-1].append(s)
-            left -= size
-        return found
+        n = -(-sum(bytes_of(self.ops[s], kind, cold) for s in some) // max(most, 1))
+        return [list(some[k::n]) for k in range(min(n, len(some)))]
 
 
 def _caches(workers: Workers, job: Mapping[str, Any], folder: Path | None, busy: bool) -> dict[int, _Cache]:
