@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -14,7 +15,7 @@ import networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch import busy  # noqa: E402
+from moirai.torch import busy, measure  # noqa: E402
 from moirai.torch.busy import Corrected, Meeting, beside, both_times, gains, graph_with, times_of, turns  # noqa: E402
 from moirai.torch.measure import OpTime, OpToMeasure, Ready, bytes_of, _environments  # noqa: E402
 from moirai.torch.ir import Meta  # noqa: E402
@@ -75,6 +76,67 @@ def test_each_rank_is_alone_first_and_goes_on_until_the_last_has_enough():
 def test_what_can_t_run_has_no_times_and_a_rank_without_work_holds_nobody_up():
     first, second, none = together([[None, lambda: None], [lambda: None, lambda: None], []])
     assert first[0] is None and first[1] is not None and None not in second and none == []
+
+
+class Event:
+    def __init__(self, enable_timing=False):
+        self.at = 0.0
+
+    def record(self):
+        self.at = time.perf_counter()
+
+    def synchronize(self):
+        pass
+
+    def elapsed_time(self, end):
+        return 1000 * (end.at - self.at)
+
+
+class Recording:
+    """A CUDA graph: what was called while it was recorded is called again."""
+
+    now = None
+
+    def __init__(self):
+        self.calls = []
+
+    def replay(self):
+        for work in self.calls:
+            work()
+
+
+@contextlib.contextmanager
+def recorded(graph):
+    Recording.now = graph
+    yield
+    Recording.now = None
+
+
+def test_what_a_gpu_keeps_ready_is_a_graph_of_its_calls(monkeypatch):
+    for name, fake in {"Event": Event, "CUDAGraph": Recording, "graph": recorded, "synchronize": lambda: None}.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    seen = []
+
+    def run(env):
+        def once():
+            seen.append(env["w"])
+
+        if Recording.now:
+            Recording.now.calls.append(once)
+        once()
+
+    options = mt.Options(runs=2, seconds=0.001)
+    environments = [{"w": i} for i in range(3)]
+    for keep in (True, False):
+        ready = measure._measure_cuda(run, environments, options, keep)
+        seen.clear()
+        ready.again()
+        assert seen == [i % 3 for i in range(ready.calls)] and 4 <= ready.calls <= measure._MOST_CALLS
+        assert ready.time.time_ns > 0 and ready.time.eager_ns > 0
+    store = Store()
+    (both,) = both_times([ready], [7], Meeting(store, "gpu", 0, 1), torch.device("cuda"))
+    assert both[0] >= 0 and both[1] >= 0
+    assert store.counts["gpu/done"] == store.counts["gpu/alone"] == 1
 
 
 def test_operators_run_in_a_round_as_often_as_the_network_s_time_goes():

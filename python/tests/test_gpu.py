@@ -117,6 +117,20 @@ def test_half_precision_is_right_in_any_part():
                     run(x)
 
 
+@pytest.mark.parametrize("fuse", ["none", "inductor"])
+def test_parts_are_profiled_alone_and_with_all_of_them_busy(workers, fuse, tmp_path):
+    module, args = networks.make("moe", small=True)
+    network = mt.capture(module, args, name="moe", fuse=fuse)
+    report = mt.profile(network, workers=workers, cache=tmp_path, options=mt.Options(runs=5, seconds=0.02))
+    assert report.measured == 3 * report.distinct and not report.failed
+    for graph in (network.graph, network.busy):
+        assert all(0 < op.time_ns[d] < 10**9 for op in graph.ops for d in "ABC")
+    print(fuse, {d: [sum(op.time_ns[d] for op in g.ops) for g in (network.graph, network.busy)] for d in "ABC"})
+    plan = mt.Times(network, workers.cluster, {"congestion": "none"}, tmp_path).place("heft")
+    with mt.distribute(network, plan, workers=workers, verify=module, stall_s=20, cache=tmp_path) as run:
+        run(*args)
+
+
 def test_meetings_of_parts_take_microseconds(workers):
     found = mt.meetings(workers, transport="ipc", cache=None)
     assert set(found) == set("ABC") and all(500 < ns < 100_000 for ns in found.values())
