@@ -127,7 +127,8 @@ class Lines:
 
     def __init__(self, o: argparse.Namespace) -> None:
         self.o, self.path = o, o.out / "lines.jsonl"
-        kinds = [("TF32" if o.tf32 else ""), (o.dtype if o.dtype != "float32" else ""), o.cuts and f"cut {o.cuts}"]
+        kinds = [("TF32" if o.tf32 else ""), (o.dtype if o.dtype != "float32" else ""), o.cuts and f"cut {o.cuts}",
+                 "" if o.fuse == "inductor" else f"fuse={o.fuse}"]  # fmt: skip
         self.setting = {"shares": o.shares, "setting": "; ".join(k for k in kinds if k)}
 
     def add(self, network: str, what: str, **numbers: Any) -> None:
@@ -185,7 +186,7 @@ class Case:
     def capture(self) -> mt.Captured:
         start = time.monotonic()
         kind = "cpu" if self.o.small else "cuda"
-        options = {"fuse": "inductor", "fuse_for": kind, "cache": self.o.out / "cache", "cuts": self.o.cuts or None}
+        options = {"fuse": self.o.fuse, "fuse_for": kind, "cache": self.o.out / "cache", "cuts": self.o.cuts or None}
         found = mt.capture(self.module, self.args, name=self.name, **options)
         calls = sum(len(g) for g in found.ops.values())
         self.say("captured", s=time.monotonic() - start, calls=calls, groups=len(found.graph), by=found.grouped_by)
@@ -316,7 +317,9 @@ class Case:
         with self.lines.turn():
             meetings = mt.meetings(self.workers, transport=way, cache=self.o.out / "cache")
         self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
-        whole, gain = {self.part: int(self.best * 1e6)}, None if networks_compiled.whole(self.name) == self.name else {}
+        compiled = self.o.fuse == "inductor"
+        whole = {self.part: int(self.best * 1e6)} if compiled else {}
+        gain = None if networks_compiled.whole(self.name) == self.name else {}
         times = mt.Times(self.captured, cluster, options, folder, meetings, whole, gain, self.o.busy == "on")
         search, seen = {"time_limit": self.o.time_limit, "threads": self.o.threads}, set()
         while len(seen) < self.o.plans:  # the first, then what was learnt from its run, and so on
@@ -400,6 +403,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--out", type=Path, default=Path("out/gpu_compiled"), help="folder for results and code")
     p.add_argument("--networks", default="layers,hrnet", help="layers, hrnet, those of networks.py, timm:NAME")
     p.add_argument("--cuts", default="", help="operators in pieces, as in capture(cuts=...); torch runs the whole module")
+    p.add_argument("--fuse", default="inductor", choices=["inductor", "aten", "none"], help="what plans have for operators")
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
     p.add_argument("--shares", default="0.1,0.2,0.3,0.4", help="parts of the GPU")
