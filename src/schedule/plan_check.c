@@ -15,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FEW 16   /* transfers of one tensor that are sorted by insertion */
-#define AHEAD 16 /* so many are fetched before their turn */
+#define FEW 16 /* transfers of one tensor that are sorted by insertion */
 
 void schedule_check_bad(schedule_check *c, const char *format, ...)
 {
@@ -193,13 +192,16 @@ static void check_transfer(schedule_check *c, int32_t j)
         schedule_check_bad(c, "transfer of %s to %s: starts before its tensor exists", name, p->device_name[to]);
 }
 
-static void check_inputs(schedule_check *c, int32_t i)
+/* Every reader of a tensor has it when it starts. */
+static void check_readers(schedule_check *c, int32_t t)
 {
     const moirai_problem *p = c->p;
     const moirai_plan *plan = c->plan;
-    for (int32_t j = p->op_in_off[i]; j < p->op_in_off[i + 1]; j++) {
-        int32_t t = p->op_in[j], producer = p->tensor_producer[t], here = plan->op_device[i];
-        if (plan->op_device[producer] == here) {
+    int32_t producer = p->tensor_producer[t], home = plan->op_device[producer];
+    for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+        schedule_check_fetch_reader(c, e, plan->op_start_ns);
+        int32_t i = p->edge_reader[e], here = plan->op_device[i];
+        if (here == home) {
             if (plan->op_finish_ns[producer] > plan->op_start_ns[i])
                 schedule_check_bad(c, "op %s: starts before %s finishes", p->op_name[i], p->op_name[producer]);
             continue;
@@ -245,13 +247,13 @@ static void check_transfers(schedule_check *c)
             schedule_check_bad(c, "transfer of %s to %s: listed twice", c->p->tensor_name[x->tensor],
                                c->p->device_name[c->plan->transfer[c->sorted[s - 1]].to]);
         }
-    for (int32_t i = 0; i < c->p->n_ops; i++)
-        check_inputs(c, i);
-    for (int32_t s = 0; s < n; s++) { /* those of one tensor one after the other: all that they ask for is at hand */
-        if (s + AHEAD < n)            /* but for the transfers themselves, of which there may be millions */
-            __builtin_prefetch(&c->plan->transfer[c->sorted[s + AHEAD]]);
-        if (!is_second(c, s))
-            check_transfer(c, c->sorted[s]);
+    for (int32_t t = 0, s = 0; t < c->p->n_tensors; t++) { /* tensor by tensor: most of what they ask for is at hand */
+        check_readers(c, t);
+        for (; s < c->sorted_off[t + 1]; s++) {
+            schedule_check_fetch_transfer(c, s);
+            if (!is_second(c, s))
+                check_transfer(c, c->sorted[s]);
+        }
     }
 }
 

@@ -40,6 +40,25 @@ void schedule_check_bad(schedule_check *c, const char *format, ...) MOIRAI_PRINT
 /* Index of the transfer of a tensor to a device (flow tensor) or reader (flow edge), or MOIRAI_NONE. */
 int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key);
 
+#define SCHEDULE_AHEAD 16 /* so many are fetched before their turn: millions of readers and transfers are anywhere */
+
+/* The reader of an edge that comes soon: its device, and its time of those. */
+static inline void schedule_check_fetch_reader(const schedule_check *c, int32_t edge, const int64_t *op_ns)
+{
+    if (edge + SCHEDULE_AHEAD >= c->p->n_edges)
+        return;
+    int32_t reader = c->p->edge_reader[edge + SCHEDULE_AHEAD];
+    __builtin_prefetch(&c->plan->op_device[reader]);
+    __builtin_prefetch(&op_ns[reader]);
+}
+
+/* A transfer that comes soon, of those in `sorted`. */
+static inline void schedule_check_fetch_transfer(const schedule_check *c, int32_t s)
+{
+    if (s + SCHEDULE_AHEAD < c->plan->n_transfers)
+        __builtin_prefetch(&c->plan->transfer[c->sorted[s + SCHEDULE_AHEAD]]);
+}
+
 /* ---- plan_check_memory.c ---- */
 void schedule_check_memory(schedule_check *c, int64_t makespan_ns);
 

@@ -33,7 +33,10 @@ static void find_lives(lifetimes *x, const schedule_check *c, int32_t t, int64_t
     int64_t born = plan->op_start_ns[producer];
     x->there = (device_set){{0}};
     meet(x, home, born, begin == end ? end_ns : plan->op_finish_ns[producer]);
+    for (int32_t s = c->sorted_off[t]; s < c->sorted_off[t + 1]; s++)
+        schedule_check_fetch_transfer(c, s);
     for (int32_t e = begin; e < end; e++) {
+        schedule_check_fetch_reader(c, e, plan->op_finish_ns);
         int32_t reader = p->edge_reader[e], d = plan->op_device[reader];
         int64_t read = plan->op_finish_ns[reader];
         if (d == home) {
@@ -75,6 +78,7 @@ static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
     util_sort(c->key, c->item, c->key_spare, c->item_spare, (int32_t)n);
     wide live[MOIRAI_MAX_DEVICES] = {0};
     for (size_t j = 0; j < n; j++) {
+        __builtin_prefetch(&c->lives[c->item[UTIL_MIN(j + SCHEDULE_AHEAD, n - 1)]]);
         const schedule_life *life = &c->lives[c->item[j]];
         live[life->device] += c->key[j] & 1 ? (wide)life->bytes : -(wide)life->bytes;
         peak[life->device] = UTIL_MAX(peak[life->device], live[life->device]);

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#define AHEAD 16 /* so many readers and changes are fetched before their turn: of millions each is anywhere */
+
 typedef struct lives {
     moirai_sim *sim;
     int32_t n;
@@ -40,6 +42,9 @@ static void tensor_lives(lives *x, int32_t t)
     int64_t home_last = begin == end ? sim->makespan_ns : sim->finish_ns[producer];
     device_set there = {{0}};
     for (int32_t e = begin; e < end; e++) {
+        int32_t soon = p->edge_reader[UTIL_MIN(e + AHEAD, p->n_edges - 1)];
+        __builtin_prefetch(&sim->device[soon]);
+        __builtin_prefetch(&sim->finish_ns[soon]);
         int32_t reader = p->edge_reader[e], d = sim->device[reader];
         int64_t used = sim->finish_ns[reader];
         if (d == home) {
@@ -74,6 +79,9 @@ void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
     util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, x.n);
     int64_t live[MOIRAI_MAX_DEVICES] = {0}, most[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t j = 0; j < x.n; j++) {
+        int32_t soon = sim->item[UTIL_MIN(j + AHEAD, x.n - 1)];
+        __builtin_prefetch(&sim->change_device[soon]);
+        __builtin_prefetch(&sim->change_bytes[soon]);
         int32_t d = sim->change_device[sim->item[j]];
         live[d] += sim->change_bytes[sim->item[j]];
         most[d] = UTIL_MAX(most[d], live[d]);

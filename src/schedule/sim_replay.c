@@ -30,13 +30,12 @@ static void publish(moirai_sim *sim, int32_t op)
         uint64_t *to = sim->tensor_to + (int64_t)t * words;
         for (int32_t w = 0; w < words; w++)
             to[w] = 0;
-        for (int32_t e = begin; e < end; e++) {
+        for (int32_t e = begin; e < end; e++) { /* where nobody reads it nobody asks */
             int32_t d = sim->device[p->edge_reader[e]];
             to[d / 64] |= (uint64_t)1 << d % 64;
+            sim->arrival_ns[t * K + d] = NOT_YET;
         }
         to[home / 64] &= ~((uint64_t)1 << home % 64);
-        for (int32_t d = 0; d < K; d++)
-            sim->arrival_ns[t * K + d] = NOT_YET;
     }
 }
 
@@ -114,7 +113,7 @@ static bool replay_transfer(moirai_sim *sim, int32_t slot)
         return true;
     if (sim->finish_ns[producer] == NOT_YET)
         return false;
-    if (sim->arrival_ns[slot] != NOT_YET || (!sim->per_edge && !is_read_on(sim, tensor, to)))
+    if ((!sim->per_edge && !is_read_on(sim, tensor, to)) || sim->arrival_ns[slot] != NOT_YET)
         return true;
     send(sim, tensor, slot, from, to);
     return true;

@@ -19,7 +19,11 @@
 #include "place/starts.h"
 #include "util/util.h"
 
+#include <math.h>
+
 #define CERTIFY_SHARE 0.15 /* of the time, where the proof is wanted as well */
+#define AFTER_KEPT \
+    0.4 /* of what the search leaves for the plan's check (RESERVE checks), as does the proof; freeing it is in there */
 
 static int take_plain(void *data, int64_t lower_ns, const char *name)
 {
@@ -43,9 +47,24 @@ static int solve(engine *x)
     return rc;
 }
 
+/* The plan, and until when its bound is to be proven again. */
+static int solve_within(util_stop *proof, engine *x)
+{
+    util_stop *search = &x->in.stop;
+    *proof = *search;
+    if (!x->in.o->certificate_path || search->deadline <= 0)
+        return solve(x);
+    double share_s = CERTIFY_SHARE * x->in.o->budget.time_limit_s, end = search->deadline - share_s;
+    search->deadline = end;
+    int rc = solve(x);
+    proof->deadline -= fmin(AFTER_KEPT * (end - search->deadline), share_s);
+    return rc;
+}
+
 static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o)
 {
     util_method_set off;
+    util_stop stop;
     int rc = util_methods_parse(&off, moirai_setting_text(o, &place_moirai, "off"));
     if (rc)
         return rc;
@@ -53,10 +72,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (!x)
         return MOIRAI_EFAIL;
     x->in.stop.off = off;
-    util_stop stop = x->in.stop;
-    if (o->certificate_path && stop.deadline > 0)
-        x->in.stop.deadline -= CERTIFY_SHARE * o->budget.time_limit_s;
-    rc = solve(x);
+    rc = solve_within(&stop, x);
     x->in.at_work = "certificate";
     if (!rc && o->certificate_path)
         rc = p->n_devices > MOIRAI_MASK_DEVICES ? many_certify(&x->certified_ns, &x->in, x->plain_s, &stop)
