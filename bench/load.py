@@ -5,14 +5,16 @@
 
 Starts `moirai serve`, measures the rate with as many clients as keep it busy and the latency of one client, and then sends requests at random
 times (Poisson), at each part of the rate for so many seconds. A latency is from the moment at which a request was due, so that a client that is late
-counts. Beside p50 and p99 stands what a simulation of the same arrivals gives, by the two measured numbers alone: at most N requests at work, each
-of which takes the latency of one alone, and no two answers closer than the period. Last, ranks are killed under load, one after the other,
+counts; how late they were stands beside it, and so does the longest time for which requests waited and none was answered: what is not the server's queue is seen there. Beside p50 and p99 stands
+what a simulation of the same arrivals gives, by what was measured before: a request goes to the copy that has the most of its slots free, takes there as long as one alone did, each
+time another of those that were measured, and no two answers of a copy are closer than its part of the rate allows. Last, ranks are killed under load, one after the other,
 each when the plan is back. The input is always the same, and every answer must be, byte by byte, the first one.
 
 Ends with 1 if an accepted request was not answered, an answer was wrong, or the server did not come back.
 """
 
 import argparse
+import heapq
 import http.client
 import json
 import os
@@ -124,7 +126,7 @@ def closed_loop(server, tally, n_clients, stop):
 
 
 def measure(server, tally, n_clients, seconds):
-    """Requests per second and their median latency, after a warm-up of a fifth."""
+    """Requests per second and their latencies, sorted, after a warm-up of a fifth."""
     own, end = Tally(), time.monotonic() + seconds * 1.2
     threads = closed_loop(server, own, n_clients, lambda: time.monotonic() > end)
     time.sleep(seconds * 0.2)
@@ -136,30 +138,63 @@ def measure(server, tally, n_clients, seconds):
         tally.codes[code] = tally.codes.get(code, 0) + n
     tally.wrong += own.wrong
     tally.broken += own.broken
-    return rate, part_of(sorted(own.seconds[before:]), 0.5)
+    return rate, sorted(own.seconds[before:])
 
 
-def simulate(due, n, alone, period):
-    finish = []
-    for k, t in enumerate(due):
-        start = max(t, finish[k - n]) if k >= n else t
-        finish.append(max(start + alone, finish[-1] + period if finish else 0))
-    return sorted(f - t for f, t in zip(finish, due))
+def copies_of(path, in_flight):
+    """Slots and share of each copy of a plan; copies that take turns have their shares of the slots."""
+    with open(path) as f:
+        copies = json.load(f).get("copies") or [{"share": 1.0}]
+    return [(c.get("slots") or max(1, round(in_flight * c["share"])), c["share"]) for c in copies]
+
+
+def simulate(due, copies, alone, rate, seed=1):
+    """Latencies, sorted. `alone`: of requests one at a time, sorted."""
+    drawn, middle = random.Random(seed), part_of(alone, 0.5)
+    mean = sum(alone) / len(alone) / middle  # what is measured at the full rate has the slow ones in it
+    period = [1 / (rate * share * mean) for _, share in copies]
+    at_work, last, found = [[] for _ in copies], [float("-inf")] * len(copies), []
+    for arrived in due:
+        start = arrived
+        for heap in at_work:
+            while heap and heap[0] <= start:
+                heapq.heappop(heap)
+        if all(len(heap) >= slots for heap, (slots, _) in zip(at_work, copies)):
+            start = heapq.heappop(min(at_work, key=lambda heap: heap[0]))
+        c = max(range(len(copies)), key=lambda i: 1 - len(at_work[i]) / copies[i][0])
+        slow = drawn.choice(alone) / middle
+        last[c] = max(start + middle * slow, last[c] + period[c] * slow)
+        heapq.heappush(at_work[c], last[c])
+        found.append(last[c] - arrived)
+    return sorted(found)
+
+
+def longest_silence(spans):
+    """Seconds between two answers, or a question and an answer, during which some request was asked and not answered."""
+    longest, since, waiting = 0.0, 0.0, 0
+    for t, change in sorted([(asked, 1) for asked, _ in spans] + [(answered, -1) for _, answered in spans]):
+        if change < 0:
+            longest = max(longest, t - since)
+        if change < 0 or waiting == 0:
+            since = t
+        waiting += change
+    return longest
 
 
 def open_loop(server, tally, rate, seconds, seed):
-    """Latencies of requests at random times, and the times, from the first on."""
+    """Latencies of requests at random times, the times, from the first on, how late clients were, and the longest time without an answer."""
     drawn, due, t = random.Random(seed), [], 0.0
     while t < seconds:
         t += drawn.expovariate(rate)
         due.append(t)
-    waiting, own, begun = queue.Queue(), Tally(), time.monotonic() + 0.1
+    waiting, own, begun, late, spans = queue.Queue(), Tally(), time.monotonic() + 0.1, [], []
 
     def client():
         connection, used = server.connect(), time.monotonic()
         while (k := waiting.get()) is not None:
             if time.monotonic() - used > 10:  # the server cuts off who is silent for long; http.client connects again
                 connection.close()
+            asked = time.monotonic() - begun
             try:
                 code, right = server.ask(connection)
                 used = time.monotonic()
@@ -168,7 +203,9 @@ def open_loop(server, tally, rate, seconds, seed):
                 connection.close()
                 connection = server.connect()
                 continue
-            own.add(code, right, time.monotonic() - begun - due[k])
+            own.add(code, right, used - begun - due[k])
+            late.append(asked - due[k])
+            spans.append((asked, used - begun))
             tally.add(code, right, 0)
         connection.close()
 
@@ -182,7 +219,7 @@ def open_loop(server, tally, rate, seconds, seed):
         waiting.put(None)
     for t in threads:
         t.join()
-    return sorted(own.seconds), due
+    return sorted(own.seconds), due, sorted(late), longest_silence(spans)
 
 
 def at_work(server):
@@ -225,16 +262,17 @@ def kill_ranks(server, tally, n_kills, n_clients):
 
 def run(o, server, tally):
     result = {"in_flight": server.in_flight, "parts": []}
-    _, alone = measure(server, tally, 1, o.find)
+    _, each = measure(server, tally, 1, o.find)
     rate, _ = measure(server, tally, 2 * server.in_flight, o.find)
-    result.update(rate_per_s=rate, alone_s=alone)
-    print(f"rate {rate:.6g} requests per second with {2 * server.in_flight} clients; one alone takes {1e3 * alone:.3f} ms")
-    print("| part of the rate | requests | p50 ms | simulated | p99 ms | simulated |\n|---|---|---|---|---|---|")
+    alone = part_of(each, 0.5)
+    result.update(rate_per_s=rate, alone_s=alone, alone_p99_s=part_of(each, 0.99))
+    print(f"rate {rate:.6g} requests per second with {2 * server.in_flight} clients; one alone takes {1e3 * alone:.3f} ms, of a hundred one {1e3 * result['alone_p99_s']:.3f} ms")
+    print("| part of the rate | requests | p50 ms | simulated | p99 ms | simulated | clients late, p99 | longest silence |\n|---|---|---|---|---|---|---|---|")
     for percent in o.parts:
-        got, due = open_loop(server, tally, rate * percent / 100, o.seconds, percent)
-        said = simulate(due, server.in_flight, alone, 1 / rate)
+        got, due, late, silence = open_loop(server, tally, rate * percent / 100, o.seconds, percent)
+        said = simulate(due, copies_of(o.plan, server.in_flight), each, rate)
         row = {"percent": percent, "requests": len(got), "p50_s": part_of(got, 0.5), "p50_simulated_s": part_of(said, 0.5),
-               "p99_s": part_of(got, 0.99), "p99_simulated_s": part_of(said, 0.99)}  # fmt: skip
+               "p99_s": part_of(got, 0.99), "p99_simulated_s": part_of(said, 0.99), "late_p99_s": part_of(late, 0.99), "silence_s": silence}  # fmt: skip
         result["parts"].append(row)
         print(f"| {percent} % | {len(got)} | " + " | ".join(f"{1e3 * row[key]:.3f}" for key in list(row)[2:]) + " |", flush=True)
     if o.kills:

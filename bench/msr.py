@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Periods of the instances of dnn-partitioning (Tarnawski et al., NeurIPS 2020), which are not in this repository.
 
-    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--threads 1] [--in-flight 32] [--kind loads] [--only bert24] [--keep FOLDER]
+    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--threads 1] [--in-flight 32] [--kind loads] [--cpu-free] [--only bert24] [--keep FOLDER]
 
 FOLDER has their files, as `Layer-bert24_inference.json`. Each becomes a problem with congestion `device`: a transfer holds both of its
 devices. Operators of one colour class stay together, accelerators have the memory that the file says, and the CPU has any.
@@ -10,6 +10,8 @@ Their own model is not quite ours: what leaves an accelerator goes to the host o
 fetches it once, and the CPU pays for neither; sending and fetching need not be at the same time. No plan has less in our model than in theirs. `period`, `bound` and
 `gap` are of ours; `their load` is what the devices of the plan come to in theirs, to be compared with figures for it, which are largest loads as well: so --kind is
 `loads`, and the period is that of the same plan in a stream. A bound of ours is none of theirs.
+--cpu-free makes up for the last but one: an operator's time on the CPU is less by what it sends and fetches, which in our model it would pay for. That is their model
+for an operator, or class, that is alone there, and too little where several are: `their load` counts all of it again.
 --relays N adds N hosts: a tensor with several readers has a relay, an operator that takes no time, on any device or on one
 of them, through which it leaves its accelerator once (and is fetched by readers there as well, which in their model is free).
 """
@@ -69,7 +71,21 @@ def output(name, ns, pays):
     return {"name": name, "bytes": 0, "transfer_ns": [[ns if a != b and (pays[a] or pays[b]) else 0 for b in range(K)] for a in range(K)]}
 
 
-def problem_of(name, instance, n_hosts):
+def cpu_ms(instance, inputs, sent):
+    """Times on the CPU, less by what a class sends and fetches if it is there and all others are not."""
+    own = {n["id"]: colour(n) for n in instance["nodes"]}
+    leaves = {i for reader, reads in inputs.items() for i in reads if own[i] != own[reader]}
+    free = dict.fromkeys(own.values(), 0.0)
+    for c in {(own[i], i) for i in leaves} | {(own[reader], i) for reader, reads in inputs.items() for i in reads if own[i] != own[reader]}:
+        free[c[0]] += sent[c[1]]
+    times = {}
+    for n in instance["nodes"]:
+        times[n["id"]] = max(0.0, float(n["cpuLatency"]) - free[own[n["id"]]])
+        free[own[n["id"]]] -= float(n["cpuLatency"]) - times[n["id"]]
+    return times
+
+
+def problem_of(name, instance, n_hosts, cpu_free=False):
     names = devices_of(instance) + [f"host{k}" for k in range(n_hosts)]
     n_gpus, n_cpus, K, sent = int(instance["maxFPGAs"]), int(instance["maxCPUs"]), len(names), sent_ms(instance)
     pays = [k < n_gpus for k in range(K)]
@@ -78,12 +94,13 @@ def problem_of(name, instance, n_hosts):
         if e["sourceId"] not in inputs[e["destId"]]:
             inputs[e["destId"]].append(e["sourceId"])
     relay = relayed(inputs) if n_hosts else set()
+    on_cpu = cpu_ms(instance, inputs, sent) if cpu_free else {n["id"]: float(n["cpuLatency"]) for n in instance["nodes"]}
     classes = {}
     for n in instance["nodes"]:
         classes.setdefault(colour(n), []).append(n["id"])
     ops = []
     for n in instance["nodes"]:
-        gpu, cpu = round(float(n["fpgaLatency"]) * NS), round(float(n["cpuLatency"]) * NS)
+        gpu, cpu = round(float(n["fpgaLatency"]) * NS), round(on_cpu[n["id"]] * NS)
         ns = round(sent.get(n["id"], 0) * NS)
         op = {
             "name": f"n{n['id']}", "type": "Node", "memory_bytes": int(n["size"]),
@@ -130,7 +147,7 @@ def processor_s():
 
 def solve(o, name, instance, folder):
     problem, plan = folder / f"{name}.problem.json", folder / f"{name}.plan.json"
-    problem.write_text(json.dumps(problem_of(name, instance, o.relays)))
+    problem.write_text(json.dumps(problem_of(name, instance, o.relays, o.cpu_free)))
     begun = processor_s()
     subprocess.run(
         [o.moirai, "place", problem, "--objective", "rate", "--in-flight", str(o.in_flight), "--gap", "0", "--copies", "1", "--kind", o.kind,
@@ -154,6 +171,7 @@ def main():
     a.add_argument("--only", default="")
     a.add_argument("--kind", default="loads", help="of plan, as for `moirai place`")
     a.add_argument("--relays", type=int, default=0, help="hosts that tensors with several readers may go through")
+    a.add_argument("--cpu-free", action="store_true", help="the CPU's times are less by its transfers")
     a.add_argument("--keep", type=pathlib.Path, help="problems and plans stay here")
     o = a.parse_args()
     print("| instance | nodes | period, ms | bound | gap | copies | their load | best known | their bound | processor s |")

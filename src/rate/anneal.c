@@ -60,7 +60,7 @@ static double value_of(anneal *x)
         if (x->b.load_ns[r] != x->known[r]) {
             x->known[r] = x->b.load_ns[r];
             double load = (double)x->known[r] / x->unit_ns;
-            x->term[r] = task->price ? task->price[r] * load : power32(load);
+            x->term[r] = task->price ? task->price[r] * load : power32(load) * (task->weight ? task->weight[r] : 1);
         }
         sum += x->term[r];
     }

@@ -12,9 +12,11 @@
 #include "util/util.h"
 
 #define MOST_STARTS 6
-#define DEEP_ORDERS 6
-#define ANNEAL_SHARE 0.6  /* of the time left, at most, for a round of it */
-#define LEAST_CLUSTERS 20 /* or twice, four or eight times as many */
+#define LEAST_ORDERS 6 /* depth first; more of small problems, whose cuts take a millisecond */
+#define MOST_ORDERS 64
+#define ORDERED_OPS 100000 /* operators of all orders together, between these */
+#define ANNEAL_SHARE 0.6   /* of the time left, at most, for a round of it */
+#define LEAST_CLUSTERS 20  /* or twice, four or eight times as many */
 #define CLUSTER_SIZES 4
 #define CLUSTER_HEAT 0.1
 #define CLUSTER_COST 8.0 /* units that a move of one run or the other may have in the mean for the same time */
@@ -24,7 +26,10 @@
 static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define N_PRICES ((int32_t)(sizeof send_price / sizeof *send_price))
 #define LATER_PRICES 2
-#define KINDS 4 /* of runs: every other one begins with clusters, of units anywhere or of the same device */
+#define KINDS \
+    4 /* of runs: every other one begins with clusters, of units anywhere or of the same device; one is cool */
+#define COOL_HEAT 0.7 /* of a unit's part of the value: what one move of many changes */
+#define COOL_LAST 0.1 /* of that */
 
 /* Operators by their starts in a plan. */
 static int order_of(int32_t *order, const moirai_problem *p, const moirai_plan *plan)
@@ -115,7 +120,8 @@ static int add_deep(rate_search *x, int32_t *order, int32_t *device)
     int64_t least = INT64_MAX, load;
     int32_t *best = util_alloc(n, sizeof *best);
     int rc = best ? 0 : MOIRAI_EFAIL;
-    for (uint64_t i = 0; i < DEEP_ORDERS && !rc && !util_stopped(&x->stop); i++) {
+    uint64_t n_orders = UTIL_MIN(UTIL_MAX(ORDERED_OPS / UTIL_MAX(n, 1), LEAST_ORDERS), MOST_ORDERS);
+    for (uint64_t i = 0; i < n_orders && !rc && !util_stopped(&x->stop); i++) {
         rc = order_deep(order, x->p, i);
         rc = rc ? rc : find_cuts(x, order, device, &load);
         if (!rc && load >= 0 && load < least) {
@@ -197,11 +203,20 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
     rc = rate_anneal(r->device, &r->load_ns, job);
     job->units = units;
     job->steps = steps - steps / 3;
-    job->heat = AFTER_HEAT;
+    job->heat = UTIL_MIN(AFTER_HEAT, COOL_HEAT / UTIL_MAX(units->n, 1));
     job->last_heat = 0;
     job->seed += UINT64_C(1) << 40;
     place_units_free(clusters);
     return rc;
+}
+
+/* Heat that suits the size: in a network of thousands of operators a move changes little, and at the usual heat all that the start has is lost before it cools down. With the bound's
+ * prices as weights the norm asks for what the bound does: loads that are equal, although a nanosecond of one device is worth two of another's. */
+static void cool_down(rate_anneal_task *job, const rate_search *s)
+{
+    job->heat = COOL_HEAT / UTIL_MAX(s->units->n, 1);
+    job->last_heat = COOL_LAST * job->heat;
+    job->weight = s->weight;
 }
 
 static int anneal_one(void *data, int32_t which)
@@ -225,6 +240,8 @@ static int anneal_one(void *data, int32_t which)
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
     int32_t kind = which % KINDS;
+    if (kind == 2)
+        cool_down(&job, s);
     int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3) : 0;
     return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
 }

@@ -222,6 +222,7 @@ static bool good_enough(const rate_search *x)
 #define LATENCY_EFFORT 0.2
 #define BOUND_SHARE 0.25
 #define ONE_COPY_CASES 200
+#define LEAST_WEIGHT 0.005 /* of what the bound has no price for */
 
 static int find_latency(rate_search *x)
 {
@@ -255,6 +256,21 @@ static int find_bound(rate_search *x)
         rc = 0;
     }
     return rc;
+}
+
+/* Prices of the bound as weights. */
+static int take_weights(rate_search *x)
+{
+    const relax_proof *proof = &x->relaxed.proof;
+    int64_t most = 0;
+    for (int32_t r = 0; proof->n_leaves > 0 && r < x->v.n_resources; r++)
+        most = UTIL_MAX(most, proof->leaf[0].price[r]);
+    if (most == 0)
+        return 0;
+    x->weight = util_alloc((size_t)x->v.n_resources, sizeof *x->weight);
+    for (int32_t r = 0; x->weight && r < x->v.n_resources; r++)
+        x->weight[r] = fmax((double)proof->leaf[0].price[r] / (double)most, LEAST_WEIGHT);
+    return x->weight ? 0 : MOIRAI_EFAIL;
 }
 
 /* What holds for plans of one copy alone: an operator on which many transfers hang is on one device then, which are cases. */
@@ -333,6 +349,7 @@ int rate_search_open(rate_search *x)
     rc = rc ? rc : place_units_new(&x->units, p);
     rc = rc ? rc : find_latency(x);
     rc = rc ? rc : find_bound(x);
+    rc = rc ? rc : take_weights(x);
     rc = rc ? rc : find_bound_of_one(x);
     if (rc)
         return rc;
@@ -353,6 +370,7 @@ void rate_search_close(rate_search *x)
     rate_columns_clear(&x->columns);
     moirai_plan_free(x->latency);
     relax_answer_clear(&x->relaxed);
+    free(x->weight);
     place_units_free(x->units);
     relax_view_close(&x->v);
 }
