@@ -70,10 +70,9 @@ int main(int argc, char **argv)
            util_seconds() - begun);
     printf("%" PRId64 " enemy's certificates with prices on bytes, prices on loads (%" PRId64 " of intervals, %" PRId64
            " of the whole), search trees or windows, %" PRId64 " accepted\n%" PRId64
-           " bounds by pools within windows from intervals, %" PRId64 " certificates with search trees of %" PRId64
-           " nodes\n%" PRId64 " certificates of windows, %" PRId64 " of pools within them\n",
-           counts.attacks.tried, counts.pair_loads, counts.block_loads, counts.attacks.accepted, counts.windows,
-           counts.searches, counts.nodes, counts.window_proofs, counts.window_pools);
+           " certificates with search trees of %" PRId64 " nodes, %" PRId64 " of windows\n",
+           counts.attacks.tried, counts.pair_loads, counts.block_loads, counts.attacks.accepted, counts.searches,
+           counts.nodes, counts.window_proofs);
     printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
            " of periods, %" PRId64 " with shifts), %" PRId64 " of their enemies, %" PRId64 " accepted\n",
            counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.shifts,

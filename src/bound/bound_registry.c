@@ -4,9 +4,9 @@
 #include "bound/bounds.h"
 
 static const moirai_bound *const bounds[] = {
-    &bound_critical_path, &bound_load,     &bound_transfers,       &bound_blocks,        &bound_prices_1,
-    &bound_spine,         &bound_prices_2, &bound_prices_3,        &bound_prices_4,      &bound_bytes,
-    &bound_loads,         &bound_shifts,   &bound_interval_chains, &bound_interval_pool, &bound_search,
+    &bound_critical_path, &bound_load,     &bound_transfers,       &bound_blocks,   &bound_prices_1,
+    &bound_spine,         &bound_prices_2, &bound_prices_3,        &bound_prices_4, &bound_bytes,
+    &bound_loads,         &bound_shifts,   &bound_interval_chains, &bound_search,
 };
 
 int moirai_bound_count(void)

@@ -17,7 +17,6 @@ extern const moirai_bound bound_bytes;
 extern const moirai_bound bound_loads;
 extern const moirai_bound bound_shifts;
 extern const moirai_bound bound_interval_chains;
-extern const moirai_bound bound_interval_pool;
 extern const moirai_bound bound_search;
 
 /* Every plain bound, handed to `take` with its name; ends at the first failure of either. */

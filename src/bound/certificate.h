@@ -5,7 +5,6 @@
 #include "bytes/bytes.h"
 #include "decompose/spine.h"
 #include "pair/chain.h"
-#include "pair/pool.h"
 #include "util/json.h"
 
 typedef struct bound_certify_task {
@@ -33,8 +32,7 @@ typedef struct bound_window_proof {
     const moirai_problem *p;
     bound_proven_interval *interval; /* those that prove more than longest paths do */
     size_t n;
-    pair_pool_proof pool; /* within the windows of these; price NULL: none */
-    int64_t lower_ns;     /* all of it together */
+    int64_t lower_ns; /* by the windows of these */
 } bound_window_proof;
 
 /* What a certificate is made from. */

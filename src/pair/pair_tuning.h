@@ -43,18 +43,4 @@
 /* pair_refine.c: switch `pair-prices` */
 #define PAIR_REFINE_OPEN 0.3 /* where cases are split on arrivals again and again: twice the solves in the same time */
 
-/* pool.c: switch `windows` */
-#define PAIR_POOL_MOST_LABELS 2000 /* of an operator */
-#define PAIR_POOL_WEIGHTS 1024     /* the devices' together, about */
-
-/* pool_prices.c: how prices follow their use */
-#define PAIR_POOL_PRICES_RATE 0.8        /* of the first change of prices */
-#define PAIR_POOL_PRICES_RATE_ROUNDS 5.0 /* until it falls */
-#define PAIR_POOL_PRICES_LATEST 0.15     /* of the mean use is the latest */
-#define PAIR_POOL_PRICES_LEAST_SHAPE 1e-6
-
-/* pool_trial.c: when a length is given up */
-#define PAIR_POOL_TRIAL_PATIENCE 5 /* rounds before a length is given up */
-#define PAIR_POOL_TRIAL_HOPE 2.2
-
 #endif

@@ -48,8 +48,6 @@ void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head);
 void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail);
 /* The greatest over operators of the least over their devices of head + time + tail. */
 int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *head, const int64_t *tail);
-/* The least time from the start of i to that of j, ns[k * K + l] lying between. */
-int64_t prove_apart(const prove_block *b, const uint64_t *may, int32_t i, int32_t j, const int64_t *ns);
 
 static inline bool prove_is_cut(const prove_block *b, int32_t i)
 {

@@ -320,17 +320,6 @@ int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *
     return most;
 }
 
-int64_t prove_apart(const prove_block *b, const uint64_t *may, int32_t i, int32_t j, const int64_t *ns)
-{
-    int32_t K = b->p->K;
-    int64_t least = NEVER;
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K; l++)
-            if (may[i] >> k & 1 && may[j] >> l & 1)
-                least = UTIL_MIN(least, prove_op_ns(b, i, k) + ns[k * K + l]);
-    return least;
-}
-
 /* With nothing between the cuts, only transfers from a to z are left: one after the other where a port or channel is
  * held. */
 static int64_t empty_ns(const prove_block *b, int32_t a, int32_t z)

@@ -32,17 +32,6 @@ int prove_read_leaves(prove_leaf **out, int32_t *n, const prove_block *b, int32_
 void prove_free_leaves(prove_leaf *leaf, int32_t n);
 
 /* ---- kinds of proof ---- */
-/* What intervals say of the starts of all operators. */
-typedef struct prove_view {
-    int64_t *head, *tail; /* [operator * K + device] */
-    size_t n_arcs;
-    int32_t (*arc)[2]; /* from, to */
-    int64_t *arc_ns;   /* from start to start, at least */
-} prove_view;
-
-/* A proof by the pool of all devices within the view; b is the whole. Raises *ns to what it proves by itself. */
-int prove_pool(int64_t *ns, const prove_block *b, yyjson_val *object, const prove_view *view);
-
 /* A proof by a search tree: raises *ns to what it proves by itself; *nodes grows by those that were looked at. */
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 

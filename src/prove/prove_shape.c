@@ -18,7 +18,6 @@ typedef enum object_kind {
     CLASS,
     PAIR,
     LEAF,
-    POOL,
     SEARCH,
     MEMORY,
     MEMORY_PAIR,
@@ -89,13 +88,6 @@ static const key priced_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0}
                                   {"prices", NUMBERS, NEEDED, 0, PROVE_MAX_TIME, 3, 0},
                                   {"count_prices", NUMBERS, OPTIONAL, -PROVE_MAX_TIME, PROVE_MAX_TIME, 0, 0},
                                   {0}};
-static const key pool[] = {{"length_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
-                           {"step_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
-                           {"bucket_ns", NUMBER, NEEDED, 1, INT64_MAX / 8, 0, 0},
-                           {"weights", NUMBERS, NEEDED, 0, INT, 0, 0},
-                           {"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 62, 0, 0},
-                           {"flows", NUMBERS, NEEDED, 0, INT64_C(1) << 62, 3, 0},
-                           {0}};
 static const key search[] = {
     {"length_ns", NUMBER, NEEDED, 0, INT64_MAX / 8, 0, 0}, {"tree", NUMBERS, NEEDED, -2, INT, 0, 0}, {0}};
 static const key memory[] = {{"unit", NUMBER, NEEDED, 1, INT64_C(1) << 40, 0, 0},
@@ -107,8 +99,7 @@ static const key memory_pair[] = {{"class", NUMBER, NEEDED, 0, INT, 0, 0},
                                   {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
                                   {"leaves", OBJECTS, NEEDED, 0, 0, 0, LEAF},
                                   {0}};
-static const key windows[] = {
-    {"intervals", OBJECTS, NEEDED, 0, 0, 0, INTERVAL}, {"pool", OBJECT, OPTIONAL, 0, 0, 0, POOL}, {0}};
+static const key windows[] = {{"intervals", OBJECTS, NEEDED, 0, 0, 0, INTERVAL}, {0}};
 static const key interval[] = {{"entry", NUMBER, OPTIONAL, 0, INT, 0, 0},
                                {"exit", NUMBER, OPTIONAL, 0, INT, 0, 0},
                                {"ns", NUMBERS, OPTIONAL, 0, NS, 0, 0},
@@ -138,7 +129,6 @@ static const struct {
              {PAIR, NULL, pair},
              {LEAF, "prices", priced_leaf},
              {LEAF, NULL, plain_leaf},
-             {POOL, NULL, pool},
              {SEARCH, NULL, search},
              {MEMORY, NULL, memory},
              {MEMORY_PAIR, NULL, memory_pair},
@@ -152,7 +142,7 @@ static const struct {
 static const struct {
     object_kind kind;
     const char *key, *what;
-} gone[] = {{PAIR, "static", "static proofs"}, {PAIR, "pool", "pools outside of windows"}};
+} gone[] = {{PAIR, "static", "static proofs"}, {PAIR, "pool", "pools"}, {WINDOWS, "pool", "pools"}};
 
 static int refuse_gone(object_kind kind, yyjson_val *object)
 {

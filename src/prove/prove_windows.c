@@ -1,4 +1,4 @@
-/* Windows: heads and tails of all operators from intervals, and the pool of all devices within them.
+/* Windows: heads and tails of all operators from intervals.
  *
  * The certificate lists intervals: two operators u and v, one before the other (or the beginning, the end), and what is
  * proven of the time between them for all pairs of devices. Of the operators that follow u and precede v the verifier
@@ -10,8 +10,7 @@
  *                          (intervals)  least over k of head(u, k) + time(u, k) + L(u, k, v, l)
  *
  * is at most the start of v on l: u runs on some k and v starts L behind its finish. Tails are the same from the end.
- * Every operator runs somewhere: the makespan is at least the greatest over i of the least over k of head + time + tail.
- * And v starts at least min over k, l of time(u, k) + L(u, k, v, l) behind u: an arc for the pool (prove_pool.c). */
+ * Every operator runs somewhere: the makespan is at least the greatest over i of the least over k of head + time + tail. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,7 @@ typedef struct court {
     int32_t K;
     interval *list;
     size_t n;
-    prove_view view;
+    int64_t *head, *tail; /* [operator * K + device] */
     prove_block whole;
 } court;
 
@@ -60,7 +59,7 @@ static int32_t find_between(const prove_problem *p, int32_t entry, int32_t exit,
     return n;
 }
 
-/* What is claimed of the interval counts, where it is proven: prices of a pool are prices of given windows. */
+/* What is claimed of the interval counts, where it is proven. */
 static int take_claims(court *x, interval *v, yyjson_val *list)
 {
     int64_t *claim;
@@ -136,7 +135,7 @@ static int read_intervals(court *x, yyjson_val *list)
     return rc;
 }
 
-/* ---- heads, tails, arcs ---- */
+/* ---- heads and tails ---- */
 
 static bool may(const court *x, int32_t i, int32_t k)
 {
@@ -154,7 +153,7 @@ static int64_t start_after(const court *x, int32_t i, const int64_t *after, int3
     int64_t least = NEVER;
     for (int32_t k = 0; k < x->K; k++)
         if (may(x, i, k))
-            least = UTIL_MIN(least, x->view.head[(int64_t)i * x->K + k] + time_of(x, i, k) + after[k * x->K + l]);
+            least = UTIL_MIN(least, x->head[(int64_t)i * x->K + k] + time_of(x, i, k) + after[k * x->K + l]);
     return least;
 }
 
@@ -164,7 +163,7 @@ static int64_t rest_before(const court *x, int32_t i, const int64_t *before, int
     int64_t least = NEVER;
     for (int32_t l = 0; l < x->K; l++)
         if (may(x, i, l))
-            least = UTIL_MIN(least, before[k * x->K + l] + time_of(x, i, l) + x->view.tail[(int64_t)i * x->K + l]);
+            least = UTIL_MIN(least, before[k * x->K + l] + time_of(x, i, l) + x->tail[(int64_t)i * x->K + l]);
     return least;
 }
 
@@ -178,16 +177,16 @@ static void push_heads(court *x, int32_t i, int32_t l)
 {
     const prove_problem *p = x->p;
     for (int32_t e = p->off[i]; e < p->off[i + 1]; e++)
-        raise(&x->view.head[(int64_t)p->edge[e].to * x->K + l], start_after(x, i, p->edge[e].ns, l));
+        raise(&x->head[(int64_t)p->edge[e].to * x->K + l], start_after(x, i, p->edge[e].ns, l));
     for (size_t v = 0; v < x->n; v++)
         if (x->list[v].entry == i && x->list[v].exit != PROVE_NONE)
-            raise(&x->view.head[(int64_t)x->list[v].exit * x->K + l], start_after(x, i, x->list[v].ns, l));
+            raise(&x->head[(int64_t)x->list[v].exit * x->K + l], start_after(x, i, x->list[v].ns, l));
 }
 
 static void pull_tails(court *x, int32_t i, int32_t k)
 {
     const prove_problem *p = x->p;
-    int64_t *tail = &x->view.tail[(int64_t)i * x->K + k];
+    int64_t *tail = &x->tail[(int64_t)i * x->K + k];
     for (int32_t e = p->off[i]; e < p->off[i + 1]; e++)
         raise(tail, rest_before(x, p->edge[e].to, p->edge[e].ns, k));
     for (size_t v = 0; v < x->n; v++)
@@ -202,13 +201,13 @@ static int find_windows(court *x)
     for (size_t v = 0; v < x->n; v++) /* those from the beginning and to the end */
         for (int32_t k = 0; k < x->K; k++) {
             if (x->list[v].entry == PROVE_NONE && x->list[v].exit != PROVE_NONE)
-                raise(&x->view.head[(int64_t)x->list[v].exit * x->K + k], x->list[v].ns[k]);
+                raise(&x->head[(int64_t)x->list[v].exit * x->K + k], x->list[v].ns[k]);
             if (x->list[v].entry != PROVE_NONE && x->list[v].exit == PROVE_NONE)
-                raise(&x->view.tail[(int64_t)x->list[v].entry * x->K + k], x->list[v].ns[k * x->K]);
+                raise(&x->tail[(int64_t)x->list[v].entry * x->K + k], x->list[v].ns[k * x->K]);
         }
     for (int32_t i = 0; i < x->p->n && !rc; i++) {
         for (int32_t k = 0; k < x->K; k++)
-            most = may(x, i, k) ? UTIL_MAX(most, x->view.head[(int64_t)i * x->K + k]) : most;
+            most = may(x, i, k) ? UTIL_MAX(most, x->head[(int64_t)i * x->K + k]) : most;
         rc = most > PROVE_MAX_TIME ? prove_too_large("windows end beyond all times") : prove_go_on(x->p);
         for (int32_t l = 0; l < x->K && !rc; l++)
             push_heads(x, i, l);
@@ -216,29 +215,17 @@ static int find_windows(court *x)
     for (int32_t i = x->p->n - 1; i >= 0 && !rc; i--) {
         for (int32_t k = 0; k < x->K; k++) {
             pull_tails(x, i, k);
-            most = may(x, i, k) ? UTIL_MAX(most, x->view.tail[(int64_t)i * x->K + k]) : most;
+            most = may(x, i, k) ? UTIL_MAX(most, x->tail[(int64_t)i * x->K + k]) : most;
         }
         rc = most > PROVE_MAX_TIME ? prove_too_large("windows end beyond all times") : prove_go_on(x->p);
     }
     return rc;
 }
 
-static void find_arcs(court *x)
-{
-    for (size_t i = 0; i < x->n; i++) {
-        const interval *v = &x->list[i];
-        if (v->entry == PROVE_NONE || v->exit == PROVE_NONE)
-            continue;
-        x->view.arc[x->view.n_arcs][0] = v->entry;
-        x->view.arc[x->view.n_arcs][1] = v->exit;
-        x->view.arc_ns[x->view.n_arcs++] = prove_apart(&x->whole, x->p->may, v->entry, v->exit, v->ns);
-    }
-}
-
 /* The greatest over operators of the least over their devices, and what is proven of the whole as an interval. */
 static int64_t longest(const court *x)
 {
-    int64_t most = prove_longest(&x->whole, x->p->may, x->view.head, x->view.tail);
+    int64_t most = prove_longest(&x->whole, x->p->may, x->head, x->tail);
     for (size_t v = 0; v < x->n; v++)
         if (x->list[v].entry == PROVE_NONE && x->list[v].exit == PROVE_NONE)
             most = UTIL_MAX(most, x->list[v].ns[0]);
@@ -253,25 +240,19 @@ int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
     court x = {.p = chain->p, .proof = chain->proof, .K = chain->p->K};
     size_t cells = (size_t)x.p->n * (size_t)x.K;
     int rc = read_intervals(&x, prove_get(object, "intervals"));
-    x.view.head = prove_alloc(cells, sizeof *x.view.head);
-    x.view.tail = prove_alloc(cells, sizeof *x.view.tail);
-    x.view.arc = util_alloc(x.n, sizeof *x.view.arc);
-    x.view.arc_ns = util_alloc(x.n, sizeof *x.view.arc_ns);
-    if (!rc && (!x.view.head || !x.view.tail || !x.view.arc || !x.view.arc_ns))
+    x.head = prove_alloc(cells, sizeof *x.head);
+    x.tail = prove_alloc(cells, sizeof *x.tail);
+    if (!rc && (!x.head || !x.tail))
         rc = MOIRAI_EFAIL;
     rc = rc ? rc : find_windows(&x);
     rc = rc ? rc : prove_block_whole(&x.whole, x.p);
-    if (!rc) {
-        find_arcs(&x);
+    if (!rc)
         *bound_ns = longest(&x);
-    }
-    if (!rc && prove_get(object, "pool"))
-        rc = prove_pool(bound_ns, &x.whole, prove_get(object, "pool"), &x.view);
     prove_block_free(&x.whole);
     for (size_t i = 0; i < x.n; i++)
         free(x.list[i].ns);
-    void *all[] = {x.list, x.view.head, x.view.tail, x.view.arc, x.view.arc_ns};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    free(x.list);
+    free(x.head);
+    free(x.tail);
     return rc ? moirai_error_prefix(rc, "windows") : 0;
 }

@@ -25,7 +25,7 @@
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \
-    X(WINDOWS, "windows", "the pool within heads and tails from intervals") \
+    X(WINDOWS, "windows", "heads and tails from all intervals") \
     X(DEVICES, "devices", "more than 64 devices: their kinds, and a part of them searched") \
     X(AGAIN, "again", "all once more with twice the effort while time is left") \
     X(PAIR_LOADS, "pair-loads", "pairs: prices on loads") \

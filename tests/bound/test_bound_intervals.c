@@ -223,63 +223,6 @@ static void test_rounds_of_a_portfolio_rise_up_to_the_optimum(void **state)
     assert_true(rises > 0);
 }
 
-static int put_op(char *json, int n, size_t room, const char *name, const char *inputs)
-{
-    return n + snprintf(json + n, room - (size_t)n,
-                        "%s{\"name\":\"%s\",\"type\":\"T\",\"memory_bytes\":0,\"time_ns\":[10,10],\"inputs\":[%s],"
-                        "\"outputs\":[{\"name\":\"t%s\",\"bytes\":0}]}",
-                        *name == 'a' ? "" : ",", name, inputs, name);
-}
-
-/* a, then f0 and f1, and b, behind which are g0 to g3; then c. 10 ns each, two equal devices, links that take no time. */
-static moirai_problem *beside_a_chain(void)
-{
-    static char json[4096];
-    static const char *const op[][2] = {
-        {"a", ""},        {"f0", "\"ta\""}, {"f1", "\"ta\""},
-        {"b", "\"ta\""},  {"g0", "\"tb\""}, {"g1", "\"tb\""},
-        {"g2", "\"tb\""}, {"g3", "\"tb\""}, {"c", "\"tf0\",\"tf1\",\"tg0\",\"tg1\",\"tg2\",\"tg3\""}};
-    int n = snprintf(json, sizeof json,
-                     "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"beside\",\"flow\":\"tensor\","
-                     "\"congestion\":\"port\",\"memory\":\"static\",\"devices\":[{\"name\":\"x\",\"memory_bytes\":9},"
-                     "{\"name\":\"y\",\"memory_bytes\":9}],\"channels\":["
-                     "{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":1000000000,\"latency_ns\":0},"
-                     "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":1000000000,\"latency_ns\":0}],\"ops\":[");
-    for (size_t i = 0; i < sizeof op / sizeof *op; i++)
-        n = put_op(json, n, sizeof json, op[i][0], op[i][1]);
-    n += snprintf(json + n, sizeof json - (size_t)n, "]}");
-    moirai_problem *p;
-    assert_ok(moirai_problem_parse(&p, json, (size_t)n, "beside"));
-    return p;
-}
-
-/* Let it be known that b starts 20 after the finish of a. Then b ends at 40, and 60 is the longest path; the four
- * behind b share two devices until 60, c ends at 70. Without what is known, paths say 40 and the pool 60. */
-static void test_the_pool_within_windows_knows_when_work_has_to_wait(void **state)
-{
-    (void)state;
-    moirai_problem *p = beside_a_chain();
-    bound_interval_list known = {0};
-    bound_interval *v;
-    bound_windows w;
-    int64_t lower;
-    pair_pool_task job = {.proven_ns = 40, .upper_ns = 100, .rounds = 6, .cuts = 60, .nodes = 400, .threads = 1};
-    assert_ok(bound_interval_add(&v, &known, 0, 3, p->n_devices));
-    for (int32_t i = 0; i < 4; i++)
-        v->lower_ns[i] = 20;
-    assert_ok(bound_windows_find(&w, p, &known));
-    assert_int_equal(w.lower_ns, 60);
-    assert_int_equal(w.n_arcs, 1);
-    assert_int_equal(w.arc[0].ns, 30);
-    assert_ok(pair_pool(&lower, p, &job, NULL));
-    assert_in_range(lower, 55, 60);
-    assert_ok(bound_windows_pool(&lower, &w, p, &job, NULL));
-    assert_in_range(lower, 68, 70);
-    bound_windows_clear(&w);
-    bound_interval_list_clear(&known);
-    moirai_problem_free(p);
-}
-
 static void test_no_bound_of_random_problems_is_above_the_optimum(void **state)
 {
     (void)state;
@@ -290,7 +233,6 @@ static void test_no_bound_of_random_problems_is_above_the_optimum(void **state)
         if (optimum >= 0) {
             assert_true(bound_of(p, "loads") <= optimum);
             assert_true(bound_of(p, "intervals") <= optimum);
-            assert_true(bound_of(p, "windows") <= optimum);
         }
         moirai_problem_free(p);
     }
@@ -304,7 +246,6 @@ int main(void)
         cmocka_unit_test(test_prices_on_loads_see_parallel_work_of_one_component),
         cmocka_unit_test(test_windows_know_what_paths_and_the_chain_know),
         cmocka_unit_test(test_rounds_of_a_portfolio_rise_up_to_the_optimum),
-        cmocka_unit_test(test_the_pool_within_windows_knows_when_work_has_to_wait),
         cmocka_unit_test(test_no_bound_of_random_problems_is_above_the_optimum),
     };
     return cmocka_run_group_tests_name("intervals", tests, NULL, NULL);

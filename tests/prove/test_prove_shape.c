@@ -68,8 +68,9 @@ static void test_prove_shape_kinds_that_are_gone(void **state)
     (void)state;
     refuses(instead("\"loads\":" LOADS, "\"static\":[{\"upper_ns\":100,\"loads\":[0,0,0,0],\"duals\":[0,0]}]"),
             "classes 0: pairs 0: static: static proofs are no longer verified");
-    refuses(instead("\"search\":" SEARCH, "\"pool\":" POOL),
-            "pairs 0: pool: pools outside of windows are no longer verified");
+    refuses(instead("\"search\":" SEARCH, "\"pool\":" POOL), "pairs 0: pool: pools are no longer verified");
+    refuses(instead("\"intervals\":", "\"pool\":" POOL ",\"intervals\":"),
+            "windows: pool: pools are no longer verified");
 }
 
 static void test_prove_shape_key_twice(void **state)

@@ -16,11 +16,9 @@ typedef struct false_bound_counts {
     int64_t memory;        /* problems where prices on bytes raised the bound */
     int64_t pair_loads;    /* certificates of intervals with prices on loads */
     int64_t block_loads;   /* wholes as one block that they raise */
-    int64_t window_proofs; /* certificates of windows, */
-    int64_t window_pools;  /* and of pools within them */
+    int64_t window_proofs; /* certificates of windows */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */
     int64_t nodes;         /* and how many nodes the verifier walked there */
-    int64_t windows;       /* bounds by the pool within windows from intervals */
     attack_counts attacks; /* on those and on certificates with a part about bytes */
     false_bound_loads_counts loads;
     int64_t tight; /* certificates whose bound is the optimum */
@@ -39,8 +37,7 @@ int64_t false_bound_optimum(const moirai_problem *p);
  *  - a search tree of the whole is accepted for what it excludes, and never for a length that a plan has;
  *  - the certificate is accepted and proves just what it claims; tampered ones are rejected;
  *  - chains of intervals drawn at random prove no more, nor do their certificates; the best plan lies within the heads
- * and tails that follow from them, and the pool within these proves no more; nor do certificates of these, changed or
- * not, and they prove just what they claim;
+ * and tails that follow from them; certificates of these, changed or not, prove no more, and just what they claim;
  *  - a certificate that leaves operators out proves no more than the optimum with them;
  *  - nor does one by prices on loads, changed or not, of one request or of the time between many. */
 bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_counts *counts, char *why);

@@ -67,13 +67,3 @@ const char *false_certificate_whole(const char *kinds, const char *proof)
     assert_true(n > 0 && (size_t)n < sizeof body);
     return body;
 }
-
-const char *false_certificate_pool(const char *pool)
-{
-    static char body[12288];
-    int n =
-        snprintf(body, sizeof body,
-                 "\"cuts\": [], \"block_class\": [0], \"classes\": [{}], \"windows\": {\"intervals\": [], %s}", pool);
-    assert_true(n > 0 && (size_t)n < sizeof body);
-    return body;
-}

@@ -18,7 +18,5 @@ void false_certificate_rejected(const moirai_problem *p, const char *body, const
 const char *false_certificate_between(const moirai_problem *p, int a, int z, const char *kinds, const char *proof);
 /* The same of the whole as one block without cuts. */
 const char *false_certificate_whole(const char *kinds, const char *proof);
-/* The body with a pool within windows from no intervals: within longest paths. */
-const char *false_certificate_pool(const char *pool);
 
 #endif

@@ -30,7 +30,7 @@ static void test_util_methods_unknown_names_are_told(void **state)
 {
     (void)state;
     util_method_set set;
-    static const char *const wrong[] = {"pools", "poo", "pool, copies", ",", "pool,,copies"};
+    static const char *const wrong[] = {"window", "win", "windows, copies", ",", "windows,,copies"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(util_methods_parse(&set, wrong[i]), MOIRAI_EUSAGE);
         assert_non_null(strstr(moirai_error_message(), "there are starts, exact,"));

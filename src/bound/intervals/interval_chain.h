@@ -75,11 +75,10 @@ int32_t bound_portfolio_count(const bound_portfolio *c);
 const bound_interval_chain *bound_portfolio_chain(const bound_portfolio *c, int32_t i);
 /* What all chains know of intervals by now. */
 const bound_interval_list *bound_portfolio_known(const bound_portfolio *c);
-/* The heads and tails that follow from all chains, which may prove more than each of them; head is NULL where there are
- * none. */
-int bound_portfolio_windows(bound_windows *out, const bound_portfolio *c);
+/* What the heads and tails prove that follow from all chains, which may be more than each of them does. */
+int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c);
 
-/* One round of a portfolio; *lower_ns is the best bound, *windows (may be NULL) as above. */
-int bound_intervals(int64_t *lower_ns, bound_windows *windows, const moirai_problem *p, const bound_interval_task *job);
+/* One round of a portfolio; *lower_ns is the best bound. */
+int bound_intervals(int64_t *lower_ns, const moirai_problem *p, const bound_interval_task *job);
 
 #endif

@@ -246,25 +246,24 @@ const bound_interval_list *bound_portfolio_known(const bound_portfolio *c)
     return &c->known;
 }
 
-int bound_portfolio_windows(bound_windows *out, const bound_portfolio *c)
+int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c)
 {
-    *out = (bound_windows){0};
-    return c->n > 0 ? bound_windows_find(out, c->p, &c->known) : 0;
+    bound_windows w = {0};
+    int rc = c->n > 0 ? bound_windows_find(&w, c->p, &c->known) : 0;
+    *lower_ns = w.lower_ns;
+    bound_windows_clear(&w);
+    return rc;
 }
 
-int bound_intervals(int64_t *lower_ns, bound_windows *windows, const moirai_problem *p, const bound_interval_task *job)
+int bound_intervals(int64_t *lower_ns, const moirai_problem *p, const bound_interval_task *job)
 {
     bound_portfolio *c;
-    bound_windows w = {0};
+    int64_t windows = 0;
     int rc = bound_portfolio_new(&c, p);
     rc = rc ? rc : bound_portfolio_raise(lower_ns, c, job);
-    rc = rc ? rc : bound_portfolio_windows(&w, c);
+    rc = rc ? rc : bound_portfolio_windows(&windows, c);
     if (!rc)
-        *lower_ns = UTIL_MAX(*lower_ns, w.lower_ns);
-    if (windows)
-        *windows = w;
-    else
-        bound_windows_clear(&w);
+        *lower_ns = UTIL_MAX(*lower_ns, windows);
     bound_portfolio_free(c);
     return rc;
 }
@@ -275,7 +274,7 @@ static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moir
     *lower_ns = MOIRAI_UNKNOWN;
     if (p->n_devices > MOIRAI_MASK_DEVICES)
         return 0;
-    return bound_intervals(lower_ns, NULL, p, &job);
+    return bound_intervals(lower_ns, p, &job);
 }
 
 const moirai_bound bound_interval_chains = {

@@ -130,38 +130,17 @@ static int64_t longest(const bound_windows *w, const moirai_problem *p, const bo
     return most;
 }
 
-/* ---- arcs ---- */
-
-/* From start to start over all devices. */
-static int64_t distance(const moirai_problem *p, const bound_interval *v)
-{
-    int32_t K = p->n_devices;
-    int64_t least = SCHEDULE_NEVER_NS;
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K; l++)
-            if (p->op_devices[v->entry] >> k & 1 && p->op_devices[v->exit] >> l & 1)
-                least = UTIL_MIN(least, moirai_op_ns(p, v->entry, k) + v->lower_ns[k * K + l]);
-    return least;
-}
-
 int bound_windows_find(bound_windows *out, const moirai_problem *p, const bound_interval_list *known)
 {
     size_t cells = (size_t)p->n_ops * (size_t)p->n_devices;
-    *out = (bound_windows){.head = util_alloc(cells, sizeof(int64_t)),
-                           .tail = util_alloc(cells, sizeof(int64_t)),
-                           .arc = util_alloc(known->n, sizeof(pair_pool_arc))};
-    if (!out->head || !out->tail || !out->arc) {
+    *out = (bound_windows){.head = util_alloc(cells, sizeof(int64_t)), .tail = util_alloc(cells, sizeof(int64_t))};
+    if (!out->head || !out->tail) {
         bound_windows_clear(out);
         return MOIRAI_EFAIL;
     }
     find_heads(out->head, p, known);
     find_tails(out->tail, p, known);
     out->lower_ns = longest(out, p, known);
-    for (size_t i = 0; i < known->n; i++) {
-        const bound_interval *v = &known->list[i];
-        if (v->entry != MOIRAI_NONE && v->exit != MOIRAI_NONE)
-            out->arc[out->n_arcs++] = (pair_pool_arc){v->entry, v->exit, distance(p, v)};
-    }
     return 0;
 }
 
@@ -169,6 +148,5 @@ void bound_windows_clear(bound_windows *w)
 {
     free(w->head);
     free(w->tail);
-    free(w->arc);
     *w = (bound_windows){0};
 }

@@ -3,9 +3,8 @@
  * What chains know of their intervals comes mostly from the exhaustive search, which leaves nothing behind. So every
  * interval of which more is known than a longest path becomes a problem of its own, its ends the cuts, and each pair of
  * devices that was raised is searched once more for just that value, with a tree that is kept (pair_raise.c), or raised
- * by prices on loads. Heads, tails and arcs follow from what that proves (interval_windows.c), by the same
- * recursion as the verifier's (prove/prove_windows.c), and the pool runs within them once more, because its proof is one
- * of just these windows. Intervals are searched side by side; where time ends it, the others are left out. */
+ * by prices on loads. Heads and tails follow from what that proves (interval_windows.c), by the same recursion as the
+ * verifier's (prove/prove_windows.c). Intervals are searched side by side; where time ends it, the others are left out. */
 #include "bound/intervals/window_proof.h"
 
 #include <stdlib.h>
@@ -35,7 +34,6 @@ void bound_window_proof_clear(bound_window_proof *x)
     for (size_t i = 0; i < x->n; i++)
         clear_interval(&x->interval[i]);
     free(x->interval);
-    pair_pool_proof_free(&x->pool);
     *x = (bound_window_proof){0};
 }
 
@@ -155,35 +153,18 @@ static int keep(bound_window_proof *out, bound_interval_list *proven, proving *x
     return rc;
 }
 
-static int find_bound(bound_window_proof *out, const moirai_problem *p, const bound_interval_list *proven,
-                      const bound_window_task *job)
-{
-    bound_windows w;
-    int64_t lower = 0;
-    int rc = bound_windows_find(&w, p, proven);
-    if (rc)
-        return rc;
-    out->lower_ns = w.lower_ns;
-    if (job->pool && !util_stopped(&job->stop)) {
-        pair_pool_task task = *job->pool;
-        task.proven_ns = w.lower_ns;
-        rc = bound_windows_pool(&lower, &w, p, &task, &out->pool);
-    }
-    if (!rc && out->pool.price)
-        out->lower_ns = UTIL_MAX(out->lower_ns, out->pool.length_ns + 1);
-    bound_windows_clear(&w);
-    return rc;
-}
-
 int bound_window_prove(bound_window_proof *out, const moirai_problem *p, const bound_interval_list *known,
                        const bound_window_task *job)
 {
     proving x = {.p = p, .known = known, .job = job, .interval = util_alloc(known->n, sizeof *x.interval)};
     bound_interval_list proven = {0};
+    bound_windows w = {0};
     *out = (bound_window_proof){.p = p};
     int rc = x.interval ? util_pool_run(prove_interval, &x, (int32_t)known->n, job->threads) : MOIRAI_EFAIL;
     rc = rc ? rc : keep(out, &proven, &x);
-    rc = rc ? rc : find_bound(out, p, &proven, job);
+    rc = rc ? rc : bound_windows_find(&w, p, &proven);
+    out->lower_ns = w.lower_ns;
+    bound_windows_clear(&w);
     for (size_t i = 0; x.interval && i < known->n; i++)
         clear_interval(&x.interval[i]);
     free(x.interval);

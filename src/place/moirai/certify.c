@@ -70,17 +70,14 @@ static int certify_by_search(engine *x, const util_stop *stop)
                                 *stop);
 }
 
-/* Windows from intervals and the pool within them; *done: they prove more than the rest, and are written. */
+/* Windows from intervals; *done: they prove more than the rest, and are written. */
 static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
 {
-    pair_pool_task pool = step_windows_task(&x->in, 1);
     bound_window_task job = {.nodes = (int64_t)(INTERVAL_NODES * x->in.o->budget.effort) + 1,
                              .most_tree = MOST_TREE,
-                             .pool = incumbent_gap(&x->in) <= ENGINE_NEAR ? &pool : NULL,
                              .threads = x->in.o->budget.threads,
-                             .stop = util_stop_part(stop, 0.5)}; /* the pool has the other half */
+                             .stop = *stop};
     bound_window_proof windows;
-    pool.stop = *stop;
     *done = false;
     int rc = bound_window_prove(&windows, x->in.p, bound_portfolio_known(x->portfolio), &job);
     if (rc)

@@ -11,7 +11,7 @@
 #include "place/moirai/incumbent/incumbent.h"
 #include "relax/relax.h"
 
-#define ENGINE_NEAR 0.15    /* between bound and plan: where links decide, the pool says little */
+#define ENGINE_NEAR 0.15    /* between bound and plan */
 #define ENGINE_EXACT_OPS 48 /* problems up to this size go to the exhaustive search as a whole */
 
 struct step_whole; /* private data of steps, made when they first run */
@@ -33,7 +33,6 @@ typedef struct engine {
     struct engine *inner;            /* the search on the spine */
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
-    bound_windows windows;           /* heads and tails from all intervals; head NULL: none */
     pair_chain *one_block;           /* the whole as one, raised by a search; NULL: not raised */
 } engine;
 
@@ -54,7 +53,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
-    step_interval_plans, step_loads_first, step_loads, step_windows;
+    step_interval_plans, step_loads_first, step_loads;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);
@@ -74,7 +73,5 @@ int engine_certify(engine *x, const util_stop *stop);
 int engine_explain(const engine *x, const char *how);
 
 void step_whole_free(struct step_whole *x);
-/* What the pool is asked for: more than the bound, up to the plan, in this part of the time that is left. */
-pair_pool_task step_windows_task(const incumbent *in, double part);
 
 #endif

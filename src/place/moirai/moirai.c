@@ -6,7 +6,7 @@
  * over the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
  * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
  * path to others. Where blocks are wide, relaxations of the whole say more: prices on loads and ports, chains of intervals
- * between any comparable operators, the pool of all devices within what these leave; plans come from annealing of the whole.
+ * between any comparable operators, and the heads and tails that follow from these; plans come from annealing of the whole.
  *
  * Each of these is a step (step_*.c) that improves the incumbent (incumbent.h); schedule.c says which comes when
  * (docs/engine.md; the proofs are in docs/theory.md). Here the steps are run, and the proof is certified where it is

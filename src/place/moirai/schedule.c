@@ -107,7 +107,6 @@ static const engine_turn wide[] = {
     {.step = &step_intervals, .share = 0.1, .rounds = 4, .when = none_repeats_small_gap},
     {.step = &step_intervals, .share = 0.3, .rounds = 4, .when = none_repeats_wide_gap},
     {.step = &step_interval_plans, .share = 0.2},
-    {.step = &step_windows, .share = 0.2, .when = gap_is_near},
     {.step = &step_blocks, .share = 0.35, .size = 1, .when = nothing_raised}, /* finer prices would take for ever */
     {.step = &step_copies, .share = 0.3, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 1, .rounds = 9},
@@ -121,7 +120,6 @@ static const engine_turn deep[] = {
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
     {.step = &step_interval_plans, .share = 0.2},
-    {.step = &step_windows, .share = 0.2, .when = gap_is_near},
     {.step = &step_whole_anneal, .share = 1, .rounds = 5},
 };
 

@@ -154,10 +154,6 @@ class Block:
         """Edges out of each operator, and into it."""
         return self.once("ends", lambda: [[[x for x, e in enumerate(self.edges) if e[end] == i] for i in range(self.n)] for end in (0, 2)])
 
-    def apart(self, i, j, ns, may):
-        """The least time from the start of i to that of j, where ns[k, l] lie between."""
-        return min(self.time(i, k) + ns(k, l) for k in may[i] for l in may[j])
-
     def longest(self, head, tail, may):
         """The greatest over operators of the least over their devices."""
         return max((min(head[i][k] + self.time(i, k) + tail[i][k] for k in may[i]) for i in range(self.n)), default=0)

@@ -58,14 +58,10 @@ KINDS = {
         "entry": ("n", 0, INT), "exit": ("n", 0, INT), "lower_ns": ("n", 0, LAST),
         "?search": ("search",), "?leaves": ("[leaf",), "?loads": ("loads",),
     },
-    "pool": {
-        "length_ns": ("n", 1, LAST // 8), "step_ns": ("n", 1, LAST // 8), "bucket_ns": ("n", 1, LAST // 8),
-        "weights": ("l", 0, INT), "prices": ("l", 0, 1 << 62), "flows": ("l", 0, 1 << 62, 3),
-    },
     "search": {"length_ns": ("n", 0, LAST // 8), "tree": ("l", -2, INT)},
     "memory": {"unit": ("n", 1, 1 << 40), "byte_prices": ("l", 0, 1 << 50), "pairs": ("[memory pair",)},
     "memory pair": {"class": ("n", 0, INT), "entry": ("n", 0, INT), "exit": ("n", 0, INT), "leaves": ("[leaf",)},
-    "windows": {"intervals": ("[interval",), "?pool": ("pool",)},
+    "windows": {"intervals": ("[interval",)},
     "interval": {"?entry": ("n", 0, INT), "?exit": ("n", 0, INT), "?ns": ("l", 0, LAST)},
 }  # fmt: skip
 # Kinds with several forms: the first whose key is there.
@@ -88,7 +84,7 @@ FORMS = {
     ],
 }  # fmt: skip
 # Kinds of proof that earlier versions have written: refused by name.
-GONE = {"pair": {"static": "static proofs", "pool": "pools outside of windows"}}
+GONE = {"pair": {"static": "static proofs", "pool": "pools"}, "windows": {"pool": "pools"}}
 
 
 def rows(numbers, each):

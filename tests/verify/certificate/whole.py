@@ -3,7 +3,6 @@
 from .files import INF, LAST, check_shape, demand
 from .leaves import prove_leaves, read_leaves
 from .loads import Loads
-from .pool import prove_pool
 from .pricing import Pricing
 from .search import Search
 
@@ -89,12 +88,7 @@ def prove_windows(p, obj):
         for k in range(K):
             tail[i][k] = max(tail[i][k], min(ns[k, l] + p.time[j][l] + tail[j][l] for l in p.may[j]))
     whole = p.block(range(p.n), False, False)
-    best = max([whole.longest(head, tail, p.may)] + [ns[0, 0] for u, v, ns in intervals if u is None and v is None])
-    if obj.get("pool") is not None:
-        arcs = [(u, v, whole.apart(u, v, lambda *at, ns=ns: ns[at], p.may))
-                for u, v, ns in intervals if u is not None and v is not None]  # fmt: skip
-        best = max(best, prove_pool(whole, 0, 0, obj["pool"], (head, tail, arcs)))
-    return best
+    return max([whole.longest(head, tail, p.may)] + [ns[0, 0] for u, v, ns in intervals if u is None and v is None])
 
 
 def memory_leaf(b, a, z, leaf, proven, unit, price, cheapest):
