@@ -217,6 +217,17 @@ def test_autocast_is_captured_as_the_casts_that_it_makes():
     assert [n.meta.dtype for n in captured.nodes.values() if n.kind == OP].count(torch.bfloat16) > 6
 
 
+class Shifted(torch.nn.Module):
+    """Gives what it was told, whatever it is asked."""
+
+    def __init__(self, result):
+        super().__init__()
+        self.result = result
+
+    def forward(self, x):
+        return self.result
+
+
 def test_results_are_compared_by_the_least_precision_on_the_way():
     x = torch.randn(4, 64)
     captured = mt.capture(Autocast().eval(), (x,))
@@ -225,6 +236,13 @@ def test_results_are_compared_by_the_least_precision_on_the_way():
     compare(captured, True, rounded, (x,), {})
     with pytest.raises(moirai.VerifyError, match="result 0 is off"):
         compare(captured, True, expected + 4e-2 * expected.abs().max(), (x,), {})
+    # Farther, but no farther from float32 than the whole itself is: right; elsewhere: wrong.
+    right = mt.whole(captured, (x,), single=True)
+    far = expected - right
+    far = far / far.abs().max() * 2e-2 * expected.abs().max()
+    compare(captured, Shifted(right + far), right - far, (x,), {})
+    with pytest.raises(moirai.VerifyError, match="result 0 is off"):
+        compare(captured, Shifted(right + far / 8), right - far, (x,), {})
     single = mt.capture(Autocast().layers.eval(), (x,))
     with pytest.raises(moirai.VerifyError, match="result 0 is off"):
         compare(single, True, mt.whole(single, (x,)) + 4e-3, (x,), {})
