@@ -162,3 +162,17 @@ def test_meetings_are_measured_once_and_kept(cpu_workers, tmp_path, monkeypatch)
     one = {"devices": [{"name": "A", "type": "cpu", "memory": "1GB"}], "links": links("A")}
     with mt.Workers(one) as alone:
         assert mt.meetings(alone, cache=None) == {}
+
+
+def test_segments_of_the_ring_that_goes_through_the_host_are_longer_than_a_message(cpu_workers, cpu_cluster):
+    """One segment of slack between what is sent and who reads it, so that copies are no meetings."""
+    network, where = held.ring(4, 48, 4096, apart=False, long=16)
+    problem = problem_of(network, cpu_cluster)
+    names = list(problem.devices)
+    plan = moirai.Plan.by_devices(problem, {op: names[d] for op, d in where.items()})
+    for rank in build(network, plan).ranks:
+        assert [len(g.steps) for g in rank.segments] == [16, 16, 16]
+        assert [len(g.waits) for g in rank.segments] == [0, 0, 1] and [len(g.sends) for g in rank.segments] == [1, 0, 0]
+    alone = [{"name": "A", "segments": [{"median_ns": 3200, "held_ns": 0, "ops": ["x"] * 32}]}]
+    ring = [{"name": "A", "segments": [{"median_ns": 1650, "held_ns": h, "ops": ["x"] * 16} for h in (7, 9, 0)]}]
+    assert held.meeting_ns(alone, ring) == {"A": 50 + 8}

@@ -1,9 +1,11 @@
 """What a meeting with others holds a device up for, measured once per machine through the runtime itself.
 
 Every device has a chain of operators, all of them at once. Once each reads what it has computed itself, and the chain is
-one segment; once each reads what its neighbour computed two steps before, and every operator is a segment with a meeting
-on both sides, for which nobody should have to wait. What a device is busy for longer then, per segment, is a meeting:
-flags, kernels that can't follow each other as closely, memory that another device has written.
+one segment; once some read what their neighbour has computed a segment earlier, with a meeting on both sides of every
+segment, for which nobody should have to wait. What a device is busy for longer then, per segment, is a meeting:
+flags, kernels that can't follow each other as closely, memory that another device has written. Where readers look at what
+was computed where it is, a segment is one operator; where it is copied through the host, segments are longer than the
+copies, which are messages and no meetings.
 """
 
 from __future__ import annotations
@@ -25,18 +27,21 @@ from .distribute import distribute
 from .ir import INPUT, OP, Meta, Node, Ref
 from .workers import Workers
 
-_FORMAT = {"format": "moirai-meetings", "version": 1}
+_FORMAT = {"format": "moirai-meetings", "version": 2}
+_SIZES = {"ipc": (16, 1 << 20, 1), "host": (96, 1 << 18, 16)}  # operators of a device, bytes of each, operators of a segment
 
 
-def ring(devices: int, steps: int, n_bytes: int, apart: bool) -> tuple[Captured, dict[str, int]]:
-    """The network, and the device of every operator; `apart`: no device reads what another has computed."""
+def ring(devices: int, steps: int, n_bytes: int, apart: bool, long: int = 1) -> tuple[Captured, dict[str, int]]:
+    """The network, and the device of every operator; `apart`: no device reads what another has computed. The first of
+    `long` operators reads the last of the neighbour's segment before its last one."""
     meta = Meta((max(n_bytes // 4, 1),), torch.float32, (1,))
     nodes = {"x": Node("x", INPUT, meta=meta)}
     ops, where = [], {}
     for i in range(steps):
         for d in range(devices):
             name, other = f"d{d}_{i}", d if apart else (d - 1) % devices
-            reads = ["x", "x"] if i < 2 else [f"d{d}_{i - 1}", f"d{other}_{i - 2}"]
+            own, theirs = f"d{d}_{i - 1}", f"d{other}_{i - long - 1}"
+            reads = ["x", "x"] if i == 0 else [own, theirs if i > long and i % long == 0 else own]
             nodes[name] = Node(name, OP, "aten.add.Tensor", tuple(Ref(r) for r in reads), {}, meta)
             ops.append(Op(name, "add", tuple(dict.fromkeys(reads)), (Tensor(name, meta.bytes),), flops=meta.numel,
                           traffic_bytes=3 * meta.bytes))  # fmt: skip
@@ -50,10 +55,13 @@ def ring(devices: int, steps: int, n_bytes: int, apart: bool) -> tuple[Captured,
     return found, where
 
 
-def _busy(workers: Workers, transport: str, steps: int, n_bytes: int, apart: bool, runs: int) -> list[dict[str, Any]]:
+def _busy(
+    workers: Workers, transport: str, size: tuple[int, int, int], apart: bool, runs: int
+) -> list[dict[str, Any]]:
     """The timeline's devices."""
     names = [d.name for d in workers.devices]
-    captured, where = ring(len(names), steps, n_bytes, apart)
+    steps, n_bytes, long = size
+    captured, where = ring(len(names), steps, n_bytes, apart, long)
     for name in names:
         captured.graph.set_times(name, [100_000] * len(captured.graph))
     every = [Link(a, b, 10**12, 1000) for a in names for b in names if a != b]
@@ -70,8 +78,8 @@ def meeting_ns(apart: list[dict[str, Any]], ring: list[dict[str, Any]]) -> dict[
     longer: dict[str, float] = {}
     held: dict[str, float] = {}
     for d in ring:
-        each = statistics.median(g["median_ns"] / len(g["ops"]) for g in d["segments"])
-        longer[d["name"]] = max(each - op[d["name"]], 0.0)
+        each = statistics.median(g["median_ns"] - len(g["ops"]) * op[d["name"]] for g in d["segments"])
+        longer[d["name"]] = max(each, 0.0)
         idle = [g["held_ns"] for g in d["segments"] if g["held_ns"] > 0]
         if idle:
             held[d["name"]] = statistics.median(idle)
@@ -85,8 +93,8 @@ def meetings(
     transport: str = "auto",
     cache: str | os.PathLike[str] | None | bool = True,
     fresh: bool = False,
-    steps: int = 16,
-    n_bytes: int = 1 << 20,
+    steps: int | None = None,
+    n_bytes: int | None = None,
     runs: int = 20,
 ) -> dict[str, int]:
     """Device -> nanoseconds that a meeting with others holds it up, for `Times`. {} for one device.
@@ -95,14 +103,16 @@ def meetings(
     if len(workers.devices) < 2:
         return {}
     about = [[workers.about[k], d.share, d.threads, d.ep] for k, d in enumerate(workers.devices)]
-    identity = json.dumps([_FORMAT, about, transport, steps, n_bytes], sort_keys=True)
+    size = _SIZES.get(transport, _SIZES["ipc"])
+    size = steps or size[0], n_bytes or size[1], size[2]
+    identity = json.dumps([_FORMAT, about, transport, size], sort_keys=True)
     folder = chosen_folder(cache)
     path = folder / f"meetings-{digest(identity)}.json" if folder else None
     known = {} if fresh else read_json(path, {})
     names = [d.name for d in workers.devices]
     if known.get("format") == _FORMAT["format"] and len(known.get("meeting_ns", ())) == len(names):
         return dict(zip(names, (int(ns) for ns in known["meeting_ns"])))
-    measured = [_busy(workers, transport, steps, n_bytes, apart, runs) for apart in (True, False)]
+    measured = [_busy(workers, transport, size, apart, runs) for apart in (True, False)]
     found = meeting_ns(*measured)
     write_json(path, {**_FORMAT, "transport": transport, "meeting_ns": [found[n] for n in names]})
     return found
