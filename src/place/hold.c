@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "place/moves.h"
+#include "place/placers.h"
 #include "schedule/plan.h"
 #include "util/stop.h"
 #include "util/util.h"
@@ -124,7 +125,8 @@ int place_holding_devices(moirai_plan **out, const moirai_problem *p, const moir
     ports.congestion = MOIRAI_CONGESTION_PORT;
     some.budget.time_limit_s *= PLAN_SHARE;
     int rc = placer->place(&plan, &ports, &some);
-    if (!rc && plan->n_transfers == 0 && util_stopped(&stop)) { /* it holds no device but to compute */
+    bool alone = placer == &place_single;                                  /* and stays so */
+    if (!rc && plan->n_transfers == 0 && (alone || util_stopped(&stop))) { /* it holds no device but to compute */
         *out = plan;
         return 0;
     }

@@ -125,6 +125,17 @@ static int fields(const char *line, size_t length)
     return n;
 }
 
+/* Placers for up to 64 devices have a row that says so; the others are compared. */
+static void test_compare_goes_on_beyond_what_a_placer_takes(void **state)
+{
+    (void)state;
+    assert_runs("$M compare inception-tiny -c '65x v100 10Gbps 5us' --placers getf,heft,exact -q --json");
+    yyjson_val *root = shell_json();
+    assert_string_equal(text(row_of(root, "getf"), "status"), "failed");
+    assert_non_null(strstr(text(row_of(root, "exact"), "message"), "up to 64 devices"));
+    assert_string_equal(text(row_of(root, "heft"), "status"), "found");
+}
+
 static void test_compare_writes_csv(void **state)
 {
     (void)state;
@@ -177,6 +188,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_compare_shows_every_placer, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_compare_agrees_with_place, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_compare_has_a_row_for_placers_without_a_plan, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_compare_goes_on_beyond_what_a_placer_takes, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_compare_writes_csv, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_compare_takes_settings, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_compare_keeps_what_is_done, enter_folder, leave_folder),

@@ -28,6 +28,22 @@ static void test_place_hold_by_hand(void **state)
     moirai_problem_free(p);
 }
 
+/* Two operators side by side: one device takes 12, two take 6, and `single` is about one. */
+static void test_place_hold_leaves_single_alone(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("congestion device\ndevice x 9\ndevice y 9\nop a 6,7\nop b 6,7\n");
+    moirai_plan *plan;
+    moirai_alone alone;
+    assert_ok(moirai_place(&plan, p, "single", NULL));
+    assert_int_equal(plan->makespan_ns, 12);
+    assert_int_equal(plan->op_device[0], plan->op_device[1]);
+    assert_ok(moirai_alone_find(&alone, p, plan));
+    assert_int_equal(alone.ns, 12);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
 static void test_place_hold_against_all_plans(void **state)
 {
     (void)state;
@@ -60,6 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place_hold_by_hand),
+        cmocka_unit_test(test_place_hold_leaves_single_alone),
         cmocka_unit_test(test_place_hold_against_all_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

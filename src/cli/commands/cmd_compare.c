@@ -65,7 +65,8 @@ static int run_rows(const cli_context *cli, cli_comparison *c, const moirai_prob
         o.n_settings = row->n_settings;
         rc = cli_child_place(&row->report, p, row->placer, &o);
         row->ran = !rc;
-        if (!rc && row->report.result == MOIRAI_EUSAGE) /* a setting that makes no sense: say so at once */
+        /* A setting that makes no sense: say so at once. What a placer is not for (so many devices) is in its row. */
+        if (!rc && row->report.result == MOIRAI_EUSAGE && row->n_settings > 0)
             rc = moirai_error(MOIRAI_EUSAGE, "%s", row->report.message);
         if (rc)
             cli_say(cli, "\n");
