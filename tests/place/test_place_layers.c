@@ -8,15 +8,18 @@
 
 #define LAYER 28 /* operators */
 
-static moirai_plan *place(const moirai_problem *p, int threads, const char *certificate)
+static moirai_plan *place(const moirai_problem *p, const char *off, int threads, const char *certificate)
 {
     moirai_place_options o;
     moirai_plan *plan = NULL;
+    moirai_setting without = {"off", off};
     moirai_place_options_init(&o);
     o.budget.effort = 0.005;
     o.budget.time_limit_s = 0;
     o.budget.threads = threads;
     o.certificate_path = certificate;
+    o.setting = &without;
+    o.n_settings = off != NULL;
     assert_ok(moirai_place(&plan, p, "moirai", &o));
     assert_ok(moirai_plan_check(p, plan, NULL, NULL));
     return plan;
@@ -29,8 +32,26 @@ static void test_layers_that_differ_are_bounded_within_a_fifth_on_any_number_of_
     static const char path[] = "test_place_layers.certificate.json";
     moirai_problem *p = NULL;
     assert_ok(shape_problem(&p, "transformer", 3 * LAYER, 4));
-    moirai_plan *one = place(p, 1, path), *three = place(p, 3, path);
+    moirai_plan *one = place(p, NULL, 1, path), *three = place(p, NULL, 3, path);
     assert_true((double)one->lower_bound_ns > 0.8 * (double)one->makespan_ns);
+    assert_int_equal(one->certified_bound_ns, one->lower_bound_ns);
+    assert_schedules_equal(one, three);
+    assert_int_equal(one->lower_bound_ns, three->lower_bound_ns);
+    remove(path);
+    moirai_plan_free(one);
+    moirai_plan_free(three);
+    moirai_problem_free(p);
+}
+
+/* Prices on loads do for the blocks of a spine: they alone are left here. Those of the whole leave 40 %. */
+static void test_layers_beside_floating_work_are_bounded_by_loads_of_their_spine(void **state)
+{
+    (void)state;
+    static const char path[] = "test_place_layers.spine.json", off[] = "pair-prices,intervals";
+    moirai_problem *p = NULL;
+    assert_ok(shape_problem(&p, "masked", 6 * LAYER, 4));
+    moirai_plan *one = place(p, off, 1, path), *three = place(p, off, 3, path);
+    assert_true((double)one->lower_bound_ns > 0.7 * (double)one->makespan_ns);
     assert_int_equal(one->certified_bound_ns, one->lower_bound_ns);
     assert_schedules_equal(one, three);
     assert_int_equal(one->lower_bound_ns, three->lower_bound_ns);
@@ -44,6 +65,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_that_differ_are_bounded_within_a_fifth_on_any_number_of_threads),
+        cmocka_unit_test(test_layers_beside_floating_work_are_bounded_by_loads_of_their_spine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

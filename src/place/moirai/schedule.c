@@ -13,6 +13,7 @@
 #define SMALL_GAP 0.025    /* what is left is more likely the plan's */
 #define WIDE 0.3           /* of the operators in large components: blocks are weak */
 #define LARGE_COMPONENT 36 /* operators */
+#define LITTLE 0.14        /* of the work floats beside a spine: encoder-decoders; cells leave more out */
 #define ONE_BLOCK 0.8      /* of the operators between two cuts */
 #define MANY_DEVICES 8     /* more: prices of such a block seldom prove anything, and never soon */
 #define MOST_AGAIN 12
@@ -193,6 +194,31 @@ static int find_width(double *part, bool *one, const moirai_problem *p)
     return rc;
 }
 
+/* What floats, of all work at its least times. */
+static double part_that_floats(const decompose_spine *spine)
+{
+    const moirai_problem *p = spine->whole;
+    double all = 0, floats = 0;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        double least = (double)moirai_op_least_ns(p, i);
+        all += least;
+        floats += spine->floating[i] ? least : 0;
+    }
+    return floats / fmax(all, 1);
+}
+
+/* A network whose spine leaves little out (decompose/spine.h) is as wide as its spine: blocks of that see nearly all of it. */
+static int find_spine_width(double *part, engine *x)
+{
+    decompose_spine *spine = NULL;
+    bool one = false;
+    int rc = decompose_spine_new(&spine, x->in.p, &x->in.stop);
+    if (!rc && spine && part_that_floats(spine) <= LITTLE)
+        rc = find_width(part, &one, spine->problem);
+    decompose_spine_free(spine);
+    return rc;
+}
+
 /* Time that is left when all has been tried. */
 static int search_on(engine *x)
 {
@@ -212,6 +238,8 @@ int engine_search(engine *x)
     if (rc || incumbent_done(&x->in))
         return rc;
     rc = find_width(&width, &x->undivided, x->in.p);
+    if (!rc && width > WIDE && has_intervals(x) && !incumbent_off(&x->in, SPINE))
+        rc = find_spine_width(&width, x);
     if (rc)
         return rc;
     rc = width > WIDE && has_intervals(x) ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);

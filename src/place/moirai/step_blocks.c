@@ -17,7 +17,7 @@ static int improve(engine *x, const engine_turn *turn)
     return rc ? rc : blocks_improve(x->blocks);
 }
 
-static int improve_spine(engine *x, const engine_turn *turn)
+static int begin_spine(engine *x, const engine_turn *turn)
 {
     engine *y = engine_new(x->spine->problem, x->in.o);
     if (!y)
@@ -26,8 +26,16 @@ static int improve_spine(engine *x, const engine_turn *turn)
     y->in.outer = &x->in;
     y->in.spine = x->spine;
     y->in.stop = x->in.stop;
-    int rc = step_starts.run(y, turn);
-    return rc ? rc : improve(y, turn);
+    return step_starts.run(y, turn);
+}
+
+/* A second turn goes on where the first has ended. */
+static int improve_spine(engine *x, const engine_turn *turn)
+{
+    int rc = x->inner ? 0 : begin_spine(x, turn);
+    if (!rc)
+        x->inner->in.stop = x->in.stop;
+    return rc ? rc : improve(x->inner, turn);
 }
 
 /* A problem with too many pairs is left to the other steps. */
@@ -36,7 +44,8 @@ static int run(engine *x, const engine_turn *turn)
     incumbent *in = &x->in;
     util_stop all = in->stop;
     in->stop = incumbent_part(in, turn->share);
-    int rc = incumbent_off(in, SPINE) ? 0 : decompose_spine_new(&x->spine, in->p, &in->stop);
+    bool known = x->spine || incumbent_off(in, SPINE);
+    int rc = known ? 0 : decompose_spine_new(&x->spine, in->p, &in->stop);
     rc = rc ? rc : x->spine ? improve_spine(x, turn) : improve(x, turn);
     in->stop = all;
     return rc == MOIRAI_ELIMIT ? 0 : rc;

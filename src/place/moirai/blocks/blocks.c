@@ -95,11 +95,11 @@ int blocks_improve(blocks *x)
         rc = blocks_compose(x);
     }
     blocks_set_shares(x);
-    bool many = count_classes(x) >= MANY_CLASSES;
+    x->many = count_classes(x) >= MANY_CLASSES;
     /* First levels of many classes take longer than prices that know the bytes from the start. */
-    if (!rc && x->in->memory_binds && x->n_large > 1 && many)
+    if (!rc && x->in->memory_binds && x->n_large > 1 && x->many)
         return blocks_improve_within_memory(x);
-    if (!rc && !many) /* else those on the bound's path, as it goes */
+    if (!rc && !x->many) /* else those on the bound's path, as it goes */
         rc = blocks_first_levels(x);
     for (bool done = false, found = true; !rc && !done;) {
         blocks_raise_bound(x);

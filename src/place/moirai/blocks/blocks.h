@@ -34,6 +34,7 @@ typedef struct blocks {
     const int64_t *opened; /* pairs whose first level is due */
     double *share;         /* per class: of the makespan, against the largest; before the first level */
     int32_t n_large;       /* classes above SMALL_SHARE */
+    bool many;             /* classes of blocks: the first levels of all their pairs take long */
     blocks_batch batch;
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;

@@ -35,6 +35,8 @@ static int first_level(void *data, int32_t i)
     const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
     if (!pair->open || pair->level > 0 || incumbent_stopped(x->in))
         return 0;
+    if (x->many && !pair->loads.tried)
+        return pair_raise_loads(x->c->pair[x->opened[i]], x->in->stop);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > SMALL_SHARE && (!x->in->memory_binds || x->n_large <= 1);
@@ -57,6 +59,12 @@ static int first_levels(blocks *x, const int64_t *opened, int32_t n)
     return util_pool_run(first_level, x, n, x->in->o->budget.threads);
 }
 
+/* Does for a first level: milliseconds where that takes a tenth of a second, and most of what it proves. */
+static bool raised_by_loads(const blocks *x, const pair_state *pair)
+{
+    return x->many && pair->loads.proof.n_leaves > 0;
+}
+
 /* The pairs of a path of which nothing is known but lengths of paths, if that: each once, in x->index; returns how
  * many. */
 static int32_t unknown_on_path(blocks *x, const int32_t *device)
@@ -66,7 +74,8 @@ static int32_t unknown_on_path(blocks *x, const int32_t *device)
     for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
-        if ((!known || (known->level == 0 && known->open && known->block.n_interior)) && x->batch.times[pair])
+        bool unknown = !known || (known->level == 0 && known->open && known->block.n_interior);
+        if (unknown && !(known && raised_by_loads(x, known)) && x->batch.times[pair])
             x->index[n++] = pair;
         x->batch.times[pair] = 0;
     }
