@@ -158,3 +158,13 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
         *found |= batch_pair(x, i)->plan.length_ns < before[i];
     return rc;
 }
+
+/* Levels above the last one repeat it with more effort. */
+bool blocks_grow(blocks *x)
+{
+    if (!incumbent_grow(x->in))
+        return false;
+    x->top_level = PAIR_LEVELS + x->in->passes;
+    x->batches_left = 16 << UTIL_MIN(x->in->passes, 16);
+    return true;
+}

@@ -63,21 +63,6 @@ void blocks_free(blocks *x)
     free(x);
 }
 
-/* Levels above the last one repeat it with more effort. */
-bool blocks_grow(blocks *x)
-{
-    if (!incumbent_grow(x->in))
-        return false;
-    x->top_level = PAIR_LEVELS + x->in->passes;
-    x->batches_left = 16 << UTIL_MIN(x->in->passes, 16);
-    return true;
-}
-
-void blocks_raise_bound(blocks *x)
-{
-    incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
-}
-
 /* Classes that have something between their cuts. */
 static int32_t count_classes(const blocks *x)
 {

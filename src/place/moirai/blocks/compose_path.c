@@ -1,4 +1,4 @@
-/* Plans of the whole from paths of block plans. */
+/* Plans of the whole from paths of block plans, and its bound from a path of their bounds. */
 #include <math.h>
 
 #include "place/moirai/blocks/blocks.h"
@@ -75,4 +75,9 @@ int blocks_compose(blocks *x)
     x->in->memory_binds = binds || overflows(x, x->cut_device);
     pair_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
     return rc;
+}
+
+void blocks_raise_bound(blocks *x)
+{
+    incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
 }

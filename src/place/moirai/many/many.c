@@ -83,7 +83,7 @@ static int carry_back(incumbent *in, const moirai_problem *q, const many_part *p
     return rc;
 }
 
-static int search_part(incumbent *in, const many_part *part)
+static int search_part(incumbent *in, many_place *place, const many_part *part)
 {
     moirai_problem q;
     moirai_plan *plan = NULL;
@@ -93,7 +93,7 @@ static int search_part(incumbent *in, const many_part *part)
     o.start = NULL;
     o.certificate_path = NULL;
     int rc = problem_part(&q, in->p, part->device, part->n);
-    rc = rc ? rc : place_moirai.place(&plan, &q, &o);
+    rc = rc ? rc : place(&plan, &q, &o);
     if (!rc && part->whole)
         incumbent_take_bound(in, plan->lower_bound_ns);
     rc = rc ? rc : carry_back(in, &q, part, plan);
@@ -164,13 +164,13 @@ static int anneal(incumbent *in)
     return rc;
 }
 
-int many_search(incumbent *in, char *why)
+int many_search(incumbent *in, many_place *place, char *why)
 {
     many_part part;
     in->at_work = util_method_name(UTIL_METHOD_DEVICES);
     int rc = many_choose(&part, in->p);
     if (!rc && part.whole && !incumbent_off(in, DEVICES))
-        rc = search_part(in, &part);
+        rc = search_part(in, place, &part);
     if (!rc && !incumbent_done(in) && !incumbent_off(in, DEVICES))
         rc = list_kinds(in);
     if (!rc && (!in->best || !incumbent_done(in))) {
@@ -181,7 +181,7 @@ int many_search(incumbent *in, char *why)
     rc = rc || incumbent_done(in) ? rc : bound_paths(in);
     in->at_work = util_method_name(UTIL_METHOD_DEVICES);
     if (!rc && !part.whole && part.n > 0 && !incumbent_done(in) && !incumbent_off(in, DEVICES))
-        rc = search_part(in, &part);
+        rc = search_part(in, place, &part);
     in->at_work = util_method_name(UTIL_METHOD_WHOLE);
     return rc || !in->best || incumbent_off(in, WHOLE) ? rc : anneal(in);
 }
