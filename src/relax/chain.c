@@ -11,16 +11,10 @@
 
 #include "decompose/block.h"
 #include "relax/chain.h"
+#include "relax/relax_tuning.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define LEVELS 2
-#define FIRST_ROUNDS 24
-#define MOST_PAIRS 400000
-#define MANY_DEVICES 6               /* more: ends alone come first */
-#define MOST_WORK (INT64_C(1) << 28) /* edges x devices^3: longest paths of all pairs */
-#define HOPE 0.9                     /* of what is known: below it after the first level, loads do not decide */
 
 /* ---- opening ---- */
 
@@ -37,7 +31,7 @@ static void begin_pairs(relax_chain *c, int32_t class_, int32_t k, int64_t *head
     for (int32_t l = 0; l < c->K; l++) {
         relax_pair *y = relax_pair_at(c, class_, k, l);
         y->choice.load_ns = RELAX_NEVER;
-        y->level = b->n_interior < RELAX_LEAST_BLOCK ? LEVELS : 0;
+        y->level = b->n_interior < RELAX_CHAIN_LEAST_BLOCK ? RELAX_CHAIN_LEVELS : 0;
         if (b->exit != MOIRAI_NONE) {
             y->path_ns = y->lower_ns = head[(int64_t)b->exit * c->K + l];
             continue;
@@ -76,15 +70,16 @@ static int open_class(relax_chain *c, int32_t class_)
 static int open_chain(relax_chain *c)
 {
     int64_t K3 = (int64_t)c->K * c->K * c->K;
-    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > MOST_WORK ? MOIRAI_ELIMIT
-                                                                                   : decompose_cuts_new(&c->cuts, c->p);
+    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > RELAX_CHAIN_MOST_WORK
+                 ? MOIRAI_ELIMIT
+                 : decompose_cuts_new(&c->cuts, c->p);
     if (rc)
         return rc;
     int32_t large = 0;
     for (int32_t b = 0; b < c->cuts->n_blocks; b++)
-        large += c->cuts->block_size[b] >= RELAX_LEAST_BLOCK;
+        large += c->cuts->block_size[b] >= RELAX_CHAIN_LEAST_BLOCK;
     size_t K = (size_t)c->K, cuts = (size_t)c->cuts->n_cuts, classes = (size_t)c->cuts->n_classes;
-    if (large < 2 || classes * K * K > MOST_PAIRS)
+    if (large < 2 || classes * K * K > RELAX_CHAIN_MOST_PAIRS)
         return MOIRAI_ELIMIT;
     c->block = util_alloc(classes, sizeof *c->block);
     c->pair = util_alloc(classes * K * K, sizeof *c->pair);
@@ -132,7 +127,7 @@ static int solve_end(void *data, int32_t which)
     relax_task job = *c->job;
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
-    job.rounds = UTIL_MIN(job.rounds, FIRST_ROUNDS);
+    job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
     return relax_end_solve(&c->found[which], &b->problem, (relax_fixed){at / c->K % 2 ? b->exit : b->entry, at % c->K},
                            &job);
 }
@@ -144,7 +139,7 @@ static void list_ends(relax_chain *c)
     for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
         int32_t class_ = c->cuts->block_class[b], at = relax_chain_pair(c, b);
         const decompose_block *block = c->block[class_];
-        if (block->n_interior < RELAX_LEAST_BLOCK || block->entry == MOIRAI_NONE || block->exit == MOIRAI_NONE)
+        if (block->n_interior < RELAX_CHAIN_LEAST_BLOCK || block->entry == MOIRAI_NONE || block->exit == MOIRAI_NONE)
             continue;
         for (int32_t is_exit = 0; is_exit < 2; is_exit++) {
             relax_end *end = &c->end[2 * class_ + is_exit];
@@ -190,7 +185,7 @@ static int solve_pair(void *data, int32_t which)
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
     if (c->level == 1) {
-        job.rounds = UTIL_MIN(job.rounds, FIRST_ROUNDS);
+        job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
         job.cases = 1;
     }
     relax_answer answer;
@@ -228,15 +223,16 @@ static void list_due(relax_chain *c)
 
 static int raise_chain(relax_chain *c)
 {
-    int rc = c->K > MANY_DEVICES || c->job->ends ? raise_ends(c) : 0;
-    for (c->level = 1; c->level <= LEVELS && !rc; c->level++) {
+    int rc = c->K > RELAX_CHAIN_MANY_DEVICES || c->job->ends ? raise_ends(c) : 0;
+    for (c->level = 1; c->level <= RELAX_CHAIN_LEVELS && !rc; c->level++) {
         do {
             relax_chain_path(c, false);
             list_due(c);
             rc = util_pool_run(solve_pair, c, c->n_due, c->job->threads);
         } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
         int64_t now = relax_chain_path(c, false);
-        if (now >= c->job->goal_ns || (double)now < HOPE * (double)c->job->known_ns || util_stopped(&c->job->stop))
+        if (now >= c->job->goal_ns || (double)now < RELAX_CHAIN_HOPE * (double)c->job->known_ns ||
+            util_stopped(&c->job->stop))
             break;
     }
     return rc;
@@ -250,7 +246,7 @@ int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_ta
     rc = rc ? rc : raise_chain(&c);
     if (!rc)
         out->lower_ns = relax_chain_path(&c, false);
-    if (!rc && job->plans && job->evaluations > 0 && (double)out->lower_ns >= HOPE * (double)job->known_ns)
+    if (!rc && job->plans && job->evaluations > 0 && (double)out->lower_ns >= RELAX_CHAIN_HOPE * (double)job->known_ns)
         rc = relax_chain_plan(&c);
     for (int32_t i = 0; i < 2 && !rc && job->plans; i++)
         rc = relax_chain_choose(&out->choice[out->n_choices++], &c, i == 0);

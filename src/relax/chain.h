@@ -6,7 +6,6 @@
 #include "relax/ends.h"
 #include "relax/relax.h"
 
-#define RELAX_LEAST_BLOCK 3 /* operators: smaller ones are known from their longest paths */
 #define RELAX_NEVER (INT64_MAX / 4)
 
 typedef struct relax_pair {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "relax/chain.h"
+#include "relax/relax_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -23,7 +24,7 @@ static int64_t way(const relax_chain *c, int32_t block, int32_t k, int32_t l, bo
 {
     int32_t class_ = c->cuts->block_class[block];
     int64_t lower = proven(c, class_, k, l);
-    return !loads || c->block[class_]->n_interior < RELAX_LEAST_BLOCK
+    return !loads || c->block[class_]->n_interior < RELAX_CHAIN_LEAST_BLOCK
                ? lower
                : UTIL_MAX(pair_of(c, block, k, l)->choice.load_ns, lower);
 }

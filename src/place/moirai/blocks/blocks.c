@@ -9,9 +9,8 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/compose.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
-
-#define MANY_CLASSES 6 /* of blocks: the first levels of all their pairs take long */
 
 static int allocate(blocks *x)
 {
@@ -80,7 +79,7 @@ int blocks_improve(blocks *x)
         rc = blocks_compose(x);
     }
     blocks_set_shares(x);
-    bool many = count_classes(x) >= MANY_CLASSES;
+    bool many = count_classes(x) >= BLOCKS_MANY_CLASSES;
     /* First levels of many classes take longer than prices that know the bytes from the start. */
     if (!rc && x->in->memory_binds && x->n_large > 1 && many)
         return blocks_improve_within_memory(x);
