@@ -1,19 +1,17 @@
 /* The exhaustive search as a bound, for small problems. */
+#include "bound/bound_tuning.h"
 #include "bound/bounds.h"
 #include "exact/exact.h"
-
-#define MOST_OPS 48
-#define NODES 2000000.0 /* at effort 1 */
 
 static int find_search(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
     exact_options exact;
     exact_result found;
     *lower_ns = MOIRAI_UNKNOWN;
-    if (p->n_ops > MOST_OPS || p->n_devices > MOIRAI_MASK_DEVICES || !exact_fits(p, NULL))
+    if (p->n_ops > BOUND_EXACT_MOST_OPS || p->n_devices > MOIRAI_MASK_DEVICES || !exact_fits(p, NULL))
         return 0;
     exact_options_init(&exact);
-    exact.node_limit = (int64_t)(NODES * budget->effort) + 1;
+    exact.node_limit = (int64_t)(BOUND_EXACT_NODES * budget->effort) + 1;
     exact.stop = util_stop_of(budget);
     int rc = exact_solve(p, &exact, &found);
     if (rc)

@@ -1,10 +1,8 @@
 /* The relaxation of loads, ports and bytes (relax/cases.c), and the same with loads within shifts (relax/shifts.c), as bounds. */
+#include "bound/bound_tuning.h"
 #include "bound/bounds.h"
 #include "relax/relax.h"
 #include "util/util.h"
-
-#define CASES 200
-#define ROUNDS 80.0
 
 typedef int (*solver)(relax_answer *out, const moirai_problem *p, const relax_task *job);
 
@@ -12,8 +10,8 @@ static int find(int64_t *lower_ns, const moirai_problem *p, const moirai_budget 
 {
     double effort = UTIL_MIN(budget->effort, 100);
     relax_task job = {.goal_ns = INT64_MAX / 4,
-                      .cases = 1 + (int32_t)(CASES * effort),
-                      .rounds = 2 + (int32_t)(ROUNDS * effort),
+                      .cases = 1 + (int32_t)(BOUND_LOADS_CASES * effort),
+                      .rounds = 2 + (int32_t)(BOUND_LOADS_ROUNDS * effort),
                       .threads = budget->threads,
                       .stop = util_stop_of(budget)};
     relax_answer answer;

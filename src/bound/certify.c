@@ -7,13 +7,11 @@
  * larger than the task allows. What remains between the two bounds is honestly shown: the certificate carries both. */
 #include <stdlib.h>
 
+#include "bound/bound_tuning.h"
 #include "bound/certificate.h"
 #include "pair/pair_refine.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define NODES 20000.0              /* of a tree, at effort 1 */
-#define MOST_TREE ((size_t)200000) /* numbers of a tree */
 
 typedef struct certifying {
     pair_chain *c;
@@ -30,8 +28,8 @@ typedef struct certifying {
 /* Its part of what trees may take: the same, whatever the number of threads. */
 static int search_one(certifying *x, pair_state *pair)
 {
-    size_t left = UTIL_MIN(x->left / (size_t)UTIL_MAX(x->n_picks, 1), MOST_TREE);
-    return pair_prove_by_search(pair, (int64_t)(NODES * x->job->effort) + 1, &left, x->job->stop);
+    size_t left = UTIL_MIN(x->left / (size_t)UTIL_MAX(x->n_picks, 1), BOUND_CERTIFY_MOST_TREE);
+    return pair_prove_by_search(pair, (int64_t)(BOUND_CERTIFY_NODES * x->job->effort) + 1, &left, x->job->stop);
 }
 
 static int certify_one(void *data, int32_t i)

@@ -18,13 +18,6 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-/* Plans of the blocks that the path at hand takes. */
-void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last)
-{
-    for (int32_t i = first; i <= last; i++)
-        m->at.picked[i] = m->work.plan_pick[bytes_pair_of(m, i)];
-}
-
 /* The cheapest path by plans at the present prices, into m->at.device and m->at.picked. False where there is none. */
 static bool planned_path(bytes_prices *m)
 {
@@ -33,41 +26,6 @@ static bool planned_path(bytes_prices *m)
         return false;
     bytes_pick_plans(m, 0, last);
     return true;
-}
-
-/* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
-void bytes_price_plans(bytes_prices *m, bool jumps)
-{
-    int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    m->jump.counted = jumps;
-    for (int32_t i = 0; i < pairs; i++)
-        m->work.pair_cost[i] = bytes_block_plan_cost(m, i, m->now.price, &m->work.plan_pick[i]);
-}
-
-/* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
-bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last)
-{
-    const pair_chain *c = m->c;
-    bytes_path out = {0};
-    for (int32_t i = first; i <= last; i++) {
-        int64_t length, pair = bytes_pair_of(m, i);
-        int64_t late = bytes_late_ns(m, i, (int32_t)(pair / m->K % m->K), (int32_t)(pair % m->K));
-        const int64_t *bytes = bytes_block_plan_at(m, pair, m->at.picked[i], &length);
-        out.time_ns += (double)(length + late);
-        out.jump_ns += (double)late;
-        for (int32_t k = 0; k < m->K; k++)
-            out.use[k] += (double)bytes[k];
-        if (i < c->s->n_cuts) {
-            out.time_ns += (double)moirai_op_ns(c->p, c->s->cut[i], m->at.device[i]);
-            out.use[m->at.device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
-        }
-    }
-    return out;
-}
-
-bytes_path bytes_measure_path(const bytes_prices *m)
-{
-    return bytes_measure(m, 0, m->c->s->n_blocks - 1);
 }
 
 typedef struct enriching {

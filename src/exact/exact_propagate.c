@@ -8,22 +8,6 @@
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 
-bool exact_restrict(exact_search *s, exact_state *st, int32_t op, uint64_t keep, bool *changed)
-{
-    uint64_t dom = st->dom[op] & keep;
-    if (dom == st->dom[op])
-        return true;
-    int32_t u = s->unit.of[op], size = s->unit.off[u + 1] - s->unit.off[u];
-    if (dom == 0)
-        return false;
-    if (EXACT_ONLY(dom))
-        st->n_open -= size;
-    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++)
-        st->dom[s->unit.op[a]] = dom;
-    *changed = true;
-    return true;
-}
-
 /* Devices on which an operator would finish too late; the bound from the operator whose best device is the worst. */
 static bool filter(exact_search *s, exact_state *st, bool *changed)
 {

@@ -101,53 +101,6 @@ static bool allocate(exact_search *s)
 #undef TAKE
 }
 
-/* One block holds the struct and its arrays. */
-static exact_state *new_state(exact_search *s)
-{
-    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8;
-    if (s->stack.bytes + bytes > EXACT_SETUP_MOST_STACK_BYTES)
-        return NULL;
-    exact_state *st = util_alloc(1, bytes);
-    if (!st)
-        return NULL;
-    s->stack.bytes += bytes;
-    st->dom = (uint64_t *)(st + 1);
-    st->head = (int64_t *)(st->dom + n);
-    st->tail = st->head + n * K;
-    st->xhead = st->tail + n * K;
-    st->xtail = st->xhead + X;
-    return st;
-}
-
-static void copy_state(const exact_search *s, exact_state *to, const exact_state *from)
-{
-    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8);
-    to->lb_ns = from->lb_ns;
-    to->n_arcs = from->n_arcs;
-    to->n_open = from->n_open;
-}
-
-exact_state *exact_push(exact_search *s, int32_t depth)
-{
-    if (depth >= s->stack.n) {
-        exact_state *st = NULL;
-        if (depth <= EXACT_SETUP_MOST_DEPTH &&
-            !util_grow(&s->stack.state, &s->stack.capacity, (size_t)depth + 1, sizeof *s->stack.state))
-            st = new_state(s);
-        if (!st) {
-            s->run.stopped = true;
-            exact_leave(s, depth > 0 ? s->stack.state[depth - 1]->lb_ns : 0);
-            return NULL;
-        }
-        s->stack.state[s->stack.n++] = st;
-    }
-    if (depth > 0)
-        copy_state(s, s->stack.state[depth], s->stack.state[depth - 1]);
-    return s->stack.state[depth];
-}
-
 void exact_root(exact_search *s)
 {
     exact_state *st = s->stack.state[0];

@@ -21,24 +21,6 @@ void exact_options_init(exact_options *o)
     o->below_ns = MOIRAI_UNKNOWN;
 }
 
-void exact_leave(exact_search *s, int64_t lb_ns)
-{
-    s->run.open_lb_ns = UTIL_MIN(s->run.open_lb_ns, lb_ns);
-}
-
-void exact_note(exact_search *s, int32_t number)
-{
-    exact_result *r = s->r;
-    if (!s->mode.plain)
-        return;
-    if (r->n_tree >= s->o->most_tree)
-        s->run.stopped = true;
-    else if (util_grow(&r->tree, &s->run.tree_capacity, r->n_tree + 1, sizeof *r->tree))
-        s->run.failed = s->run.stopped = true;
-    else
-        r->tree[r->n_tree++] = number;
-}
-
 static void tell(exact_search *s, char letter)
 {
     if (!s->o->progress)

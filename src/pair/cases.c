@@ -57,13 +57,6 @@ int32_t pair_cases_weakest(const pair_state *x)
     return weakest;
 }
 
-void pair_case_free(pair_case *c)
-{
-    free(c->proof.price);
-    free(c->duals.price);
-    free(c->branch);
-}
-
 /* ---- solving ---- */
 
 static bool is_sent(const pair_bound_task *r, const pair_case *c)

@@ -12,6 +12,13 @@
 #include "problem/equal_devices.h"
 #include "util/util.h"
 
+void pair_case_free(pair_case *c)
+{
+    free(c->proof.price);
+    free(c->duals.price);
+    free(c->branch);
+}
+
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight)
 {
     const pricing_grid *grid = pricing_master_grid(m);

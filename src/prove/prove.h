@@ -9,14 +9,19 @@
 /* ---- prove_block.c ---- */
 
 /* Operators between two cuts, and the cuts. */
+/* Lines of edges and operators: those of one line cost the same at any prices. */
+typedef struct prove_block_lines {
+    int32_t n_edges, *edge; /* an edge of each line */
+    int32_t n_ops, *of_op, *op;
+} prove_block_lines;
+
 typedef struct prove_block {
     const prove_problem *p;
     int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or PROVE_NONE */
     int32_t *op;            /* local -> operator, ascending */
     int32_t n_edges;
-    prove_edge *edge;                 /* between local numbers, by from, output, to */
-    int32_t n_edge_lines, *edge_line; /* an edge of each line */
-    int32_t n_op_lines, *op_line, *line_op;
+    prove_edge *edge; /* between local numbers, by from, output, to */
+    prove_block_lines line;
     int32_t n_components, *component; /* per local operator, PROVE_NONE for the cuts */
     int32_t *component_off, *component_op;
     int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */

@@ -18,7 +18,7 @@
 
 void prove_block_free(prove_block *b)
 {
-    void *all[] = {b->op,        b->edge,          b->edge_line,    b->op_line,        b->line_op,
+    void *all[] = {b->op,        b->edge,          b->line.edge,    b->line.of_op,     b->line.op,
                    b->component, b->component_off, b->component_op, b->kind_component, b->kind_count,
                    b->tree_off,  b->tree_edge};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -126,14 +126,15 @@ int prove_lines(prove_block *b)
 {
     size_t n = (size_t)b->n, E = (size_t)b->n_edges;
     int32_t *line = util_alloc(E, sizeof *line);
-    b->edge_line = util_alloc(E, sizeof(int32_t));
-    b->op_line = util_alloc(n, sizeof(int32_t));
-    b->line_op = util_alloc(n, sizeof(int32_t));
-    int rc = line && b->edge_line && b->op_line && b->line_op ? prove_go_on(b->p) : MOIRAI_EFAIL;
+    b->line.edge = util_alloc(E, sizeof(int32_t));
+    b->line.of_op = util_alloc(n, sizeof(int32_t));
+    b->line.op = util_alloc(n, sizeof(int32_t));
+    int rc = line && b->line.edge && b->line.of_op && b->line.op ? prove_go_on(b->p) : MOIRAI_EFAIL;
     rc =
         rc ? rc
-           : util_group(line, b->edge_line, &b->n_edge_lines, b->n_edges, &(util_group_task){b, hash_edge, same_edges});
-    rc = rc ? rc : util_group(b->op_line, b->line_op, &b->n_op_lines, b->n, &(util_group_task){b, hash_op, same_times});
+           : util_group(line, b->line.edge, &b->line.n_edges, b->n_edges, &(util_group_task){b, hash_edge, same_edges});
+    rc = rc ? rc
+            : util_group(b->line.of_op, b->line.op, &b->line.n_ops, b->n, &(util_group_task){b, hash_op, same_times});
     for (int32_t e = 0; e < b->n_edges && !rc; e++)
         b->edge[e].line = line[e];
     free(line);

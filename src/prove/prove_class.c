@@ -1,4 +1,4 @@
-/* What is proven of a block between all pairs of devices.
+/* What is proven of a block between all pairs of devices, and of the chain of blocks.
  *
  * For each pair the certificate lists proofs: one by a search tree (prove_tree.c), one by prices on loads (prove_loads.c), or leaves, cases with
  * prices that exclude a length (prove_price.c) and leave nothing out (prove_cases.c). Leaves are about components, kinds
@@ -9,6 +9,9 @@
 
 #include "prove/prove_read.h"
 #include "util/util.h"
+
+#define LOOK 16                  /* cuts per look at the clock */
+#define FAR ((__int128)1 << 120) /* what a path costs is counted up to here: less is still true */
 
 /* ---- a pair ---- */
 
@@ -229,4 +232,44 @@ int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val
     }
     return rc || (!described && !prove_get(object, "pairs")) ? rc
                                                              : read_pairs(bounds, proof, b, prove_get(object, "pairs"));
+}
+
+/* ---- the chain ---- */
+
+/* The next cut, or the end, on each device: next[z] is the least over a of cost[a] + what block i takes from a to z. */
+static void pass_block(__int128 *next, const prove_chain *x, int32_t i, const __int128 *cost, const __int128 *value)
+{
+    int32_t K = x->p->K;
+    uint64_t in = i > 0 ? x->p->may[x->cut[i - 1]] : 1;
+    bool first = true;
+    for (int32_t a = 0; a < K; a++) {
+        int64_t at = ((int64_t)x->block_class[i] * K + a) * K;
+        if (!(in >> a & 1))
+            continue;
+        for (int32_t z = 0; z < K; z++) {
+            __int128 sum = UTIL_MIN(cost[a], FAR) + (value ? value[at + z] : x->bound[at + z]);
+            next[z] = first ? sum : UTIL_MIN(next[z], sum);
+        }
+        first = false;
+    }
+}
+
+int prove_chain_cost(__int128 *least, const prove_chain *x, int64_t unit, const int64_t *price, const __int128 *value)
+{
+    const prove_problem *p = x->p;
+    int32_t K = p->K;
+    __int128 cost[PROVE_MASK_DEVICES] = {0}, next[PROVE_MASK_DEVICES] = {0};
+    for (int32_t i = 0; i <= x->n_cuts; i++) {
+        int rc = i % LOOK ? 0 : prove_go_on(p);
+        if (rc)
+            return rc;
+        pass_block(next, x, i, cost, value);
+        for (int32_t z = 0; z < K && i < x->n_cuts; z++)
+            if (p->may[x->cut[i]] >> z & 1)
+                next[z] += (__int128)p->time[(int64_t)x->cut[i] * K + z] * unit +
+                           (price ? (__int128)price[z] * p->bytes[x->cut[i]] : 0);
+        memcpy(cost, next, sizeof cost);
+    }
+    *least = cost[0];
+    return 0;
 }

@@ -62,7 +62,7 @@ void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t s
 
 static int64_t *op_line(const prove_pricing *w, int32_t i, int32_t k)
 {
-    return w->op_cost + ((int64_t)w->b->op_line[i] * w->K + k) * w->N;
+    return w->op_cost + ((int64_t)w->b->line.of_op[i] * w->K + k) * w->N;
 }
 
 static int64_t *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
@@ -89,15 +89,15 @@ int prove_fill_costs(prove_pricing *w)
             sum[g + 1] = sum[g] + rate[g] * w->step;
     }
     int rc = 0;
-    for (int32_t x = 0; x < b->n_op_lines && !rc; x++) {
+    for (int32_t x = 0; x < b->line.n_ops && !rc; x++) {
         rc = prove_go_on(b->p);
         for (int32_t k = 0; k < w->K; k++)
-            if (op_ns(w, b->line_op[x], k) >= 0)
-                prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, b->line_op[x], k), 1, op_line(w, b->line_op[x], k));
+            if (op_ns(w, b->line.op[x], k) >= 0)
+                prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, b->line.op[x], k), 1, op_line(w, b->line.op[x], k));
     }
-    for (int32_t x = 0; x < b->n_edge_lines && !rc; x++) {
+    for (int32_t x = 0; x < b->line.n_edges && !rc; x++) {
         rc = prove_go_on(b->p);
-        const prove_edge *e = &b->edge[b->edge_line[x]];
+        const prove_edge *e = &b->edge[b->line.edge[x]];
         int32_t share = b->p->by_edge ? 1 : e->readers;
         for (int32_t from = 0; from < w->K; from++)
             for (int32_t to = 0; to < w->K; to++)
@@ -264,22 +264,22 @@ static void root_tree(prove_pricing *w, int32_t kind)
     const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin, done = 1;
     for (int32_t x = 0; x < n; x++)
-        w->above_edge[x] = -1;
-    w->order[0] = 0;
-    w->above[0] = -1;
+        w->tree.edge[x] = -1;
+    w->tree.order[0] = 0;
+    w->tree.above[0] = -1;
     for (int32_t y = 0; y < done; y++)
         for (int32_t t = b->tree_off[kind]; t < b->tree_off[kind + 1]; t++) {
             const prove_edge *e = &b->edge[b->tree_edge[t]];
-            int32_t mine = b->component_op[begin + w->order[y]];
+            int32_t mine = b->component_op[begin + w->tree.order[y]];
             int32_t other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
-            if (other < 0 || w->above_edge[w->order[y]] == b->tree_edge[t])
+            if (other < 0 || w->tree.edge[w->tree.order[y]] == b->tree_edge[t])
                 continue;
             int32_t x = 0;
             while (b->component_op[begin + x] != other)
                 x++;
-            w->above[x] = w->order[y];
-            w->above_edge[x] = b->tree_edge[t];
-            w->order[done++] = x;
+            w->tree.above[x] = w->tree.order[y];
+            w->tree.edge[x] = b->tree_edge[t];
+            w->tree.order[done++] = x;
         }
 }
 
@@ -293,8 +293,8 @@ int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind)
     root_tree(w, kind);
     for (int32_t y = n - 1; y > 0 && !rc; y--) {
         rc = prove_go_on(b->p);
-        int32_t x = w->order[y];
-        const prove_edge *e = &b->edge[w->above_edge[x]];
+        int32_t x = w->tree.order[y];
+        const prove_edge *e = &b->edge[w->tree.edge[x]];
         for (int64_t s = 0; s < cells; s++)
             w->message[s] = PROVE_TOO_LATE;
         if (e->from == b->component_op[begin + x])
@@ -302,7 +302,7 @@ int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind)
         else
             from_reader(w, e, w->value + x * cells);
         for (int64_t s = 0; s < cells; s++)
-            add(&w->value[w->above[x] * cells + s], w->message[s]);
+            add(&w->value[w->tree.above[x] * cells + s], w->message[s]);
     }
     *least = PROVE_TOO_LATE;
     for (int64_t s = 0; s < cells; s++)

@@ -183,7 +183,7 @@ static bool fits(const prove_pricing *w)
 static bool is_modest(const prove_pricing *w, size_t largest)
 {
     const prove_block *b = w->b;
-    __int128 K = w->K, cells = (__int128)b->n_op_lines * K + (__int128)b->n_edge_lines * K * K + (__int128)largest * K +
+    __int128 K = w->K, cells = (__int128)b->line.n_ops * K + (__int128)b->line.n_edges * K * K + (__int128)largest * K +
                                K + 2 * prove_resources(b->p);
     return cells * w->N <= MAX_CELLS;
 }
@@ -197,14 +197,14 @@ static int allocate(prove_pricing *w)
         return moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "a leaf's grid of %d steps is too fine for its block", w->N);
     UTIL_TAKE(&w->memory, w->rate, R * N);
     UTIL_TAKE(&w->memory, w->sum, R * N);
-    UTIL_TAKE(&w->memory, w->op_cost, (size_t)w->b->n_op_lines * K * N);
-    UTIL_TAKE(&w->memory, w->edge_cost, (size_t)w->b->n_edge_lines * K * K * N);
+    UTIL_TAKE(&w->memory, w->op_cost, (size_t)w->b->line.n_ops * K * N);
+    UTIL_TAKE(&w->memory, w->edge_cost, (size_t)w->b->line.n_edges * K * K * N);
     UTIL_TAKE(&w->memory, w->value, largest * K * N);
     UTIL_TAKE(&w->memory, w->message, K * N);
     UTIL_TAKE(&w->memory, w->best, N);
-    UTIL_TAKE(&w->memory, w->order, largest);
-    UTIL_TAKE(&w->memory, w->above, largest);
-    UTIL_TAKE(&w->memory, w->above_edge, largest);
+    UTIL_TAKE(&w->memory, w->tree.order, largest);
+    UTIL_TAKE(&w->memory, w->tree.above, largest);
+    UTIL_TAKE(&w->memory, w->tree.edge, largest);
     return util_taken_all(&w->memory);
 }
 

@@ -8,6 +8,11 @@
 
 #define PROVE_TOO_LATE (INT64_MAX / 4) /* cost of what does not fit into the length */
 
+/* A component's spanning tree from its root: places, parents first. */
+typedef struct prove_rooted {
+    int32_t *order, *above, *edge; /* the last two per place: its parent, and the edge to it */
+} prove_rooted;
+
 typedef struct prove_pricing {
     const prove_block *b;
     const prove_leaf *leaf;
@@ -22,7 +27,7 @@ typedef struct prove_pricing {
     int64_t *edge_cost;                  /* [((line * K + from) * K + to) * N + g] */
     int64_t *value;                      /* [place * K * N + k * N + g] */
     int64_t *message, *best;
-    int32_t *order, *above, *above_edge; /* the rooted tree: places, parents first */
+    prove_rooted tree;
     util_memory memory;
 } prove_pricing;
 

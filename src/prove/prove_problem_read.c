@@ -133,15 +133,15 @@ static int read_group(prove_reader *x, int32_t i, const util_json_at *at, yyjson
 {
     const char *name = NULL;
     int rc = util_json_string(&name, NULL, at, object, "group", false);
-    x->group[i] = PROVE_NONE;
+    x->group.of_op[i] = PROVE_NONE;
     if (rc || !name)
         return rc;
-    x->group[i] = util_names_put(x->groups, name, x->n_groups);
-    if (x->group[i] < 0)
+    x->group.of_op[i] = util_names_put(x->groups, name, x->group.n);
+    if (x->group.of_op[i] < 0)
         return MOIRAI_EFAIL;
-    if (x->group[i] == x->n_groups)
-        x->group_may[x->n_groups++] = ~UINT64_C(0);
-    x->group_may[x->group[i]] &= x->p->may[i];
+    if (x->group.of_op[i] == x->group.n)
+        x->group.may[x->group.n++] = ~UINT64_C(0);
+    x->group.may[x->group.of_op[i]] &= x->p->may[i];
     return 0;
 }
 
@@ -216,12 +216,12 @@ static int read_weights(prove_reader *x, int32_t i, const util_json_at *at, yyjs
         if (w < 0)
             return MOIRAI_EFAIL;
         if ((size_t)w == x->n_weights)
-            x->weight[x->n_weights++] = (prove_weight){bytes, i, i, x->group[i], false};
+            x->weight[x->n_weights++] = (prove_weight){bytes, i, i, x->group.of_op[i], false};
         prove_weight *old = &x->weight[w];
         if (old->bytes != bytes)
             return util_json_fail(&here, "has two sizes");
         if (old->last != i)
-            old->apart |= x->group[i] == PROVE_NONE || x->group[i] != old->group;
+            old->apart |= x->group.of_op[i] == PROVE_NONE || x->group.of_op[i] != old->group;
         old->last = i;
     }
     return 0;
@@ -280,9 +280,9 @@ static int read_ops(prove_reader *x)
     x->p->bytes = util_alloc(n, sizeof(int64_t));
     x->p->may = util_alloc(n, sizeof(uint64_t));
     x->p->name = util_alloc(n, sizeof(char *));
-    x->group = util_alloc(n, sizeof(int32_t));
-    x->group_may = util_alloc(n, sizeof(uint64_t));
-    int rc = x->p->time && x->p->bytes && x->p->may && x->p->name && x->group && x->group_may ? 0 : MOIRAI_EFAIL;
+    x->group.of_op = util_alloc(n, sizeof(int32_t));
+    x->group.may = util_alloc(n, sizeof(uint64_t));
+    int rc = x->p->time && x->p->bytes && x->p->may && x->p->name && x->group.of_op && x->group.may ? 0 : MOIRAI_EFAIL;
     yyjson_arr_foreach(x->ops, i, max, object) {
         rc = rc || i % LOOK ? rc : prove_go_on(x->p);
         rc = rc ? rc : read_op(x, (int32_t)i, object);
@@ -332,7 +332,7 @@ int prove_problem_read(prove_problem *p, const moirai_prove_file *file, const ut
     rc = rc ? rc : prove_problem_sort(p, &raw);
     for (size_t t = 0; t < x.n_tensors; t++)
         free(x.tensor[t].ns);
-    void *all[] = {x.rate, x.latency, x.tensor, x.weight, x.group, x.group_may};
+    void *all[] = {x.rate, x.latency, x.tensor, x.weight, x.group.of_op, x.group.may};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     util_names_free(x.devices);

@@ -23,6 +23,12 @@ typedef struct prove_weight {
     bool apart;                 /* readers may be on several devices */
 } prove_weight;
 
+typedef struct prove_groups {
+    int32_t n;
+    int32_t *of_op;
+    uint64_t *may; /* per group */
+} prove_groups;
+
 typedef struct prove_reader {
     const char *label;
     yyjson_val *root, *ops;
@@ -32,9 +38,7 @@ typedef struct prove_reader {
     prove_tensor *tensor;
     size_t n_tensors, tensor_room, n_edges, edge_room, n_weights, weight_room;
     prove_weight *weight;
-    int32_t *group;      /* per operator */
-    uint64_t *group_may; /* per group */
-    int32_t n_groups;
+    prove_groups group;
 } prove_reader;
 
 /* Times of transfers, devices of groups, weights that all plans hold; MOIRAI_EINPUT where sums are too large. */

@@ -76,8 +76,8 @@ static int find_tables(prove_reader *x)
 static int mask_groups(prove_reader *x)
 {
     for (int32_t i = 0; i < x->p->n; i++) {
-        if (x->group[i] != PROVE_NONE)
-            x->p->may[i] = x->p->K > PROVE_MASK_DEVICES ? x->p->may[i] : x->group_may[x->group[i]];
+        if (x->group.of_op[i] != PROVE_NONE)
+            x->p->may[i] = x->p->K > PROVE_MASK_DEVICES ? x->p->may[i] : x->group.may[x->group.of_op[i]];
         if (!x->p->may[i])
             return moirai_error(MOIRAI_EINFEASIBLE, "no device can run operator '%.200s' and its group", x->p->name[i]);
     }

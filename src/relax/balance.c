@@ -12,17 +12,10 @@
 #include <string.h>
 
 #include "anneal/anneal.h"
+#include "relax/relax_tuning.h"
 #include "util/util.h"
 
-#define ALL_MOVES 400000 /* up to so many, all devices of an operator are tried; beyond, the next best alone */
-#define MOST_PASSES 12
-#define MOST_DEGREE 64 /* operators with more neighbours stay: they are hubs, or cost too much to try */
 #define STOP_EVERY 1024
-#define HOT 3e-4 /* temperatures: squares of parts of the target */
-#define COLD 3e-7
-#define STRIDE 64
-#define TRIES 8    /* at an operator to exchange with */
-#define OVERFLOW 1 /* squares of the target for all of a device's bytes over again */
 
 typedef struct move {
     double regret; /* what it costs at the prices */
@@ -118,7 +111,7 @@ static double above(const balance *b, int32_t r, int64_t load)
     double over = (double)(load - (k < 0 ? b->target_ns : capacity(b, k)));
     if (over <= 0)
         return 0;
-    return k < 0 ? over * over : OVERFLOW * target * target * over / fmax((double)capacity(b, k), 1);
+    return k < 0 ? over * over : RELAX_BALANCE_OVERFLOW * target * target * over / fmax((double)capacity(b, k), 1);
 }
 
 /* By how much the changes so far raise the sum of squares; forgets them unless they are kept. */
@@ -172,8 +165,8 @@ static bool movable(const balance *b, int32_t op)
     const relax_view *v = b->s->v;
     const moirai_problem *p = v->p;
     return !relax_single(b->s->c->devices[op]) && p->op_group[op] == MOIRAI_NONE &&
-           p->op_in_off[op + 1] - p->op_in_off[op] <= MOST_DEGREE &&
-           (v->n_packets == 0 || v->out_off[op + 1] - v->out_off[op] <= MOST_DEGREE);
+           p->op_in_off[op + 1] - p->op_in_off[op] <= RELAX_BALANCE_MOST_DEGREE &&
+           (v->n_packets == 0 || v->out_off[op + 1] - v->out_off[op] <= RELAX_BALANCE_MOST_DEGREE);
 }
 
 /* Costs without messages: transfers from and to open neighbours are left to the loads. */
@@ -181,7 +174,7 @@ static int list_moves(balance *b)
 {
     const relax_state *s = b->s;
     int32_t K = s->v->K;
-    bool all = (int64_t)s->v->n * (K - 1) <= ALL_MOVES;
+    bool all = (int64_t)s->v->n * (K - 1) <= RELAX_BALANCE_ALL_MOVES;
     b->moves = util_alloc((size_t)s->v->n * (size_t)(all ? K : 1), sizeof *b->moves);
     if (!b->moves)
         return MOIRAI_EFAIL;
@@ -251,7 +244,7 @@ static int open_balance(balance *b)
     size_t R = (size_t)v->n_resources + (size_t)v->K;
     UTIL_TAKE(&b->memory, b->load_ns, R);
     UTIL_TAKE(&b->memory, b->delta_ns, R);
-    UTIL_TAKE(&b->memory, b->touched, 8 * R + 8 * MOST_DEGREE * (size_t)v->K);
+    UTIL_TAKE(&b->memory, b->touched, 8 * R + 8 * RELAX_BALANCE_MOST_DEGREE * (size_t)v->K);
     UTIL_TAKE(&b->memory, b->readers, (size_t)v->n_packets * (size_t)v->K);
     if (b->memory.failed)
         return MOIRAI_EFAIL;
@@ -271,7 +264,7 @@ int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64
     int rc = open_balance(&b);
     bool stopped = rc || util_stopped(stop);
     rc = stopped ? rc : list_moves(&b);
-    for (int32_t i = 0; i < MOST_PASSES && !rc && !stopped; i++)
+    for (int32_t i = 0; i < RELAX_BALANCE_MOST_PASSES && !rc && !stopped; i++)
         stopped = !pass(&b, stop);
     if (!rc)
         *load_ns = largest(&b);
@@ -302,7 +295,7 @@ static double move_to(annealing *x, int32_t op, int32_t device)
 /* An operator on `device` that may be on `other`, or MOIRAI_NONE. */
 static int32_t partner(annealing *x, int32_t device, int32_t other)
 {
-    for (int32_t i = 0; i < TRIES; i++) {
+    for (int32_t i = 0; i < RELAX_BALANCE_TRIES; i++) {
         int32_t op = x->op[util_rng_below(&x->rng, (uint32_t)x->n_ops)];
         if (x->b.device[op] == device && x->b.s->c->devices[op] >> other & 1)
             return op;
@@ -358,10 +351,10 @@ int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v,
     if (!rc && x.n_ops > 0 && x.value > 0) {
         double value = x.value;
         memcpy(before, device, sizeof *before * (size_t)v->n);
-        anneal_run(&(anneal_task){.hot = HOT,
-                                  .cold = COLD,
+        anneal_run(&(anneal_task){.hot = RELAX_BALANCE_HOT,
+                                  .cold = RELAX_BALANCE_COLD,
                                   .steps = steps,
-                                  .stride = STRIDE,
+                                  .stride = RELAX_BALANCE_STRIDE,
                                   .rng = &x.rng,
                                   .stop = stop,
                                   .data = &x,

@@ -16,26 +16,15 @@
 #include "relax/balance.h"
 #include "relax/prices.h"
 #include "relax/relax.h"
+#include "relax/relax_tuning.h"
 #include "relax/round.h"
 #include "schedule/load.h"
 #include "util/pool.h"
 #include "util/util.h"
 
-#define MOST_HUBS 8
-#define MANY_DEVICES 6                    /* more: prices begin at those of the load bound */
-#define HUB_SHARE 0.03                    /* of all transfers */
-#define MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */
-#define MOST_MESSAGES (INT64_C(40) << 20) /* edges x devices */
-#define MOMENT_S 0.1                      /* for the evaluation of what was found, where the time is up */
-#define MOMENT_CELLS (INT64_C(1) << 21)   /* operators x devices: more take longer than that */
-#define STEPS 400                         /* of annealing a choice: per operator, */
-#define MOST_STEPS 800000                 /* and at most */
-#define CASES_PART 0.8                    /* of the time; the rest is for choices */
-#define PRICES_PART 0.7                   /* of a case's time */
-
 typedef struct node {
     int32_t n_fixed;
-    relax_fixed fixed[MOST_HUBS + RELAX_ENDS];
+    relax_fixed fixed[RELAX_CASES_MOST_HUBS + RELAX_ENDS];
     int64_t lower_ns;
     relax_leaf leaf;
     relax_choice choice;
@@ -47,7 +36,7 @@ typedef struct node {
 typedef struct tree {
     const relax_task *job;
     relax_view v;
-    int32_t n_hubs, hub[MOST_HUBS];
+    int32_t n_hubs, hub[RELAX_CASES_MOST_HUBS];
     node *node;
     int32_t n_nodes, first_new; /* the nodes that are solved now, */
     double begun;               /* and since when */
@@ -81,12 +70,12 @@ static int find_hubs(tree *t)
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             part[v->p->edge_reader[e]] += mean;
     }
-    while (t->n_hubs < MOST_HUBS) {
+    while (t->n_hubs < RELAX_CASES_MOST_HUBS) {
         int32_t best = 0;
         for (int32_t i = 1; i < v->n; i++)
             if (part[i] > part[best])
                 best = i;
-        if (v->n == 0 || part[best] <= HUB_SHARE * all)
+        if (v->n == 0 || part[best] <= RELAX_CASES_HUB_SHARE * all)
             break;
         part[best] = 0;
         if (!relax_single(v->p->op_devices[best]))
@@ -118,7 +107,7 @@ static void begin_at_loads(relax_state *s)
     const relax_view *v = s->v;
     int64_t weight[MOIRAI_MASK_DEVICES] = {0};
     double sum = 0;
-    if (v->K > MANY_DEVICES)
+    if (v->K > RELAX_CASES_MANY_DEVICES)
         schedule_bound_load(weight, v->p);
     for (int32_t k = 0; k < v->K; k++)
         sum += (double)weight[k];
@@ -174,14 +163,14 @@ static util_stop turn_of(const tree *t, const node *x)
             which = (int32_t)(x - t->node) - t->first_new;
     double turns = (n + threads - 1) / threads, turn = which / threads;
     if (n > 1 && stop.deadline > t->begun)
-        stop.deadline = t->begun + (stop.deadline - t->begun) * (turn + PRICES_PART) / turns;
+        stop.deadline = t->begun + (stop.deadline - t->begun) * (turn + RELAX_CASES_PRICES_PART) / turns;
     return stop;
 }
 
 /* Whether somebody waits for the answer who would wait too long for this evaluation. */
 static bool given_up(const tree *t)
 {
-    return moirai_interrupt_raised(t->job->stop.interrupt) && (int64_t)t->v.n * t->v.K > MOMENT_CELLS;
+    return moirai_interrupt_raised(t->job->stop.interrupt) && (int64_t)t->v.n * t->v.K > RELAX_CASES_MOMENT_CELLS;
 }
 
 static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *parent)
@@ -195,7 +184,7 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     int rc = relax_find_prices(&value, NULL, s, &job);
     rc = rc ? rc : relax_leaf_write(&x->leaf, s, value);
     int64_t lower = 0;
-    util_stop evaluation = util_stop_at_least(&t->job->stop, MOMENT_S);
+    util_stop evaluation = util_stop_at_least(&t->job->stop, RELAX_CASES_MOMENT_S);
     if (!rc && !given_up(t))
         rc = relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     if (!rc && parent && lower < parent->proven_ns) {
@@ -306,7 +295,7 @@ static int anneal_choice(node *x, const tree *t)
     relax_case c;
     if (util_stopped(&t->choices))
         return 0;
-    int64_t steps = UTIL_MIN((int64_t)STEPS * t->v.n, MOST_STEPS);
+    int64_t steps = UTIL_MIN((int64_t)RELAX_CASES_STEPS * t->v.n, RELAX_CASES_MOST_STEPS);
     int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->choices);
     rc = rc ? rc
             : relax_balance_anneal(&x->choice.load_ns, x->choice.device, &t->v, &c, x->lower_ns, steps, &t->choices);
@@ -358,13 +347,14 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
     if (p->n_devices > MOIRAI_MASK_DEVICES)
         return MOIRAI_ELIMIT;
     if (job->plans)
-        cases.stop = util_stop_part(&job->stop, CASES_PART);
+        cases.stop = util_stop_part(&job->stop, RELAX_CASES_CASES_PART);
     if (p->n_ops == 0)
         return 0;
     int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);
     if (!rc && job->first)
         relax_view_take_shifts(&t.v, job->first);
-    if (!rc && (t.v.n_resources + t.v.K + 1 > MOST_ROWS || (int64_t)p->n_edges * t.v.K > MOST_MESSAGES))
+    if (!rc && (t.v.n_resources + t.v.K + 1 > RELAX_CASES_MOST_ROWS ||
+                (int64_t)p->n_edges * t.v.K > RELAX_CASES_MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;
     rc = rc ? rc : find_hubs(&t);
     t.node = rc ? NULL : util_alloc((size_t)(UTIL_MAX(job->cases, 1) + t.v.K), sizeof *t.node);

@@ -11,22 +11,10 @@
 
 #include "decompose/block.h"
 #include "relax/chain.h"
+#include "relax/relax_tuning.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define LEVELS 2
-#define FIRST_ROUNDS 24
-#define MOST_PAIRS 400000
-#define MANY_DEVICES 6               /* more: ends alone come first */
-#define MOST_WORK (INT64_C(1) << 28) /* edges x devices^3: longest paths of all pairs */
-#define LEAST_BLOCK 3                /* operators: smaller ones are known from their longest paths */
-#define HOPE 0.9                     /* of what is known: below it after the first level, loads do not decide */
-
-static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32_t l)
-{
-    return relax_pair_at(c, c->cuts->block_class[block], k, l);
-}
 
 /* ---- opening ---- */
 
@@ -43,7 +31,7 @@ static void begin_pairs(relax_chain *c, int32_t class_, int32_t k, int64_t *head
     for (int32_t l = 0; l < c->K; l++) {
         relax_pair *y = relax_pair_at(c, class_, k, l);
         y->choice.load_ns = RELAX_NEVER;
-        y->level = b->n_interior < LEAST_BLOCK ? LEVELS : 0;
+        y->level = b->n_interior < RELAX_CHAIN_LEAST_BLOCK ? RELAX_CHAIN_LEVELS : 0;
         if (b->exit != MOIRAI_NONE) {
             y->path_ns = y->lower_ns = head[(int64_t)b->exit * c->K + l];
             continue;
@@ -82,15 +70,16 @@ static int open_class(relax_chain *c, int32_t class_)
 static int open_chain(relax_chain *c)
 {
     int64_t K3 = (int64_t)c->K * c->K * c->K;
-    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > MOST_WORK ? MOIRAI_ELIMIT
-                                                                                   : decompose_cuts_new(&c->cuts, c->p);
+    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > RELAX_CHAIN_MOST_WORK
+                 ? MOIRAI_ELIMIT
+                 : decompose_cuts_new(&c->cuts, c->p);
     if (rc)
         return rc;
     int32_t large = 0;
     for (int32_t b = 0; b < c->cuts->n_blocks; b++)
-        large += c->cuts->block_size[b] >= LEAST_BLOCK;
+        large += c->cuts->block_size[b] >= RELAX_CHAIN_LEAST_BLOCK;
     size_t K = (size_t)c->K, cuts = (size_t)c->cuts->n_cuts, classes = (size_t)c->cuts->n_classes;
-    if (large < 2 || classes * K * K > MOST_PAIRS)
+    if (large < 2 || classes * K * K > RELAX_CHAIN_MOST_PAIRS)
         return MOIRAI_ELIMIT;
     c->block = util_alloc(classes, sizeof *c->block);
     c->pair = util_alloc(classes * K * K, sizeof *c->pair);
@@ -128,66 +117,6 @@ static void close_chain(relax_chain *c)
         free(all[i]);
 }
 
-/* ---- the shortest path ---- */
-
-static int64_t proven(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
-{
-    int64_t ends = UTIL_MAX(c->end[2 * class_].lower_ns[k], c->end[2 * class_ + 1].lower_ns[l]);
-    return UTIL_MAX(relax_pair_at(c, class_, k, l)->lower_ns, ends);
-}
-
-/* What the way between two cuts takes: proven, or, for plans, the loads of a choice. */
-static int64_t way(const relax_chain *c, int32_t block, int32_t k, int32_t l, bool loads)
-{
-    int32_t class_ = c->cuts->block_class[block];
-    int64_t lower = proven(c, class_, k, l);
-    return !loads || c->block[class_]->n_interior < LEAST_BLOCK
-               ? lower
-               : UTIL_MAX(pair_of(c, block, k, l)->choice.load_ns, lower);
-}
-
-int64_t relax_chain_path(relax_chain *c, bool loads)
-{
-    int32_t K = c->K, n = c->cuts->n_cuts;
-    for (int32_t b = 0; b < n; b++)
-        for (int32_t l = 0; l < K; l++) {
-            int64_t best = RELAX_NEVER;
-            int32_t cut = c->cuts->cut[b], from = 0;
-            for (int32_t k = 0; k < (b ? K : 1); k++) {
-                int64_t at = (b ? c->reach[(int64_t)(b - 1) * K + k] : 0);
-                at = at >= RELAX_NEVER ? RELAX_NEVER : UTIL_MIN(RELAX_NEVER, at + way(c, b, k, l, loads));
-                if (at < best) {
-                    best = at;
-                    from = k;
-                }
-            }
-            bool may = c->p->op_devices[cut] >> l & 1;
-            c->reach[(int64_t)b * K + l] =
-                !may || best >= RELAX_NEVER ? RELAX_NEVER : best + moirai_op_ns(c->p, cut, l);
-            c->before[(int64_t)b * K + l] = from;
-        }
-    int64_t best = RELAX_NEVER;
-    int32_t at = 0;
-    for (int32_t k = 0; k < K; k++) {
-        int64_t end = c->reach[(int64_t)(n - 1) * K + k];
-        if (end < RELAX_NEVER && end + way(c, n, k, 0, loads) < best) {
-            best = end + way(c, n, k, 0, loads);
-            at = k;
-        }
-    }
-    for (int32_t b = n - 1; b >= 0; b--) {
-        c->path[b] = at;
-        at = c->before[(int64_t)b * K + at];
-    }
-    return best;
-}
-
-int32_t relax_chain_pair(const relax_chain *c, int32_t block)
-{
-    int32_t k = block > 0 ? c->path[block - 1] : 0, l = block < c->cuts->n_cuts ? c->path[block] : 0;
-    return (int32_t)(pair_of(c, block, k, l) - c->pair);
-}
-
 /* ---- ends ---- */
 
 static int solve_end(void *data, int32_t which)
@@ -198,7 +127,7 @@ static int solve_end(void *data, int32_t which)
     relax_task job = *c->job;
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
-    job.rounds = UTIL_MIN(job.rounds, FIRST_ROUNDS);
+    job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
     return relax_end_solve(&c->found[which], &b->problem, (relax_fixed){at / c->K % 2 ? b->exit : b->entry, at % c->K},
                            &job);
 }
@@ -210,7 +139,7 @@ static void list_ends(relax_chain *c)
     for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
         int32_t class_ = c->cuts->block_class[b], at = relax_chain_pair(c, b);
         const decompose_block *block = c->block[class_];
-        if (block->n_interior < LEAST_BLOCK || block->entry == MOIRAI_NONE || block->exit == MOIRAI_NONE)
+        if (block->n_interior < RELAX_CHAIN_LEAST_BLOCK || block->entry == MOIRAI_NONE || block->exit == MOIRAI_NONE)
             continue;
         for (int32_t is_exit = 0; is_exit < 2; is_exit++) {
             relax_end *end = &c->end[2 * class_ + is_exit];
@@ -256,7 +185,7 @@ static int solve_pair(void *data, int32_t which)
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
     if (c->level == 1) {
-        job.rounds = UTIL_MIN(job.rounds, FIRST_ROUNDS);
+        job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
         job.cases = 1;
     }
     relax_answer answer;
@@ -294,15 +223,16 @@ static void list_due(relax_chain *c)
 
 static int raise_chain(relax_chain *c)
 {
-    int rc = c->K > MANY_DEVICES || c->job->ends ? raise_ends(c) : 0;
-    for (c->level = 1; c->level <= LEVELS && !rc; c->level++) {
+    int rc = c->K > RELAX_CHAIN_MANY_DEVICES || c->job->ends ? raise_ends(c) : 0;
+    for (c->level = 1; c->level <= RELAX_CHAIN_LEVELS && !rc; c->level++) {
         do {
             relax_chain_path(c, false);
             list_due(c);
             rc = util_pool_run(solve_pair, c, c->n_due, c->job->threads);
         } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
         int64_t now = relax_chain_path(c, false);
-        if (now >= c->job->goal_ns || (double)now < HOPE * (double)c->job->known_ns || util_stopped(&c->job->stop))
+        if (now >= c->job->goal_ns || (double)now < RELAX_CHAIN_HOPE * (double)c->job->known_ns ||
+            util_stopped(&c->job->stop))
             break;
     }
     return rc;
@@ -316,7 +246,7 @@ int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_ta
     rc = rc ? rc : raise_chain(&c);
     if (!rc)
         out->lower_ns = relax_chain_path(&c, false);
-    if (!rc && job->plans && job->evaluations > 0 && (double)out->lower_ns >= HOPE * (double)job->known_ns)
+    if (!rc && job->plans && job->evaluations > 0 && (double)out->lower_ns >= RELAX_CHAIN_HOPE * (double)job->known_ns)
         rc = relax_chain_plan(&c);
     for (int32_t i = 0; i < 2 && !rc && job->plans; i++)
         rc = relax_chain_choose(&out->choice[out->n_choices++], &c, i == 0);

@@ -1,9 +1,77 @@
-/* Plans of blocks in a row (chain.c): the devices of each pair's choice, along the path of least loads. */
+/* Paths through blocks in a row (chain.c), and plans along them: the devices of each pair's choice, along the path of least loads. */
 #include <stdlib.h>
 
 #include "relax/chain.h"
+#include "relax/relax_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
+
+static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32_t l)
+{
+    return relax_pair_at(c, c->cuts->block_class[block], k, l);
+}
+
+/* ---- the shortest path ---- */
+
+static int64_t proven(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
+{
+    int64_t ends = UTIL_MAX(c->end[2 * class_].lower_ns[k], c->end[2 * class_ + 1].lower_ns[l]);
+    return UTIL_MAX(relax_pair_at(c, class_, k, l)->lower_ns, ends);
+}
+
+/* What the way between two cuts takes: proven, or, for plans, the loads of a choice. */
+static int64_t way(const relax_chain *c, int32_t block, int32_t k, int32_t l, bool loads)
+{
+    int32_t class_ = c->cuts->block_class[block];
+    int64_t lower = proven(c, class_, k, l);
+    return !loads || c->block[class_]->n_interior < RELAX_CHAIN_LEAST_BLOCK
+               ? lower
+               : UTIL_MAX(pair_of(c, block, k, l)->choice.load_ns, lower);
+}
+
+int64_t relax_chain_path(relax_chain *c, bool loads)
+{
+    int32_t K = c->K, n = c->cuts->n_cuts;
+    for (int32_t b = 0; b < n; b++)
+        for (int32_t l = 0; l < K; l++) {
+            int64_t best = RELAX_NEVER;
+            int32_t cut = c->cuts->cut[b], from = 0;
+            for (int32_t k = 0; k < (b ? K : 1); k++) {
+                int64_t at = (b ? c->reach[(int64_t)(b - 1) * K + k] : 0);
+                at = at >= RELAX_NEVER ? RELAX_NEVER : UTIL_MIN(RELAX_NEVER, at + way(c, b, k, l, loads));
+                if (at < best) {
+                    best = at;
+                    from = k;
+                }
+            }
+            bool may = c->p->op_devices[cut] >> l & 1;
+            c->reach[(int64_t)b * K + l] =
+                !may || best >= RELAX_NEVER ? RELAX_NEVER : best + moirai_op_ns(c->p, cut, l);
+            c->before[(int64_t)b * K + l] = from;
+        }
+    int64_t best = RELAX_NEVER;
+    int32_t at = 0;
+    for (int32_t k = 0; k < K; k++) {
+        int64_t end = c->reach[(int64_t)(n - 1) * K + k];
+        if (end < RELAX_NEVER && end + way(c, n, k, 0, loads) < best) {
+            best = end + way(c, n, k, 0, loads);
+            at = k;
+        }
+    }
+    for (int32_t b = n - 1; b >= 0; b--) {
+        c->path[b] = at;
+        at = c->before[(int64_t)b * K + at];
+    }
+    return best;
+}
+
+int32_t relax_chain_pair(const relax_chain *c, int32_t block)
+{
+    int32_t k = block > 0 ? c->path[block - 1] : 0, l = block < c->cuts->n_cuts ? c->path[block] : 0;
+    return (int32_t)(pair_of(c, block, k, l) - c->pair);
+}
+
+/* ---- plans ---- */
 
 /* The choice of a pair as a plan of its block: now its length counts. */
 static int plan_pair(void *data, int32_t which)

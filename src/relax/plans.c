@@ -13,10 +13,9 @@
 #include <moirai/schedule.h>
 
 #include "relax/relax.h"
+#include "relax/relax_tuning.h"
 #include "schedule/sim.h"
 #include "util/util.h"
-
-#define ORDERS 5
 
 /* The longest transfer of an operator's outputs from its device; 0: none leaves it. */
 static int64_t sent_ns(const moirai_problem *p, const int32_t *device, int32_t op)
@@ -158,7 +157,7 @@ int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *
     *plan = NULL;
     int rc = device && priority ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
     rc = rc ? rc : read_devices(device, p, choice);
-    for (int32_t i = 0; i < ORDERS && !rc && (i == 0 || !util_stopped(stop)); i++) {
+    for (int32_t i = 0; i < RELAX_PLANS_ORDERS && !rc && (i == 0 || !util_stopped(stop)); i++) {
         schedule_sim_obey(sim, i > 0 || has_other ? stop : NULL);
         if (find_order(priority, p, device, choice, i, &rc))
             rc = schedule_sim_take_better(plan, sim, moirai_sim_dispatch(sim, device, i == 0 ? NULL : priority));
@@ -170,8 +169,6 @@ int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *
 }
 
 /* ---- better devices ---- */
-
-#define HOT 0.01 /* of the length: how much worse the first steps may be */
 
 typedef struct polish {
     const moirai_problem *p;
@@ -224,7 +221,7 @@ static void search(polish *x, const bool *keep, int32_t evaluations, util_rng *r
         int32_t op[2], was[2], n = change(x, rng, keep, op, was);
         if (n == 0)
             continue;
-        double heat = HOT * (1 - (double)i / evaluations) * (double)x->best_ns;
+        double heat = RELAX_PLANS_HOT * (1 - (double)i / evaluations) * (double)x->best_ns;
         int64_t length = length_of(x), most = now + (int64_t)(heat * util_rng_real(rng) * util_rng_real(rng));
         if (length < x->best_ns)
             keep_best(x, length);
@@ -242,7 +239,7 @@ static int begin(polish *x, const relax_choice *choice)
 {
     int32_t best = 0;
     int rc = 0;
-    for (int32_t i = 0; i < ORDERS && !rc; i++)
+    for (int32_t i = 0; i < RELAX_PLANS_ORDERS && !rc; i++)
         if (find_order(x->priority, x->p, x->device, choice, i, &rc)) {
             x->order = i;
             int64_t length = length_of(x);

@@ -14,18 +14,8 @@
 #include <string.h>
 
 #include "lp/simplex.h"
+#include "relax/relax_tuning.h"
 #include "util/util.h"
-
-#define FIRST_SWEEPS 4 /* of messages, at the first prices */
-#define SWEEPS 2       /* at each later ones */
-#define CLOSE 3e-5     /* of the master's value: close enough */
-#define TOWARDS 0.6    /* the next prices lie so far from the best towards the master's */
-#define MOST_IDLE 14   /* rounds without a gain worth mentioning */
-#define MANY_PRICES 20 /* more: a master of few columns knows little of them, */
-#define MORE_IDLE 26   /* and there are so many rounds more, */
-#define HALVINGS 6     /* each half as far as the one before, then again as far as at first */
-#define WORTH 1e-4
-#define OVERFLOW_PRICE 64 /* what overstepping a device's memory by all of it costs, in lengths */
 
 typedef struct search {
     relax_state *s;
@@ -73,7 +63,7 @@ static int open_master(search *x)
     rc = rc ? rc : pricing_simplex_add_column(x->lp, 1, x->R, x->row, x->value);
     for (int32_t r = x->R; r + 1 < x->n_rows && !rc; r++) { /* bytes may be overstepped, at a price */
         double one = 1;
-        rc = pricing_simplex_add_column(x->lp, OVERFLOW_PRICE, 1, &r, &one);
+        rc = pricing_simplex_add_column(x->lp, RELAX_PRICES_OVERFLOW_PRICE, 1, &r, &one);
     }
     free(lower);
     free(upper);
@@ -167,29 +157,32 @@ static bool evaluate(search *x, int32_t sweeps)
     if (value > x->best)
         keep(x, value);
     relax_decode(x->device, x->s);
-    return value > before + WORTH * fabs(before);
+    return value > before + RELAX_PRICES_WORTH * fabs(before);
 }
 
 /* How far to go after so many idle rounds. */
 static double step_at(int32_t idle)
 {
-    return idle >= MOST_IDLE ? ldexp(TOWARDS, -(idle % HALVINGS)) : idle % 4 == 3 ? 1 : TOWARDS;
+    return idle >= RELAX_PRICES_MOST_IDLE ? ldexp(RELAX_PRICES_TOWARDS, -(idle % RELAX_PRICES_HALVINGS))
+           : idle % 4 == 3                ? 1
+                                          : RELAX_PRICES_TOWARDS;
 }
 
 static int improve(search *x)
 {
     double upper = 0;
-    int32_t idle = 0, most_idle = MOST_IDLE + (x->R > MANY_PRICES ? MORE_IDLE : 0);
-    evaluate(x, FIRST_SWEEPS);
+    int32_t idle = 0,
+            most_idle = RELAX_PRICES_MOST_IDLE + (x->R > RELAX_PRICES_MANY_PRICES ? RELAX_PRICES_MORE_IDLE : 0);
+    evaluate(x, RELAX_PRICES_FIRST_SWEEPS);
     int rc = add_assignment(x);
     for (int32_t i = 1; i < x->job->rounds && !rc && idle < most_idle; i++) {
         if (util_stopped(&x->job->stop) || x->best >= x->job->goal_ns)
             break;
         rc = pricing_simplex_solve(x->lp, &x->job->stop, &upper, x->dual, NULL);
-        if (rc || x->best >= upper * x->scale_ns * (1 - CLOSE))
+        if (rc || x->best >= upper * x->scale_ns * (1 - RELAX_PRICES_CLOSE))
             break;
         set_prices(x, step_at(idle));
-        idle = evaluate(x, SWEEPS) ? 0 : idle + 1;
+        idle = evaluate(x, RELAX_PRICES_SWEEPS) ? 0 : idle + 1;
         rc = add_assignment(x);
     }
     return rc == MOIRAI_ELIMIT ? 0 : rc; /* the solver gives up: what was found stays */

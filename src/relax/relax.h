@@ -111,8 +111,6 @@ int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_ta
  * is still true. MOIRAI_EFAIL: out of memory. O(E K^2). */
 int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate,
                    const util_stop *stop);
-/* The least of all leaves, 0 where they leave something out. */
-int relax_check(int64_t *lower_ns, const moirai_problem *p, const relax_proof *proof);
 
 /* ---- certificates (certificate.c, docs/certificate.md) ---- */
 

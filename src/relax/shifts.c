@@ -12,34 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "relax/relax_tuning.h"
 #include "relax/round.h"
 #include "relax/view.h"
 #include "schedule/paths.h"
 #include "util/util.h"
 
-#define MOST_SHIFTS 20
-#define EACH_TIME 4 /* shifts that are added */
-#define ENDS 14     /* of heads and of tails that are tried */
-#define ROUNDS 400  /* of the game before shifts are added, */
-#define LAST_ROUNDS 1200
-#define MOST_WORK 1e9                 /* and at most so many products in each */
-#define MOST_CELLS (INT64_C(1) << 18) /* operators x devices: 42 MB of parts */
-#define WORTH 1.002                   /* overstepped by less: not worth a shift */
-#define RAISED 1.01 /* what loads or paths alone prove: below, transfers are not asked within shifts */
-#define IDLE 1e-3   /* of all prices */
 #define SCALE_BITS 30
-#define MOMENT_S 0.1 /* for the evaluation, where the time is up */
 
 typedef struct game {
     relax_view v;
     relax_case c;
-    int64_t *head, *tail; /* [op * K + device] */
-    int64_t end[2][ENDS]; /* heads and tails of shifts */
+    int64_t *head, *tail;              /* [op * K + device] */
+    int64_t end[2][RELAX_SHIFTS_ENDS]; /* heads and tails of shifts */
     int32_t n_ends[2];
-    int32_t n;                                 /* shifts in the game: 0 is the whole, by the offsets of the case */
-    relax_shift shift[MOST_SHIFTS];            /* of those after it */
-    double *part;                              /* [(shift * ops + op) * K + device] */
-    double *price, *price_mean, *price_regret; /* [shift * K + device] */
+    int32_t n;                                   /* shifts in the game: 0 is the whole, by the offsets of the case */
+    relax_shift shift[RELAX_SHIFTS_MOST_SHIFTS]; /* of those after it */
+    double *part;                                /* [(shift * ops + op) * K + device] */
+    double *price, *price_mean, *price_regret;   /* [shift * K + device] */
     double *load;
     double *share, *share_mean, *share_regret; /* [op * K + device] */
     double *cost;                              /* of one operator */
@@ -75,7 +65,7 @@ static int find_ends(game *g, int32_t which)
     for (int64_t i = 1; i <= n; i++)
         if (least[i] != least[different - 1])
             least[different++] = least[i];
-    int64_t most = UTIL_MIN(different, ENDS);
+    int64_t most = UTIL_MIN(different, RELAX_SHIFTS_ENDS);
     for (int64_t i = 0; i < most; i++)
         g->end[which][i] = least[most > 1 ? i * (different - 1) / (most - 1) : 0];
     g->n_ends[which] = (int32_t)most;
@@ -118,14 +108,14 @@ static bool known(const game *g, relax_shift s)
 /* Adds those that are overstepped most, if any is; how many. */
 static int32_t add_overstepped(game *g, double value)
 {
-    relax_shift best[EACH_TIME] = {{0}};
-    double by[EACH_TIME] = {0};
+    relax_shift best[RELAX_SHIFTS_EACH_TIME] = {{0}};
+    double by[RELAX_SHIFTS_EACH_TIME] = {0};
     for (int32_t i = 0; i < g->n_ends[0] * g->n_ends[1] && !util_stopped(&g->stop); i++) {
         relax_shift s = {g->end[0][i / g->n_ends[1]], g->end[1][i % g->n_ends[1]]};
         if (s.head_ns + s.tail_ns == 0 || s.head_ns + s.tail_ns >= g->c.path_ns || known(g, s))
             continue;
         double most = largest(g, s);
-        for (int32_t j = 0; j < EACH_TIME; j++)
+        for (int32_t j = 0; j < RELAX_SHIFTS_EACH_TIME; j++)
             if (most > by[j]) {
                 double other = by[j];
                 relax_shift moved = best[j];
@@ -136,8 +126,8 @@ static int32_t add_overstepped(game *g, double value)
             }
     }
     int32_t before = g->n;
-    for (int32_t j = 0; j < EACH_TIME && g->n < MOST_SHIFTS; j++)
-        if (by[j] > WORTH * value)
+    for (int32_t j = 0; j < RELAX_SHIFTS_EACH_TIME && g->n < RELAX_SHIFTS_MOST_SHIFTS; j++)
+        if (by[j] > RELAX_SHIFTS_WORTH * value)
             add(g, best[j]);
     return g->n - before;
 }
@@ -202,7 +192,7 @@ static double play(game *g, int32_t rounds)
     double weights = 0, most = 0;
     memset(g->price_mean, 0, sizeof *g->price_mean * R);
     memset(g->share_mean, 0, sizeof *g->share_mean * cells);
-    rounds = (int32_t)fmin(rounds, MOST_WORK / (double)(cells * (size_t)g->n) + 1);
+    rounds = (int32_t)fmin(rounds, RELAX_SHIFTS_MOST_WORK / (double)(cells * (size_t)g->n) + 1);
     for (int32_t round = 1; round <= rounds && (round == 1 || !util_stopped(&g->stop)); round++) {
         double weight = (double)round * round;
         for (size_t r = 0; r < R; r++)
@@ -229,12 +219,12 @@ static double play(game *g, int32_t rounds)
 
 static int open_game(game *g, const moirai_problem *p)
 {
-    size_t cells = (size_t)p->n_ops * (size_t)p->n_devices, R = (size_t)MOST_SHIFTS * (size_t)p->n_devices;
+    size_t cells = (size_t)p->n_ops * (size_t)p->n_devices, R = (size_t)RELAX_SHIFTS_MOST_SHIFTS * (size_t)p->n_devices;
     int rc = relax_view_open(&g->v, p, 100);
     rc = rc ? rc : relax_case_open(&g->c, &g->v, NULL, 0, false, &g->stop);
     g->head = util_alloc(cells, sizeof *g->head);
     g->tail = util_alloc(cells, sizeof *g->tail);
-    g->part = util_alloc(cells * MOST_SHIFTS, sizeof *g->part);
+    g->part = util_alloc(cells * RELAX_SHIFTS_MOST_SHIFTS, sizeof *g->part);
     g->price = util_alloc(4 * R, sizeof *g->price);
     g->share = util_alloc(3 * cells, sizeof *g->share);
     g->cost = util_alloc((size_t)p->n_devices, sizeof *g->cost);
@@ -271,7 +261,7 @@ static void drop_idle(game *g)
         double sum = 0;
         for (int32_t k = 0; k < K; k++)
             sum += g->price_mean[s * K + k];
-        if (sum < IDLE)
+        if (sum < RELAX_SHIFTS_IDLE)
             continue;
         g->shift[n] = g->shift[s];
         memmove(g->price_mean + n++ * K, g->price_mean + s * K, sizeof *g->price_mean * (size_t)K);
@@ -304,17 +294,17 @@ static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p,
     if (!rc) {
         add(&g, (relax_shift){0}); /* all of the time */
         do {
-            double value = play(&g, ROUNDS);
+            double value = play(&g, RELAX_SHIFTS_ROUNDS);
             *else_ns = g.n == 1 ? fmax(value, (double)g.c.path_ns) : *else_ns;
             if (add_overstepped(&g, value) == 0)
                 break;
-        } while (g.n < MOST_SHIFTS);
-        play(&g, LAST_ROUNDS);
+        } while (g.n < RELAX_SHIFTS_MOST_SHIFTS);
+        play(&g, RELAX_SHIFTS_LAST_ROUNDS);
         drop_idle(&g);
         rc = write_leaf(leaf, &g);
     }
     close_game(&g);
-    util_stop evaluation = util_stop_at_least(stop, MOMENT_S);
+    util_stop evaluation = util_stop_at_least(stop, RELAX_SHIFTS_MOMENT_S);
     return rc ? rc : relax_evaluate(&leaf->proven_ns, p, leaf, false, &evaluation);
 }
 
@@ -337,12 +327,12 @@ int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_t
     relax_leaf leaf = {0};
     relax_task own = *job;
     *out = (relax_answer){0};
-    bool large = p->n_devices > MOIRAI_MASK_DEVICES || (int64_t)p->n_ops * p->n_devices > MOST_CELLS;
+    bool large = p->n_devices > MOIRAI_MASK_DEVICES || (int64_t)p->n_ops * p->n_devices > RELAX_SHIFTS_MOST_CELLS;
     if (p->n_ops == 0 || job->n_fixed > 0 || large)
         return MOIRAI_ELIMIT;
     double else_ns = 0;
     int rc = find_leaf(&leaf, &else_ns, p, &job->stop);
-    bool raised = (double)leaf.proven_ns >= RAISED * else_ns;
+    bool raised = (double)leaf.proven_ns >= RELAX_SHIFTS_RAISED * else_ns;
     own.first = &leaf;
     own.plans = false;
     rc = rc || !raised ? rc : relax_solve(out, p, &own);

@@ -11,6 +11,47 @@
 #include "support/tiny.h"
 #include "util/util.h"
 
+/* Whether leaves first .. last - 1, which agree on their first `depth` operators, leave nothing out. They come as the cases were divided, so
+ * that those of one device are neighbours. */
+static bool complete(const moirai_problem *p, const relax_leaf *leaf, int32_t first, int32_t last, int32_t depth)
+{
+    if (last - first == 1 && leaf[first].n_fixed == depth)
+        return true;
+    uint64_t seen = 0;
+    int32_t op = leaf[first].n_fixed > depth ? leaf[first].fixed[depth].op : MOIRAI_NONE;
+    if (op < 0 || op >= p->n_ops)
+        return false;
+    for (int32_t i = first, next; i < last; i = next) {
+        if (leaf[i].n_fixed <= depth || leaf[i].fixed[depth].op != op)
+            return false;
+        int32_t k = leaf[i].fixed[depth].device;
+        for (next = i + 1; next < last && leaf[next].n_fixed > depth && leaf[next].fixed[depth].op == op &&
+                           leaf[next].fixed[depth].device == k;)
+            next++;
+        if (k < 0 || k >= p->n_devices || !complete(p, leaf, i, next, depth + 1))
+            return false;
+        seen |= UINT64_C(1) << k;
+    }
+    return (p->op_devices[op] & ~seen) == 0;
+}
+
+/* The least of all leaves, 0 where they leave something out. */
+static int check(int64_t *lower_ns, const moirai_problem *p, const relax_proof *proof)
+{
+    int64_t least = INT64_MAX, one = 0;
+    *lower_ns = 0;
+    if (proof->n_leaves < 1 || (proof->rate && proof->n_leaves > 1) || !complete(p, proof->leaf, 0, proof->n_leaves, 0))
+        return 0;
+    for (int32_t i = 0; i < proof->n_leaves; i++) {
+        int rc = relax_evaluate(&one, p, &proof->leaf[i], proof->rate, NULL);
+        if (rc)
+            return rc;
+        least = UTIL_MIN(least, one);
+    }
+    *lower_ns = least;
+    return 0;
+}
+
 static relax_task task_of(int32_t cases, int32_t rounds)
 {
     return (relax_task){.goal_ns = INT64_MAX / 4, .cases = cases, .rounds = rounds, .plans = true, .threads = 1};
@@ -20,7 +61,7 @@ static int64_t solve(relax_answer *answer, const moirai_problem *p, const relax_
 {
     int64_t checked = -1;
     assert_ok(relax_solve(answer, p, job));
-    assert_ok(relax_check(&checked, p, &answer->proof));
+    assert_ok(check(&checked, p, &answer->proof));
     assert_int_equal(checked, answer->proof.proven_ns);
     return checked;
 }
@@ -63,7 +104,7 @@ static void test_relax_hubs_are_cases(void **state)
 
     int64_t checked = -1;
     answer.proof.n_leaves--; /* a case is missing */
-    assert_ok(relax_check(&checked, p, &answer.proof));
+    assert_ok(check(&checked, p, &answer.proof));
     answer.proof.n_leaves++;
     assert_int_equal(checked, 0);
     relax_answer_clear(&answer);
@@ -256,7 +297,7 @@ static void check_attacks(const moirai_problem *p, relax_proof *proof, int64_t o
     int64_t checked = 0;
     for (int32_t i = 0; i < 8; i++) {
         attack(proof, p, rng);
-        assert_ok(relax_check(&checked, p, proof));
+        assert_ok(check(&checked, p, proof));
         if (checked > optimum)
             fail_msg("seed %llu: changed numbers prove %lld, optimum %lld", (unsigned long long)seed,
                      (long long)checked, (long long)optimum);

@@ -12,24 +12,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "bound/bound_tuning.h"
 #include "bound/bounds.h"
 #include "bound/intervals/interval_search.h"
 #include "pair/improve.h"
 #include "exact/exact.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define SEARCH_OPS 250   /* larger intervals are not searched */
-#define LARGE_OPS 64     /* from this size on searches get fewer nodes */
-#define SMALL_OPS 46     /* up to this size the search comes first */
-#define MOST_OPEN 20000  /* pairs that are opened at once */
-#define SIDE_BY_SIDE 4   /* pairs that are raised at once, if there are so many worth it */
-#define LIKELY_RISE 0.03 /* of a pair's bound */
-#define REPEATS 3        /* blocks of a class, on average */
-#define PLAN_OPS 34      /* smaller intervals are mostly closed at once */
-#define PLAN_NEAR 0.02   /* above a pair's bound: its plan is near enough */
-#define PLAN_EVALUATIONS 4000
-#define PATIENCE 2 /* times as many nodes where there is time for them */
 
 static const double nodes[] = {1500, 9000, 50000}; /* of the three searches, at effort 1 */
 
@@ -77,7 +66,7 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
 
 bool bound_interval_chain_repeats(const bound_interval_chain *x)
 {
-    return x->c->s->n_blocks >= REPEATS * x->c->s->n_classes;
+    return x->c->s->n_blocks >= BOUND_INTERVALS_REPEATS * x->c->s->n_classes;
 }
 
 /* The chain of the marked operators; `mark` has room for 3 per operator, the first third is the chain. */
@@ -160,7 +149,7 @@ static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, in
     static const attempt small[] = {SEARCH_1, SEARCH_2, WAIT, WAIT, SEARCH_3, WAIT},
                          large[] = {SEARCH_1, WAIT, WAIT, WAIT, SEARCH_2, SEARCH_3, WAIT},
                          copy[] = {WAIT, WAIT, SEARCH_1, WAIT, SEARCH_2, SEARCH_3, WAIT};
-    bool few = y->block.n_interior <= SMALL_OPS;
+    bool few = y->block.n_interior <= BOUND_INTERVALS_SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return SEARCH_3; /* with more nodes each time, by the effort */
     if (few)
@@ -171,8 +160,8 @@ static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, in
 /* A node of a large interval takes longer, and a long search of it is less likely to gain anything. */
 static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_task *job)
 {
-    double n = nodes[what] * (job->patient ? PATIENCE : 1) * fmin(job->effort, 1e6),
-           small = fmin(1, (double)LARGE_OPS / y->block.n_interior);
+    double n = nodes[what] * (job->patient ? BOUND_INTERVALS_PATIENCE : 1) * fmin(job->effort, 1e6),
+           small = fmin(1, (double)BOUND_INTERVALS_LARGE_OPS / y->block.n_interior);
     return (int64_t)(n * (what == SEARCH_1 ? small : small * small)) + 1;
 }
 
@@ -184,9 +173,9 @@ static int search_one(bound_interval_chain *x, int32_t pair, int64_t need_ns, in
     pair_state *y = x->c->pair[pair];
     pair_improve_task plan = {
         .pair = y, .entry_device = pair / K % K, .exit_device = pair % K, .seed = 1, .stop = *stop};
-    bool again = x->tries[pair] > 2 && y->block.n_interior > PLAN_OPS,
-         far = (double)y->plan.length_ns > (1 + PLAN_NEAR) * (double)y->lower_ns;
-    int rc = again && far ? pair_improve_plan(&plan, PLAN_EVALUATIONS) : 0;
+    bool again = x->tries[pair] > 2 && y->block.n_interior > BOUND_INTERVALS_PLAN_OPS,
+         far = (double)y->plan.length_ns > (1 + BOUND_INTERVALS_PLAN_NEAR) * (double)y->lower_ns;
+    int rc = again && far ? pair_improve_plan(&plan, BOUND_INTERVALS_PLAN_EVALUATIONS) : 0;
     return rc ? rc : bound_interval_search(y, need_ns, most, stop);
 }
 
@@ -197,7 +186,7 @@ static int raise_one(void *data, int32_t i)
     int32_t pair = x->pick[i], tries = x->tries[pair]++;
     pair_state *y = x->c->pair[pair];
     attempt what = attempt_of(x, y, tries);
-    bool fits = y->block.n_interior <= SEARCH_OPS && exact_fits(&y->block.problem, NULL);
+    bool fits = y->block.n_interior <= BOUND_INTERVALS_SEARCH_OPS && exact_fits(&y->block.problem, NULL);
     if (util_stopped(&r->job->stop))
         return 0;
     int rc = pair_raise_loads(y, r->job->stop);
@@ -251,14 +240,14 @@ static void choose(raising *r)
     int32_t seen = 0;
     x->n_picks = 0;
     pick_from_path(r, BOUND_INTERVAL_BATCH);
-    while (x->n_picks > seen && x->n_picks < SIDE_BY_SIDE) {
+    while (x->n_picks > seen && x->n_picks < BOUND_INTERVALS_SIDE_BY_SIDE) {
         for (; seen < x->n_picks; seen++) {
             pair_state *y = x->c->pair[x->pick[seen]];
             before[seen] = y->lower_ns;
-            y->lower_ns += (int64_t)(LIKELY_RISE * (double)y->lower_ns);
+            y->lower_ns += (int64_t)(BOUND_INTERVALS_LIKELY_RISE * (double)y->lower_ns);
         }
         pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
-        pick_from_path(r, SIDE_BY_SIDE);
+        pick_from_path(r, BOUND_INTERVALS_SIDE_BY_SIDE);
     }
     for (int32_t i = 0; i < seen; i++)
         x->c->pair[x->pick[i]]->lower_ns = before[i];
@@ -267,7 +256,7 @@ static void choose(raising *r)
 /* All pairs at once where they are few; otherwise those of the path whenever it has changed. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job)
 {
-    if (pair_chain_distinct(x->c) <= MOST_OPEN)
+    if (pair_chain_distinct(x->c) <= BOUND_INTERVALS_MOST_OPEN)
         return pair_chain_open_all(x->c, job->threads, &job->stop);
     const decompose_cuts *s = x->c->s;
     int64_t *index = util_alloc((size_t)s->n_blocks, sizeof *index);
@@ -304,7 +293,7 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
             break;
         rc = util_pool_run(raise_one, &r, x->n_picks, job->threads);
         x->searches += x->n_picks;
-        if (!rc && pair_chain_distinct(x->c) > MOST_OPEN)
+        if (!rc && pair_chain_distinct(x->c) > BOUND_INTERVALS_MOST_OPEN)
             rc = bound_interval_chain_open(x, job);
     }
     free(r.times);

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "bound/bound_tuning.h"
 #include "bound/bounds.h"
 #include "util/util.h"
 
@@ -21,14 +22,6 @@ static const decompose_interval_rule rules[] = {
     {24, 0.3, 0.7, 0.3, 9},
 };
 #define N_RULES ((int32_t)(sizeof rules / sizeof *rules))
-#define FIRST_NOISY 6     /* from here on rules have noise */
-#define STAGES 2          /* parts of the first round; the likeliest chain by then is raised all the way, */
-#define FINALISTS 3       /* and of all that are not yet, until there are so many */
-#define LATER_FINALISTS 4 /* of a further round, */
-#define LATER_CHAINS 4    /* which lets in so many new chains */
-#define MOST_CHAINS 60    /* then no more are let in */
-#define PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
-#define REPEATED_RULES 2  /* chains beside that of the cuts, where layers repeat */
 
 typedef struct portfolio_chain {
     bound_interval_chain *x;
@@ -97,7 +90,7 @@ static decompose_interval_rule rule_of(int32_t i)
 {
     if (i < N_RULES)
         return rules[i];
-    decompose_interval_rule more = rules[FIRST_NOISY + i % (N_RULES - FIRST_NOISY)];
+    decompose_interval_rule more = rules[BOUND_PORTFOLIO_FIRST_NOISY + i % (N_RULES - BOUND_PORTFOLIO_FIRST_NOISY)];
     more.seed = (uint64_t)i;
     return more;
 }
@@ -113,8 +106,9 @@ static int enter_chains(portfolio *c, int32_t to, const bound_interval_task *job
     if (!rc && x)
         rc = enter_chain(c, x, &first);
     if (repeats(c)) /* cuts are near each other: what coarser chains see besides is little */
-        to = UTIL_MIN(to, REPEATED_RULES);
-    for (; c->entered < to && c->n < MOST_CHAINS && !rc && (c->n == 0 || !util_stopped(&job->stop)); c->entered++) {
+        to = UTIL_MIN(to, BOUND_PORTFOLIO_REPEATED_RULES);
+    for (; c->entered < to && c->n < BOUND_PORTFOLIO_MOST_CHAINS && !rc && (c->n == 0 || !util_stopped(&job->stop));
+         c->entered++) {
         decompose_interval_rule rule = rule_of(c->entered);
         if (rule.noise > 0 && repeats(c))
             continue;
@@ -156,7 +150,7 @@ static int32_t likeliest(const portfolio *c, int32_t tries, bool promises)
     double most = 0;
     for (int32_t i = 0; i < c->n; i++) {
         double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries) : 0;
-        double worth = (double)c->chain[i].lower_ns + (promises ? PROMISE * open_ns : 0);
+        double worth = (double)c->chain[i].lower_ns + (promises ? BOUND_PORTFOLIO_PROMISE * open_ns : 0);
         if (open_ns > 0 && (best < 0 || worth > most)) {
             best = i;
             most = worth;
@@ -181,16 +175,16 @@ int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_int
     bound_interval_task patient = *job;
     int32_t rules_now = job->chains > 0 ? UTIL_MIN(N_RULES, job->chains) : N_RULES;
     bool first = c->entered<rules_now, full = c->n> 0 && !first;
-    int32_t finalists = first ? FINALISTS : LATER_FINALISTS;
+    int32_t finalists = first ? BOUND_PORTFOLIO_FINALISTS : BOUND_PORTFOLIO_LATER_FINALISTS;
     int rc = 0;
     patient.patient = true;
     patient.tries = job->tries + 1;
     c->rounds++;
     for (int32_t stage = 0; c->all && stage < finalists && !rc; stage++) {
-        if (first && stage < STAGES)
-            rc = enter_chains(c, (stage + 1) * rules_now / STAGES, job);
+        if (first && stage < BOUND_PORTFOLIO_STAGES)
+            rc = enter_chains(c, (stage + 1) * rules_now / BOUND_PORTFOLIO_STAGES, job);
         else if (full && stage == 0)
-            rc = enter_chains(c, c->entered + LATER_CHAINS, job);
+            rc = enter_chains(c, c->entered + BOUND_PORTFOLIO_LATER_CHAINS, job);
         rc = rc ? rc : raise_finalist(c, stage % 2 == 1, &patient);
     }
     int32_t best = best_of(c);

@@ -8,15 +8,9 @@
  * Small intervals, which are mostly closed, get one search as a whole before. */
 #include "bound/intervals/interval_search.h"
 
+#include "bound/bound_tuning.h"
 #include "exact/exact.h"
 #include "util/util.h"
-
-#define PARTS 2    /* of the nodes that are left go into one target */
-#define LEAST 200  /* nodes */
-#define FIRST 12   /* the first step is this part of what is proven, */
-#define FINEST 400 /* the last ones this */
-#define SHRINK 3
-#define PLAIN_OPS 34 /* up to this size one search may well close the interval */
 
 static int keep_plan(pair_state *y, const exact_result *found)
 {
@@ -59,19 +53,20 @@ static int64_t end_of(const pair_state *y, int64_t need_ns)
 
 int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
 {
-    int64_t step = UTIL_MAX(y->lower_ns / FIRST, 1), top, plain = nodes;
+    int64_t step = UTIL_MAX(y->lower_ns / BOUND_SEARCH_FIRST, 1), top, plain = nodes;
     bool refuted;
     int rc = 0;
-    if (y->block.n_interior <= PLAIN_OPS && y->lower_ns < end_of(y, need_ns))
+    if (y->block.n_interior <= BOUND_SEARCH_PLAIN_OPS && y->lower_ns < end_of(y, need_ns))
         rc = put_to_test(y, end_of(y, need_ns), false, &plain, &refuted, stop);
     while (!rc && nodes > 0 && y->lower_ns < (top = end_of(y, need_ns)) && !util_stopped(stop)) {
-        int64_t target = step < top - y->lower_ns ? y->lower_ns + step : top, used = UTIL_MAX(nodes / PARTS, LEAST);
+        int64_t target = step < top - y->lower_ns ? y->lower_ns + step : top,
+                used = UTIL_MAX(nodes / BOUND_SEARCH_PARTS, BOUND_SEARCH_LEAST);
         used = UTIL_MIN(used, nodes);
         rc = put_to_test(y, target, true, &used, &refuted, stop);
         nodes -= UTIL_MAX(used, 1);
-        if (!refuted && step <= UTIL_MAX(y->lower_ns / FINEST, 1))
+        if (!refuted && step <= UTIL_MAX(y->lower_ns / BOUND_SEARCH_FINEST, 1))
             break;
-        step = refuted ? 2 * step : UTIL_MAX(step / SHRINK, 1);
+        step = refuted ? 2 * step : UTIL_MAX(step / BOUND_SEARCH_SHRINK, 1);
     }
     return rc;
 }

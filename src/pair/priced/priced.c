@@ -38,16 +38,6 @@ void pair_priced_free(pair_priced *v)
     }
 }
 
-int pair_priced_open_solver(pair_priced *v, int32_t i)
-{
-    pair_priced_solver *by = &v->solver[i];
-    const decompose_block *b = &v->pair->block;
-    if (by->master)
-        return 0;
-    int rc = by->pricer ? 0 : pricing_pricer_new(&by->pricer, b, PRICED_PRICED_STEPS + 2);
-    return rc ? rc : pricing_master_new(&by->master, b, v->entry_device, v->exit_device, PRICED_PRICED_STEPS);
-}
-
 static int open_priced(pair_priced *v)
 {
     pair_state *x = v->pair;

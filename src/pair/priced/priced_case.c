@@ -278,6 +278,16 @@ static int take_found(const pair_priced *v, const pair_priced_solver *by, pair_p
     return value < c->value ? 0 : pair_priced_take_prices(v, c, &fresh.found.prices, value);
 }
 
+int pair_priced_open_solver(pair_priced *v, int32_t i)
+{
+    pair_priced_solver *by = &v->solver[i];
+    const decompose_block *b = &v->pair->block;
+    if (by->master)
+        return 0;
+    int rc = by->pricer ? 0 : pricing_pricer_new(&by->pricer, b, PRICED_PRICED_STEPS + 2);
+    return rc ? rc : pricing_master_new(&by->master, b, v->entry_device, v->exit_device, PRICED_PRICED_STEPS);
+}
+
 int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job)
 {
     static const pricing_branch nowhere = {.on = PRICING_NO_BRANCH};

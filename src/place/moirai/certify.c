@@ -9,24 +9,15 @@
 #include "bound/certificate.h"
 #include "bound/intervals/window_proof.h"
 #include "place/moirai/engine.h"
+#include "place/moirai/engine_tuning.h"
 #include "schedule/load.h"
 #include "util/util.h"
-
-#define MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
-#define INTERVAL_NODES 3000.0       /* of the tree of an interval, at effort 1 */
-#define CHAIN_SHARE 0.4             /* of the time, for the chain, where windows have proven more */
-#define TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
-#define INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
-#define INTERVAL_EFFORT 0.3
-#define MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
-#define PLAIN_KEPT 8 /* times what plain bounds take, for less than which nothing more is begun */
-#define PATHS_KEPT 3 /* times what a path along the chain takes, kept of the time */
 
 /* What is known of a chain, or what a certificate can claim of it, while there is time: 0 afterwards. What it takes to find out must not be lost for a moment
  * more. */
 static int64_t known(const pair_chain *c, pair_chain_side side, const util_stop *stop)
 {
-    util_stop own = util_stop_at_least(stop, MOMENT_S);
+    util_stop own = util_stop_at_least(stop, CERTIFY_MOMENT_S);
     return pair_chain_path_within(c, side, NULL, &own);
 }
 
@@ -61,20 +52,20 @@ static int certify_by_block(engine *x)
 /* A small problem that was searched as a whole is searched once more as one block. */
 static int certify_by_search(engine *x, const util_stop *stop)
 {
-    size_t left = MOST_TREE;
+    size_t left = CERTIFY_MOST_TREE;
     int rc = x->one_block ? 0 : engine_whole_block(&x->one_block, x->in.p);
     if (rc)
         return rc;
     x->one_block->pair[0]->lower_ns = x->in.lower_ns;
-    return pair_prove_by_search(x->one_block->pair[0], (int64_t)(TREE_NODES * x->in.o->budget.effort) + 1, &left,
-                                *stop);
+    return pair_prove_by_search(x->one_block->pair[0], (int64_t)(CERTIFY_TREE_NODES * x->in.o->budget.effort) + 1,
+                                &left, *stop);
 }
 
 /* Windows from intervals; *done: they prove more than the rest, and are written. */
 static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
 {
-    bound_window_task job = {.nodes = (int64_t)(INTERVAL_NODES * x->in.o->budget.effort) + 1,
-                             .most_tree = MOST_TREE,
+    bound_window_task job = {.nodes = (int64_t)(CERTIFY_INTERVAL_NODES * x->in.o->budget.effort) + 1,
+                             .most_tree = CERTIFY_MOST_TREE,
                              .threads = x->in.o->budget.threads,
                              .stop = *stop};
     bound_window_proof windows;
@@ -97,16 +88,16 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
 static bound_certify_task chain_task(const engine *x, bool by_intervals, double path_s, const util_stop *stop)
 {
     bound_certify_task job = {.goal_ns = x->in.lower_ns,
-                              .most_tree = MOST_TREE,
+                              .most_tree = CERTIFY_MOST_TREE,
                               .effort = x->in.o->budget.effort,
                               .threads = x->in.o->budget.threads,
                               .seed = x->in.o->budget.seed,
                               .stop = *stop};
     if (stop->deadline > 0)
-        job.stop.deadline -= PATHS_KEPT * path_s;
+        job.stop.deadline -= CERTIFY_PATHS_KEPT * path_s;
     if (by_intervals) {
-        job.levels = INTERVAL_LEVELS;
-        job.effort *= INTERVAL_EFFORT;
+        job.levels = CERTIFY_INTERVAL_LEVELS;
+        job.effort *= CERTIFY_INTERVAL_EFFORT;
     }
     return job;
 }
@@ -128,7 +119,7 @@ static int certify_chain(engine *x, bound_certificate *from, const util_stop *st
     if (by_intervals)
         lower = known(chain, PAIR_CHAIN_LOWER, stop);
     if (by_intervals && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && x->in.lower_ns > lower)
-        job.stop = util_stop_part(stop, CHAIN_SHARE);
+        job.stop = util_stop_part(stop, CERTIFY_CHAIN_SHARE);
     /* Blocks of which less is known than of the loads are left alone: to price a hundred thousand operators takes long. */
     int rc = y->memory || lower > x->loads.lower_ns ? bound_certify(chain, &job) : 0;
     from->chain_ns = rc ? 0 : certified(y->c, stop);
@@ -202,8 +193,8 @@ static int take_load_bound(engine *x, const util_stop *stop)
  * bounds took, in one piece. */
 static bool has_time(const engine *x, const util_stop *stop)
 {
-    double left_s = util_stopped(stop) ? MOMENT_S : util_stop_left_s(stop);
-    return left_s > PLAIN_KEPT * x->plain_s;
+    double left_s = util_stopped(stop) ? CERTIFY_MOMENT_S : util_stop_left_s(stop);
+    return left_s > CERTIFY_PLAIN_KEPT * x->plain_s;
 }
 
 int engine_certify(engine *x, const util_stop *stop)

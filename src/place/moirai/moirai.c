@@ -41,7 +41,7 @@ static int solve(engine *x)
     x->plain_s = util_seconds() - begun;
     rc = rc ? rc : moirai_problem_check_memory(in->p); /* what no search can cure is said at once */
     bool many = in->p->n_devices > MOIRAI_MASK_DEVICES;
-    rc = rc ? rc : many ? many_search(in, x->why) : engine_search(x);
+    rc = rc ? rc : many ? many_search(in, place_moirai.place, x->why) : engine_search(x);
     if (!rc && !in->best)
         rc = engine_explain(x, "has no plan that fits the memory, as far as was found");
     return rc;

@@ -4,15 +4,14 @@
  * the spine, are refined by an engine within the engine, whose plans and bounds come back through its incumbent. What
  * floats is put into gaps (floats.c). */
 #include "place/moirai/engine.h"
-
-#define FEW_BATCHES 2 /* where levels are limited */
+#include "place/moirai/engine_tuning.h"
 
 static int improve(engine *x, const engine_turn *turn)
 {
     int rc = engine_blocks(x);
     if (!rc && turn->size > 0) {
         x->blocks->top_level = turn->size;
-        x->blocks->batches_left = FEW_BATCHES;
+        x->blocks->batches_left = STEP_BLOCKS_FEW_BATCHES;
     }
     return rc ? rc : blocks_improve(x->blocks);
 }

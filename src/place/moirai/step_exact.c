@@ -3,9 +3,8 @@
 
 #include "exact/exact.h"
 #include "place/moirai/engine.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
-
-#define NODES 2000000.0 /* at effort 1 */
 
 /* Where there is a time limit, time left and a gap to close, it is asked again with more nodes each time. */
 static int run(engine *x, const engine_turn *turn)
@@ -17,7 +16,8 @@ static int run(engine *x, const engine_turn *turn)
     exact_options o;
     exact_result found;
     exact_options_init(&o);
-    o.node_limit = (int64_t)fmin(ldexp(NODES * in->o->budget.effort, 3 * in->stat[UTIL_METHOD_EXACT].calls), 1e15) + 1;
+    o.node_limit =
+        (int64_t)fmin(ldexp(STEP_EXACT_NODES * in->o->budget.effort, 3 * in->stat[UTIL_METHOD_EXACT].calls), 1e15) + 1;
     o.stop = in->stop;
     o.start = in->best;
     int rc = exact_solve(in->p, &o, &found);

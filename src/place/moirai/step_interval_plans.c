@@ -9,14 +9,10 @@
 
 #include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/incumbent/floats.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "util/util.h"
-
-#define NEAR 0.06 /* longer plans than the best by more are left alone */
-#define HEAT 0.3  /* of a long round's */
-#define EVALUATIONS 30000.0
-#define EVALUATIONS_OP 150.0
 
 /* The best path of a chain's interval plans as a plan of its spine; *out is NULL where some interval has none. */
 static int compose_spine(moirai_plan **out, const bound_interval_chain *x)
@@ -44,7 +40,7 @@ static int compose_spine(moirai_plan **out, const bound_interval_chain *x)
 static int plan_of_chain(moirai_plan **out, const incumbent *x, const bound_interval_chain *chain,
                          const util_stop *stop)
 {
-    double most = (1 + NEAR) * (double)x->best->makespan_ns;
+    double most = (1 + STEP_INTERVAL_PLANS_NEAR) * (double)x->best->makespan_ns;
     moirai_plan *spine;
     *out = NULL;
     int rc = compose_spine(&spine, chain);
@@ -61,9 +57,10 @@ static int plan_of_chain(moirai_plan **out, const incumbent *x, const bound_inte
 static int polish(incumbent *in, moirai_plan **plan, int32_t number, const util_stop *stop)
 {
     const moirai_budget *b = &in->o->budget;
-    double n = UTIL_MAX(EVALUATIONS, EVALUATIONS_OP * in->p->n_ops) * UTIL_MIN(b->effort, 1e6);
+    double n = UTIL_MAX(STEP_INTERVAL_PLANS_EVALUATIONS, STEP_INTERVAL_PLANS_EVALUATIONS_OP * in->p->n_ops) *
+               UTIL_MIN(b->effort, 1e6);
     place_whole_task job = {.evaluations = (int64_t)n + 1,
-                            .heat = HEAT,
+                            .heat = STEP_INTERVAL_PLANS_HEAT,
                             .seed = b->seed * 1000 + 500 + (uint64_t)number,
                             .threads = b->threads,
                             .stop = *stop};

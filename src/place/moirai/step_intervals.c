@@ -2,25 +2,23 @@
 #include <math.h>
 
 #include "place/moirai/engine.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
-
-#define CHAINS 14 /* at effort 1 */
-#define LITTLE_EFFORT 0.2
-#define LITTLE_TRIES 2
 
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
     double effort = ldexp(in->o->budget.effort, x->again);
-    int32_t most = 1 + (int32_t)(CHAINS * fmin(effort, 1)), chains = turn->size > 0 ? turn->size : CHAINS,
-            tries = turn->rounds + x->again;
-    bound_interval_task job = {.goal_ns = in->best->makespan_ns,
-                               .chains = UTIL_MIN(chains, most),
-                               .tries = effort < LITTLE_EFFORT ? UTIL_MIN(tries, LITTLE_TRIES) : tries,
-                               .effort = effort,
-                               .threads = in->o->budget.threads,
-                               .seed = in->o->budget.seed + (uint64_t)x->again,
-                               .stop = incumbent_part(in, turn->share)};
+    int32_t most = 1 + (int32_t)(STEP_INTERVALS_CHAINS * fmin(effort, 1)),
+            chains = turn->size > 0 ? turn->size : STEP_INTERVALS_CHAINS, tries = turn->rounds + x->again;
+    bound_interval_task job = {
+        .goal_ns = in->best->makespan_ns,
+        .chains = UTIL_MIN(chains, most),
+        .tries = effort < STEP_INTERVALS_LITTLE_EFFORT ? UTIL_MIN(tries, STEP_INTERVALS_LITTLE_TRIES) : tries,
+        .effort = effort,
+        .threads = in->o->budget.threads,
+        .seed = in->o->budget.seed + (uint64_t)x->again,
+        .stop = incumbent_part(in, turn->share)};
     int64_t lower = 0, windows = 0;
     int rc = x->portfolio ? 0 : bound_portfolio_new(&x->portfolio, in->p);
     rc = rc ? rc : bound_portfolio_raise(&lower, x->portfolio, &job);

@@ -6,23 +6,9 @@
 #include <math.h>
 
 #include "place/moirai/engine.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
 
-#define FIRST_ROUNDS 24
-#define SIDE_ROUNDS 200
-#define SIDE_SHARE 0.5
-#define FIRST_CASES 3 /* times the devices */
-#define HOPE 0.85     /* of the known bound: below, the second step is left out */
-#define CASES 240.0   /* at effort 1 */
-#define ROUNDS 90.0
-#define FIRST_WORK 4e8 /* rounds x cells of messages */
-#define WORK 4e9       /* at effort 1 */
-#define SWEEPS 3
-#define LEAST_ROUNDS 4
-#define MOST_CELLS (INT64_C(1) << 24) /* operators x devices, and edges x devices^2 */
-
-#define BLOCK_CASES 40.0
-#define EVALUATIONS 3000.0 /* of plans of a block */
 #define N_SENDS 3
 
 static const int32_t send_percent[N_SENDS] = {108, 120, 135}; /* no plan keeps all resources busy: less is sent */
@@ -88,14 +74,15 @@ static int ask(engine *x, solver solve, relax_task job, double part)
 static bool fits(const incumbent *in)
 {
     int64_t K = in->p->n_devices;
-    return K > 1 && in->p->n_ops * K <= MOST_CELLS && in->p->n_edges * K * K <= MOST_CELLS && !incumbent_stopped(in);
+    return K > 1 && in->p->n_ops * K <= STEP_LOADS_MOST_CELLS && in->p->n_edges * K * K <= STEP_LOADS_MOST_CELLS &&
+           !incumbent_stopped(in);
 }
 
 /* As many rounds and cases as so much work allows, in cells of messages: 64 devices have 4,096 for each edge. */
 static relax_task within(const moirai_problem *p, double work, double cases, double rounds)
 {
-    double n = p->n_ops, E = p->n_edges, K = p->n_devices, cells = n * K + SWEEPS * E * K * K + 1;
-    relax_task job = {.rounds = (int32_t)fmax(fmin(rounds, work / cells), LEAST_ROUNDS)};
+    double n = p->n_ops, E = p->n_edges, K = p->n_devices, cells = n * K + STEP_LOADS_SWEEPS * E * K * K + 1;
+    relax_task job = {.rounds = (int32_t)fmax(fmin(rounds, work / cells), STEP_LOADS_LEAST_ROUNDS)};
     job.cases = (int32_t)fmax(fmin(cases, work / (cells * job.rounds)), 1);
     return job;
 }
@@ -104,8 +91,9 @@ static int run_first(engine *x, const engine_turn *turn)
 {
     const moirai_problem *p = x->in.p;
     bool side_by_side = p->n_edges == 0; /* then loads are all there is */
-    relax_task job = within(p, FIRST_WORK, 1 + FIRST_CASES * p->n_devices, side_by_side ? SIDE_ROUNDS : FIRST_ROUNDS);
-    return fits(&x->in) ? ask(x, relax_solve, job, side_by_side ? SIDE_SHARE : turn->share) : 0;
+    relax_task job = within(p, STEP_LOADS_FIRST_WORK, 1 + STEP_LOADS_FIRST_CASES * p->n_devices,
+                            side_by_side ? STEP_LOADS_SIDE_ROUNDS : STEP_LOADS_FIRST_ROUNDS);
+    return fits(&x->in) ? ask(x, relax_solve, job, side_by_side ? STEP_LOADS_SIDE_SHARE : turn->share) : 0;
 }
 
 /* Plans from devices that send less than would balance all resources. */
@@ -133,10 +121,13 @@ static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
     double effort = fmin(in->o->budget.effort, 100), part = turn->share;
-    relax_task whole = within(in->p, WORK * effort, 1 + CASES * effort, fmax(FIRST_ROUNDS, ROUNDS * effort)),
-               block = whole, less = within(in->p, FIRST_WORK, 1 + FIRST_CASES * in->p->n_devices, FIRST_ROUNDS);
-    block.cases = 1 + (int32_t)(BLOCK_CASES * effort);
-    block.evaluations = (int32_t)(EVALUATIONS * effort);
+    relax_task whole = within(in->p, STEP_LOADS_WORK * effort, 1 + STEP_LOADS_CASES * effort,
+                              fmax(STEP_LOADS_FIRST_ROUNDS, STEP_LOADS_ROUNDS * effort)),
+               block = whole,
+               less = within(in->p, STEP_LOADS_FIRST_WORK, 1 + STEP_LOADS_FIRST_CASES * in->p->n_devices,
+                             STEP_LOADS_FIRST_ROUNDS);
+    block.cases = 1 + (int32_t)(STEP_LOADS_BLOCK_CASES * effort);
+    block.evaluations = (int32_t)(STEP_LOADS_EVALUATIONS * effort);
     if (!fits(in))
         return 0;
     int rc = incumbent_off(in, SHIFTS) ? 0 : ask_within_shifts(x, whole, part);
@@ -146,7 +137,7 @@ static int run(engine *x, const engine_turn *turn)
     rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
     if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
-    bool in_a_row = (double)wide_ns < HOPE * (double)in->lower_ns;
+    bool in_a_row = (double)wide_ns < STEP_LOADS_HOPE * (double)in->lower_ns;
     if (in_a_row) { /* the whole is not asked again */
         bool by_blocks = x->loads_ns == in->lower_ns && incumbent_gap(in) > ENGINE_NEAR;
         return by_blocks ? ask_for_less(x, relax_solve_chain, block, part) : 0;

@@ -9,22 +9,9 @@
 #include <stdlib.h>
 
 #include "place/moirai/engine.h"
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "util/util.h"
-
-#define MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
-#define EVALUATIONS 30000.0 /* of the first round, per chain, */
-#define EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
-#define LONG_OP 1700.0      /* of a long round, per operator */
-#define STEPS 8e8           /* a round puts down at most about so many operators */
-#define RIVAL_OP 150.0 /* evaluations per operator: from here on where a run ends is evidence (moirai_plan_origin) */
-#define SHORT_ROUNDS 2
-#define WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
-#define LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
-#define IN_TIME 0.6         /* of the time that is left is planned for a hot round */
-#define WORTH_A_ROUND 0.0002
-#define MOST_IDLE 3      /* rounds in a row that gain nothing */
-#define MOST_PATIENCE 16 /* with windows */
 
 typedef struct step_whole {
     int32_t rounds;   /* so far */
@@ -49,16 +36,18 @@ static step_whole *data_of(engine *x)
 /* Evaluations of each chain in the next round, were there time for all. */
 static double full_round(const incumbent *x, const step_whole *w)
 {
-    double n = x->p->n_ops, quick = fmax(EVALUATIONS, EVALUATIONS_OP * n),
-           most = w->rounds < SHORT_ROUNDS ? quick * (1 + w->rounds) : fmax(LONG_OP * n, 4 * quick);
-    return fmin(ldexp(most, w->again), STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
+    double n = x->p->n_ops, quick = fmax(STEP_WHOLE_EVALUATIONS, STEP_WHOLE_EVALUATIONS_OP * n),
+           most =
+               w->rounds < STEP_WHOLE_SHORT_ROUNDS ? quick * (1 + w->rounds) : fmax(STEP_WHOLE_LONG_OP * n, 4 * quick);
+    return fmin(ldexp(most, w->again), STEP_WHOLE_STEPS / fmax(n, 1)) * fmin(x->o->budget.effort, 1e6);
 }
 
 /* As many as there is time for. */
 static double timely_round(const incumbent *x, const step_whole *w, const util_stop *stop)
 {
     double left = util_stop_left_s(stop);
-    return left < HUGE_VAL && w->pace > 0 ? fmin(full_round(x, w), IN_TIME * left * w->pace) : full_round(x, w);
+    return left < HUGE_VAL && w->pace > 0 ? fmin(full_round(x, w), STEP_WHOLE_IN_TIME * left * w->pace)
+                                          : full_round(x, w);
 }
 
 static double gain(const moirai_plan *after, const moirai_plan *before)
@@ -74,9 +63,9 @@ static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
         return rc;
     const moirai_budget *b = &x->o->budget;
     double begun = util_seconds();
-    bool first = w->rounds <= SHORT_ROUNDS;
-    hot = w->rounds == SHORT_ROUNDS ||
-          ((hot || w->hot_due) && !first && timely_round(x, w, &stop) >= LEAST_HOT * full_round(x, w));
+    bool first = w->rounds <= STEP_WHOLE_SHORT_ROUNDS;
+    hot = w->rounds == STEP_WHOLE_SHORT_ROUNDS ||
+          ((hot || w->hot_due) && !first && timely_round(x, w, &stop) >= STEP_WHOLE_LEAST_HOT * full_round(x, w));
     int64_t second_ns = 0;
     bool windows = !hot && !first && !incumbent_off(x, NEIGHBOURHOODS);
     place_whole_task job = {.evaluations = (int64_t)(windows ? full_round(x, w) : timely_round(x, w, &stop)) + 1,
@@ -90,17 +79,17 @@ static int anneal_round(incumbent *x, step_whole *w, bool hot, util_stop stop)
     rc = windows ? place_whole_windows(&plan, x->p, &job) : place_whole_anneal(&plan, x->p, &job);
     x->work += job.evaluations;
     /* What was cut off while it was hot says nothing, and quick cooling ends near to where it began. */
-    if (second_ns && !util_stopped(&stop) && (double)job.evaluations >= RIVAL_OP * x->p->n_ops)
+    if (second_ns && !util_stopped(&stop) && (double)job.evaluations >= STEP_WHOLE_RIVAL_OP * x->p->n_ops)
         x->rival_ns = second_ns;
-    if (windows && !rc && gain(plan, x->best) < WORTH_A_ROUND)
-        w->patience = UTIL_MIN(2 * UTIL_MAX(w->patience, 1), MOST_PATIENCE);
+    if (windows && !rc && gain(plan, x->best) < STEP_WHOLE_WORTH_A_ROUND)
+        w->patience = UTIL_MIN(2 * UTIL_MAX(w->patience, 1), STEP_WHOLE_MOST_PATIENCE);
     if (!util_stopped(&stop) && !windows)
         w->pace = (double)job.evaluations / fmax(util_seconds() - begun, 1e-6);
     if (rc) {
         moirai_plan_free(plan);
         return rc;
     }
-    w->hot_due = windows && gain(plan, x->best) < WINDOWS_GAIN;
+    w->hot_due = windows && gain(plan, x->best) < STEP_WHOLE_WINDOWS_GAIN;
     return incumbent_offer(x, plan, 'W');
 }
 
@@ -111,15 +100,15 @@ static int run(engine *engine_, const engine_turn *turn)
     util_stop stop = incumbent_part(x, turn->share);
     int32_t idle = 0;
     int rc = w ? 0 : MOIRAI_EFAIL;
-    if (rc || x->p->n_ops > MOST_OPS)
+    if (rc || x->p->n_ops > STEP_WHOLE_MOST_OPS)
         return rc;
     w->again = engine_->again;
-    for (int32_t i = 0; i < turn->rounds && !rc && idle < MOST_IDLE; i++) {
+    for (int32_t i = 0; i < turn->rounds && !rc && idle < STEP_WHOLE_MOST_IDLE; i++) {
         if (incumbent_gap(x) <= x->o->gap || util_stopped(&stop))
             break;
         double before = (double)x->best->makespan_ns;
         rc = anneal_round(x, w, engine_->again && i == 0, stop);
-        idle = (double)x->best->makespan_ns > (1 - WORTH_A_ROUND) * before ? idle + 1 : 0;
+        idle = (double)x->best->makespan_ns > (1 - STEP_WHOLE_WORTH_A_ROUND) * before ? idle + 1 : 0;
     }
     return rc;
 }

@@ -8,11 +8,9 @@
 #include <string.h>
 
 #include "place/moirai/blocks/blocks.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define OFTEN 4 /* parts of a class on the paths: what a pair needs for a plan of its own */
-#define MINOR 8 /* parts of the widest pair: what is below can wait */
 
 static int refine_one(void *data, int32_t i)
 {
@@ -81,7 +79,7 @@ static int64_t needed(const blocks *x, int64_t i)
 static bool worth_a_plan(const blocks *x, int64_t i, int32_t level)
 {
     int64_t K = x->c->K, times = x->batch.plan_times[i] + x->batch.times[i];
-    bool often = times * OFTEN >= x->c->s->class_count[i / K / K];
+    bool often = times * BLOCKS_BATCH_OFTEN >= x->c->s->class_count[i / K / K];
     return pair_chain_get(x->c, i)->plan_level < level && often && (x->batch.plan_times[i] > 0 || level <= 2);
 }
 
@@ -131,7 +129,7 @@ static void choose_batch(blocks *x)
         if (best < 0 || (double)x->batch.weight[best] < least)
             return;
         most = UTIL_MAX(most, x->batch.weight[best]);
-        if (x->batch.weight[best] >= most / MINOR || first_stride(x, best))
+        if (x->batch.weight[best] >= most / BLOCKS_BATCH_MINOR || first_stride(x, best))
             add_to_batch(x, best);
         x->batch.weight[best] = 0;
     }
@@ -157,4 +155,14 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
     for (int32_t i = 0; i < x->batch.n; i++)
         *found |= batch_pair(x, i)->plan.length_ns < before[i];
     return rc;
+}
+
+/* Levels above the last one repeat it with more effort. */
+bool blocks_grow(blocks *x)
+{
+    if (!incumbent_grow(x->in))
+        return false;
+    x->top_level = PAIR_LEVELS + x->in->passes;
+    x->batches_left = 16 << UTIL_MIN(x->in->passes, 16);
+    return true;
 }

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/compose.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
-
-#define MANY_CLASSES 6 /* of blocks: the first levels of all their pairs take long */
 
 static int allocate(blocks *x)
 {
@@ -63,21 +62,6 @@ void blocks_free(blocks *x)
     free(x);
 }
 
-/* Levels above the last one repeat it with more effort. */
-bool blocks_grow(blocks *x)
-{
-    if (!incumbent_grow(x->in))
-        return false;
-    x->top_level = PAIR_LEVELS + x->in->passes;
-    x->batches_left = 16 << UTIL_MIN(x->in->passes, 16);
-    return true;
-}
-
-void blocks_raise_bound(blocks *x)
-{
-    incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
-}
-
 /* Classes that have something between their cuts. */
 static int32_t count_classes(const blocks *x)
 {
@@ -95,7 +79,7 @@ int blocks_improve(blocks *x)
         rc = blocks_compose(x);
     }
     blocks_set_shares(x);
-    x->many = count_classes(x) >= MANY_CLASSES;
+    x->many = count_classes(x) >= BLOCKS_MANY_CLASSES;
     /* First levels of many classes take longer than prices that know the bytes from the start. */
     if (!rc && x->in->memory_binds && x->n_large > 1 && x->many)
         return blocks_improve_within_memory(x);

@@ -46,20 +46,18 @@ typedef struct blocks {
 /* The chain of blocks of the incumbent's problem, and working memory. MOIRAI_ELIMIT: too many pairs. */
 int blocks_new(blocks **out, incumbent *in);
 void blocks_free(blocks *x);
-/* Goes on with twice the effort where there is time (incumbent_grow). */
-bool blocks_grow(blocks *x);
 
 /* ---- blocks.c ---- */
 /* Refines pairs of the chain and composes their plans until the gap is closed, the effort used up or the time over. */
 int blocks_improve(blocks *x);
-/* The bound by the chain's path of least bounds, which stays in cut_device. */
-void blocks_raise_bound(blocks *x);
 
 /* ---- batch.c ---- */
 /* One batch; *done where nothing is left to refine, or no effort; *found: some plan is shorter. */
 int blocks_refine_batch(blocks *x, bool *done, bool *found);
 /* How often the path of `device` goes through each pair, in batch.times. */
 void blocks_count_path(blocks *x, const int32_t *device);
+/* Goes on with twice the effort where there is time (incumbent_grow). */
+bool blocks_grow(blocks *x);
 
 /* ---- open.c ---- */
 /* Pairs to begin with: all of them where they are few. */
@@ -76,6 +74,8 @@ int blocks_open_bound_path(blocks *x, bool *any);
 /* The best chain of block plans as one plan; kept if it fits and is better. The path of the best plan stays in
  * plan_device. */
 int blocks_compose(blocks *x);
+/* The bound by the chain's path of least bounds, which stays in cut_device. */
+void blocks_raise_bound(blocks *x);
 
 /* ---- within_memory.c ---- */
 /* Where memory binds: plans and bound at prices on bytes, each at what the other has found, until the gap is closed or

@@ -1,11 +1,10 @@
-/* Plans of the whole from paths of block plans. */
+/* Plans of the whole from paths of block plans, and its bound from a path of their bounds. */
 #include <math.h>
 
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/blocks/compose.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
-
-#define NEARLY 1.02 /* of the best plan: a path of plans may be so long to be of interest */
 
 static int compose_path(blocks *x)
 {
@@ -40,7 +39,8 @@ static bool overflows(blocks *x, const int32_t *device)
 {
     const moirai_problem *p = x->c->p;
     int64_t bytes[MOIRAI_MASK_DEVICES] = {0}, length = planned_ns(x, device);
-    if (length == INT64_MAX || (x->in->best && (double)length > NEARLY * (double)x->in->best->makespan_ns))
+    if (length == INT64_MAX ||
+        (x->in->best && (double)length > BLOCKS_COMPOSE_NEARLY * (double)x->in->best->makespan_ns))
         return false;
     place_compose(x->c, device, NULL, x->op_device, x->order);
     for (int32_t i = 0; i < p->n_ops; i++)
@@ -75,4 +75,9 @@ int blocks_compose(blocks *x)
     x->in->memory_binds = binds || overflows(x, x->cut_device);
     pair_chain_steady_path(x->c, (int64_t)fmin(best_part * mean, 1e17), x->plan_device);
     return rc;
+}
+
+void blocks_raise_bound(blocks *x)
+{
+    incumbent_take_bound(x->in, pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->cut_device));
 }

@@ -10,23 +10,11 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/blocks.h"
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "schedule/plan_order.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define COPIES 3            /* of a class, at least */
-#define LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
-#define MOST_PAIRS 1024     /* of all classes */
-#define FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
-#define TRIALS 30000.0      /* in the first round */
-#define ROUNDS 24
-#define IDLE_ROUNDS 12 /* that gain nothing end it */
-#define RUNS 12        /* side by side */
-#define ELSEWHERE 3    /* rounds from one look at other pairs to the next */
-#define WORTH_A_ROUND 0.0002
-#define LEAN 0.5  /* of loads in the energy of every other run */
-#define COLD 10.0 /* times the last temperature of the whole: few operators, and none of them short */
 
 typedef struct run {
     int64_t pair;
@@ -45,13 +33,13 @@ typedef struct copying {
 static bool repeats_at_all(const blocks *x, int32_t class_)
 {
     const decompose_cuts *s = x->c->s;
-    return s->class_count[class_] >= COPIES && s->block_size[s->class_block[class_]] > 1;
+    return s->class_count[class_] >= BLOCKS_COPIES_COPIES && s->block_size[s->class_block[class_]] > 1;
 }
 
 static bool is_large(const blocks *x, int32_t class_)
 {
     const decompose_cuts *s = x->c->s;
-    return repeats_at_all(x, class_) && s->block_size[s->class_block[class_]] >= LEAST_OPS;
+    return repeats_at_all(x, class_) && s->block_size[s->class_block[class_]] >= BLOCKS_COPIES_LEAST_OPS;
 }
 
 /* Most operators are in copies of large blocks. */
@@ -61,7 +49,7 @@ static bool repeats(const blocks *x)
     int64_t ops = 0;
     for (int32_t i = 0; i < s->n_classes; i++)
         ops += is_large(x, i) ? (int64_t)s->class_count[i] * s->block_size[s->class_block[i]] : 0;
-    return 2 * ops > x->in->p->n_ops && pair_chain_distinct(x->c) <= MOST_PAIRS;
+    return 2 * ops > x->in->p->n_ops && pair_chain_distinct(x->c) <= BLOCKS_COPIES_MOST_PAIRS;
 }
 
 /* ---- one pair ---- */
@@ -117,10 +105,10 @@ static int anneal_run(void *data, int32_t i)
                     : job->round % 2 ? 4
                                      : 0.5,
             .exchanges = true,
-            .cold = COLD,
-            .lean = i % 2 ? LEAN : 0,
-            .seed =
-                ((job->x->in->o->budget.seed * 100 + (uint64_t)job->round) * RUNS + (uint64_t)i) * 2 + (uint64_t)part,
+            .cold = BLOCKS_COPIES_COLD,
+            .lean = i % 2 ? BLOCKS_COPIES_LEAN : 0,
+            .seed = ((job->x->in->o->budget.seed * 100 + (uint64_t)job->round) * BLOCKS_COPIES_RUNS + (uint64_t)i) * 2 +
+                    (uint64_t)part,
             .threads = 1,
             .stop = *job->stop};
         rc = place_whole_anneal(&r->plan, &y->block.problem, &task);
@@ -132,7 +120,8 @@ static int anneal_run(void *data, int32_t i)
 /* All runs side by side; pairs take the best plans afterwards. */
 static int anneal_runs(blocks *x, run *r, int32_t n, int32_t round, const util_stop *stop)
 {
-    double effort = fmin(x->in->o->budget.effort, 1e4), trials = round ? TRIALS * (1 + round / 4) : FIRST_TRIALS;
+    double effort = fmin(x->in->o->budget.effort, 1e4),
+           trials = round ? BLOCKS_COPIES_TRIALS * (1 + round / 4) : BLOCKS_COPIES_FIRST_TRIALS;
     copying job = {.x = x, .run = r, .trials = trials * effort, .round = round, .stop = stop};
     int rc = util_pool_run(anneal_run, &job, n, x->in->o->budget.threads);
     for (int32_t i = 0; i < n; i++) {
@@ -166,7 +155,7 @@ static int anneal_all(blocks *x, const util_stop *stop)
 static int32_t list_path(blocks *x, const int32_t *device, int64_t *pair, int32_t n)
 {
     const decompose_cuts *s = x->c->s;
-    for (int32_t b = 0; b < s->n_blocks && n < RUNS; b++) {
+    for (int32_t b = 0; b < s->n_blocks && n < BLOCKS_COPIES_RUNS; b++) {
         int64_t at = pair_chain_on_path(x->c, b, device);
         if (is_large(x, s->block_class[b]) && x->c->pair[at])
             n = pair_list_once(pair, n, at);
@@ -178,8 +167,8 @@ static int32_t list_path(blocks *x, const int32_t *device, int64_t *pair, int32_
 static int32_t list_steady(const blocks *x, int64_t *pair)
 {
     int32_t K = x->c->K, classes = x->c->s->n_classes, n = 0;
-    for (int32_t i = 0, k = x->copy_rounds / ELSEWHERE - 1; i < K && n < RUNS; i++, k++)
-        for (int32_t class_ = 0; class_ < classes && n < RUNS; class_++) {
+    for (int32_t i = 0, k = x->copy_rounds / BLOCKS_COPIES_ELSEWHERE - 1; i < K && n < BLOCKS_COPIES_RUNS; i++, k++)
+        for (int32_t class_ = 0; class_ < classes && n < BLOCKS_COPIES_RUNS; class_++) {
             int64_t at = pair_chain_index(x->c, class_, k % K, k % K);
             if (is_large(x, class_) && x->c->pair[at])
                 n = pair_list_once(pair, n, at);
@@ -192,7 +181,7 @@ static int32_t list_steady(const blocks *x, int64_t *pair)
 static int32_t choose(blocks *x, int64_t *pair)
 {
     const decompose_cuts *s = x->c->s;
-    if (x->copy_rounds % ELSEWHERE == 0)
+    if (x->copy_rounds % BLOCKS_COPIES_ELSEWHERE == 0)
         return list_steady(x, pair);
     for (int32_t i = 0; i < s->n_cuts; i++)
         x->plan_device[i] = x->in->best->op_device[s->cut[i]];
@@ -202,12 +191,12 @@ static int32_t choose(blocks *x, int64_t *pair)
 /* One round: runs shared out among the pairs, the first of a pair goes on, others begin again. */
 static int anneal_round(blocks *x, const util_stop *stop)
 {
-    int64_t pair[RUNS];
-    run r[RUNS];
+    int64_t pair[BLOCKS_COPIES_RUNS];
+    run r[BLOCKS_COPIES_RUNS];
     int32_t n = choose(x, pair);
-    for (int32_t i = 0; i < RUNS && n > 0; i++)
+    for (int32_t i = 0; i < BLOCKS_COPIES_RUNS && n > 0; i++)
         r[i] = (run){.pair = pair[i % n], .afresh = i >= n || x->copy_rounds % 2};
-    int rc = n > 0 ? anneal_runs(x, r, RUNS, x->copy_rounds, stop) : 0;
+    int rc = n > 0 ? anneal_runs(x, r, BLOCKS_COPIES_RUNS, x->copy_rounds, stop) : 0;
     return rc ? rc : blocks_compose(x);
 }
 
@@ -225,11 +214,12 @@ int blocks_anneal_copies(blocks *x, bool *any, double part)
         x->copy_rounds = 1;
     }
     rc = rc ? rc : blocks_compose(x);
-    for (int32_t idle = 0; !rc && idle < IDLE_ROUNDS && x->copy_rounds <= ROUNDS && !util_stopped(&stop);
+    for (int32_t idle = 0;
+         !rc && idle < BLOCKS_COPIES_IDLE_ROUNDS && x->copy_rounds <= BLOCKS_COPIES_ROUNDS && !util_stopped(&stop);
          x->copy_rounds++) {
         double before = (double)x->in->best->makespan_ns;
         rc = anneal_round(x, &stop);
-        idle = (double)x->in->best->makespan_ns > (1 - WORTH_A_ROUND) * before ? idle + 1 : 0;
+        idle = (double)x->in->best->makespan_ns > (1 - BLOCKS_COPIES_WORTH_A_ROUND) * before ? idle + 1 : 0;
     }
     return rc;
 }

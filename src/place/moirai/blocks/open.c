@@ -5,13 +5,9 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/blocks.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
-
-#define OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */
-#define OPEN_ALL_MANY 1024 /* and on many */
-#define PATH_ROUNDS 200    /* in which the bound's path may meet unknown pairs, at effort 1 */
-#define SMALL_SHARE 0.15   /* of the largest: classes with less of the makespan get less work at first */
 
 void blocks_set_shares(blocks *x)
 {
@@ -23,7 +19,7 @@ void blocks_set_shares(blocks *x)
     x->n_large = 0;
     for (int32_t i = 0; i < x->c->s->n_classes; i++) {
         x->share[i] /= most;
-        x->n_large += x->c->s->block_size[x->c->s->class_block[i]] && x->share[i] > SMALL_SHARE;
+        x->n_large += x->c->s->block_size[x->c->s->class_block[i]] && x->share[i] > BLOCKS_OPEN_SMALL_SHARE;
     }
 }
 
@@ -39,7 +35,7 @@ static int first_level(void *data, int32_t i)
         return pair_raise_loads(x->c->pair[x->opened[i]], x->in->stop);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
-    bool much = x->share[class_] > SMALL_SHARE && (!x->in->memory_binds || x->n_large <= 1);
+    bool much = x->share[class_] > BLOCKS_OPEN_SMALL_SHARE && (!x->in->memory_binds || x->n_large <= 1);
     pair_refine_task job = {.class_ = class_,
                             .entry_device = (int32_t)(x->opened[i] / K % K),
                             .exit_device = (int32_t)(x->opened[i] % K),
@@ -110,7 +106,7 @@ static int open_some(blocks *x)
 
 int blocks_open_pairs(blocks *x)
 {
-    bool all = pair_chain_distinct(x->c) <= (x->c->K <= 8 ? OPEN_ALL_FEW : OPEN_ALL_MANY);
+    bool all = pair_chain_distinct(x->c) <= (x->c->K <= 8 ? BLOCKS_OPEN_OPEN_ALL_FEW : BLOCKS_OPEN_OPEN_ALL_MANY);
     return all ? pair_chain_open_all(x->c, x->in->o->budget.threads, &x->in->stop) : open_some(x);
 }
 
@@ -132,7 +128,7 @@ int blocks_first_levels(blocks *x)
 
 int blocks_open_bound_path(blocks *x, bool *any)
 {
-    int32_t n = 1, rounds = (int32_t)(PATH_ROUNDS * fmin(fmax(x->in->effort, 0.05), 1000));
+    int32_t n = 1, rounds = (int32_t)(BLOCKS_OPEN_PATH_ROUNDS * fmin(fmax(x->in->effort, 0.05), 1000));
     int rc = 0;
     while (n > 0 && rounds-- > 0 && !rc && !incumbent_stopped(x->in)) {
         rc = open_path(x, x->cut_device, &n);

@@ -4,12 +4,8 @@
 #include "bytes/bytes.h"
 #include "place/moirai/blocks/compose.h"
 #include "place/moirai/blocks/blocks.h"
+#include "place/moirai/engine_tuning.h"
 #include "util/util.h"
-
-#define MEMORY_ROUNDS 12
-#define EVALUATIONS 4000  /* of a search for a block plan */
-#define WORTH_MORE 0.0005 /* of the makespan: what such a search should find */
-#define MOST_PAUSE 3      /* turns of the bound between two searches for plans */
 
 /* Bytes have a price on each device, so that equal devices differ. */
 static int begin(blocks *x)
@@ -96,9 +92,10 @@ static int take_turn(blocks *x, turns *t)
         rc = find_plan(x, t->evaluations);
         t->plan_s = util_seconds() - begun;
         t->plan_gain = plan > 0 && x->in->best ? 1 - makespan(x) / plan : 1;
-        t->evaluations = t->plan_gain > WORTH_MORE ? EVALUATIONS : EVALUATIONS / 4;
-        double enough = fmax(t->bound_gain / 4, WORTH_MORE);
-        t->pause = t->plan_gain < enough ? UTIL_MIN(2 * t->pause + 1, MOST_PAUSE) : 0;
+        t->evaluations = t->plan_gain > BLOCKS_WITHIN_MEMORY_WORTH_MORE ? BLOCKS_WITHIN_MEMORY_EVALUATIONS
+                                                                        : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4;
+        double enough = fmax(t->bound_gain / 4, BLOCKS_WITHIN_MEMORY_WORTH_MORE);
+        t->pause = t->plan_gain < enough ? UTIL_MIN(2 * t->pause + 1, BLOCKS_WITHIN_MEMORY_MOST_PAUSE) : 0;
         t->wait = t->pause;
     }
     rc = rc ? rc : raise_bound(x, 3, 30);
@@ -113,12 +110,12 @@ static int take_turn(blocks *x, turns *t)
 int blocks_improve_within_memory(blocks *x)
 {
     /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
-    turns t = {.evaluations = x->n_large > 1 ? EVALUATIONS : EVALUATIONS / 4};
+    turns t = {.evaluations = x->n_large > 1 ? BLOCKS_WITHIN_MEMORY_EVALUATIONS : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4};
     double before = 2;
     if (incumbent_off(x->in, MEMORY))
         return 0;
-    int32_t most = 1 + (int32_t)((MEMORY_ROUNDS - 1) * fmin(x->in->effort, 1));
-    int rc = find_plan(x, EVALUATIONS / 4);
+    int32_t most = 1 + (int32_t)((BLOCKS_WITHIN_MEMORY_MEMORY_ROUNDS - 1) * fmin(x->in->effort, 1));
+    int rc = find_plan(x, BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4);
     if (rc || !x->memory)
         return rc;
     rc = raise_bound(x, 1, 20);

@@ -10,10 +10,9 @@
 #include <stdlib.h>
 
 #include "place/list/insert.h"
+#include "place/moirai/engine_tuning.h"
 #include "schedule/plan_order.h"
 #include "util/util.h"
-
-#define ROUNDS 6
 
 /* What makes a device the best one: the delay of readers, plus these parts of the transfers' time and of the finish. */
 typedef struct rule {
@@ -255,7 +254,7 @@ static int insert_rounds(moirai_plan **best, filling *x, const moirai_plan *spin
 {
     moirai_plan *last = NULL;
     int rc = insert_once(&last, x, spine_plan);
-    for (int32_t round = 1; round < ROUNDS && last && !rc && !util_stopped(stop); round++) {
+    for (int32_t round = 1; round < INCUMBENT_FLOATS_ROUNDS && last && !rc && !util_stopped(stop); round++) {
         moirai_plan *next;
         rc = insert_once(&next, x, last);
         keep_shorter(best, last);

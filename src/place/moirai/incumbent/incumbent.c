@@ -4,15 +4,10 @@
 #include <math.h>
 
 #include "place/fit.h"
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/incumbent/floats.h"
 #include "schedule/plan.h"
 #include "util/util.h"
-
-#define MOST_PASSES 40
-#define WORTH_A_TRY 0.0005
-#define RESERVE 8     /* composing the last plan and its check, in times of the first check */
-#define LATE 0.4      /* of the time */
-#define NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
 void incumbent_begin(incumbent *x, const moirai_problem *p, const moirai_place_options *o)
 {
@@ -68,7 +63,7 @@ void incumbent_take_bound(incumbent *x, int64_t lower_ns)
 /* Whether steps still find shorter plans is evidence of how good the best one is. */
 static void count_try(incumbent *x, int64_t makespan_ns)
 {
-    bool gains = !x->best || (double)makespan_ns < (1 - WORTH_A_TRY) * (double)x->best->makespan_ns;
+    bool gains = !x->best || (double)makespan_ns < (1 - INCUMBENT_WORTH_A_TRY) * (double)x->best->makespan_ns;
     x->tries++;
     x->stale = gains ? 0 : x->stale + 1;
 }
@@ -77,7 +72,7 @@ static void count_try(incumbent *x, int64_t makespan_ns)
 static bool is_late(const incumbent *x)
 {
     double now = util_seconds();
-    return x->p->n_ops >= PLACE_FIT_LARGE && now - x->begun > LATE * (x->stop.deadline - x->begun);
+    return x->p->n_ops >= PLACE_FIT_LARGE && now - x->begun > INCUMBENT_LATE * (x->stop.deadline - x->begun);
 }
 
 /* What comes after the search is the check of the plan. It is measured once, with the first plan, whichever step finds it; the last one
@@ -91,7 +86,7 @@ static void reserve_time(incumbent *x)
     }
     moirai_plan_check(x->p, x->best, NULL, NULL);
     double tasks = (double)x->p->n_ops + x->best->n_transfers, most = (double)x->p->n_ops + x->p->n_edges;
-    double reserve_s = RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
+    double reserve_s = INCUMBENT_RESERVE * (util_seconds() - begun) * most / fmax(tasks, 1);
     x->stop.deadline = fmax(x->stop.deadline - reserve_s, x->begun); /* not 0, which were none */
 }
 
@@ -116,7 +111,7 @@ static void keep(incumbent *x, moirai_plan *plan, char letter)
  * gaps. */
 static bool wanted(const incumbent *x, int64_t makespan_ns)
 {
-    double most = x->outer ? 1 + NEAR_BEST : 1;
+    double most = x->outer ? 1 + INCUMBENT_NEAR_BEST : 1;
     return !x->best || (double)makespan_ns < most * (double)x->best->makespan_ns;
 }
 
@@ -166,7 +161,7 @@ int incumbent_take_simulated(incumbent *x, moirai_sim *sim, int64_t makespan_ns,
 
 bool incumbent_grow(incumbent *x)
 {
-    if (x->stop.deadline <= 0 || incumbent_done(x) || x->passes >= MOST_PASSES)
+    if (x->stop.deadline <= 0 || incumbent_done(x) || x->passes >= INCUMBENT_MOST_PASSES)
         return false;
     x->effort *= 2;
     x->passes++;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/many/many.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "place/placers.h"
@@ -21,31 +22,19 @@
 #include "schedule/plan_order.h"
 #include "util/util.h"
 
-#define LIST_SHARE 0.35  /* of the time, at most, for the first plan */
-#define STARTS_SHARE 0.3 /* of what is left then, for the other heuristics, */
-#define PATHS_SHARE 0.2  /* for paths with transfers, */
-#define PART_SHARE 0.55  /* and for the part; all of it where nothing else matters */
-#define PLAIN_KEPT 4     /* times what plain bounds take, for less than which prices are not found again */
-#define ROUNDS 6         /* of annealing */
-#define EVALUATIONS 30000.0
-#define EVALUATIONS_OP 60.0
-#define STEPS 8e8          /* a round puts down at most about so many operators */
-#define MOST_BYTES 256e6   /* of a state of the whole problem; there are four */
-#define WORTH_A_ROUND 5e-4 /* a round that gains less ends the annealing */
-
 /* ---- the first plans ---- */
 
 static int list_kinds(incumbent *in)
 {
     moirai_plan *plan;
-    util_stop stop = incumbent_part(in, LIST_SHARE);
+    util_stop stop = incumbent_part(in, MANY_LIST_SHARE);
     int rc = many_list(&plan, in->p, &stop);
     return rc || !plan ? rc : incumbent_offer_start(in, plan, 'K');
 }
 
 static int try_heuristics(incumbent *in, char *why)
 {
-    util_stop stop = incumbent_part(in, STARTS_SHARE);
+    util_stop stop = incumbent_part(in, MANY_STARTS_SHARE);
     place_starts_task task = {.p = in->p,
                               .o = in->o,
                               .stop = &stop,
@@ -83,17 +72,17 @@ static int carry_back(incumbent *in, const moirai_problem *q, const many_part *p
     return rc;
 }
 
-static int search_part(incumbent *in, const many_part *part)
+static int search_part(incumbent *in, many_place *place, const many_part *part)
 {
     moirai_problem q;
     moirai_plan *plan = NULL;
-    util_stop stop = incumbent_part(in, part->whole ? 1 : PART_SHARE);
+    util_stop stop = incumbent_part(in, part->whole ? 1 : MANY_PART_SHARE);
     moirai_place_options o = *in->o;
     o.budget = util_stop_rest(&stop, &in->o->budget);
     o.start = NULL;
     o.certificate_path = NULL;
     int rc = problem_part(&q, in->p, part->device, part->n);
-    rc = rc ? rc : place_moirai.place(&plan, &q, &o);
+    rc = rc ? rc : place(&plan, &q, &o);
     if (!rc && part->whole)
         incumbent_take_bound(in, plan->lower_bound_ns);
     rc = rc ? rc : carry_back(in, &q, part, plan);
@@ -108,9 +97,9 @@ static int search_part(incumbent *in, const many_part *part)
 
 static int bound_paths(incumbent *in)
 {
-    util_stop stop = incumbent_part(in, PATHS_SHARE);
+    util_stop stop = incumbent_part(in, MANY_PATHS_SHARE);
     double cells = (double)in->p->n_ops * in->p->n_devices * sizeof(int64_t);
-    if (cells > 4 * MOST_BYTES)
+    if (cells > 4 * MANY_MOST_BYTES)
         return 0;
     int64_t ns = schedule_longest_path(&(schedule_paths){.p = in->p, .groups = true, .stop = &stop});
     if (ns < 0)
@@ -132,12 +121,12 @@ static int anneal_round(incumbent *in, int32_t round)
 {
     moirai_plan *plan;
     const moirai_budget *b = &in->o->budget;
-    double most = fmax(EVALUATIONS, EVALUATIONS_OP * in->p->n_ops) * (1 + round);
+    double most = fmax(MANY_EVALUATIONS, MANY_EVALUATIONS_OP * in->p->n_ops) * (1 + round);
     int rc = moirai_plan_copy(&plan, in->best);
     if (rc)
         return rc;
     place_whole_task job = {.evaluations =
-                                (int64_t)(fmin(most, STEPS / fmax(in->p->n_ops, 1)) * fmin(b->effort, 1e6)) + 1,
+                                (int64_t)(fmin(most, MANY_STEPS / fmax(in->p->n_ops, 1)) * fmin(b->effort, 1e6)) + 1,
                             .heat = round == 0 ? 1 : 0.4,
                             .seed = b->seed * 1000 + (uint64_t)round,
                             .threads = b->threads,
@@ -154,9 +143,9 @@ static int anneal(incumbent *in)
 {
     double gain = 1;
     int rc = 0;
-    if (state_bytes(in->p) > MOST_BYTES)
+    if (state_bytes(in->p) > MANY_MOST_BYTES)
         return 0;
-    for (int32_t i = 0; i < ROUNDS && gain > WORTH_A_ROUND && !rc && !incumbent_done(in); i++) {
+    for (int32_t i = 0; i < MANY_ROUNDS && gain > MANY_WORTH_A_ROUND && !rc && !incumbent_done(in); i++) {
         double before = (double)in->best->makespan_ns;
         rc = anneal_round(in, i);
         gain = 1 - (double)in->best->makespan_ns / fmax(before, 1);
@@ -164,13 +153,13 @@ static int anneal(incumbent *in)
     return rc;
 }
 
-int many_search(incumbent *in, char *why)
+int many_search(incumbent *in, many_place *place, char *why)
 {
     many_part part;
     in->at_work = util_method_name(UTIL_METHOD_DEVICES);
     int rc = many_choose(&part, in->p);
     if (!rc && part.whole && !incumbent_off(in, DEVICES))
-        rc = search_part(in, &part);
+        rc = search_part(in, place, &part);
     if (!rc && !incumbent_done(in) && !incumbent_off(in, DEVICES))
         rc = list_kinds(in);
     if (!rc && (!in->best || !incumbent_done(in))) {
@@ -181,7 +170,7 @@ int many_search(incumbent *in, char *why)
     rc = rc || incumbent_done(in) ? rc : bound_paths(in);
     in->at_work = util_method_name(UTIL_METHOD_DEVICES);
     if (!rc && !part.whole && part.n > 0 && !incumbent_done(in) && !incumbent_off(in, DEVICES))
-        rc = search_part(in, &part);
+        rc = search_part(in, place, &part);
     in->at_work = util_method_name(UTIL_METHOD_WHOLE);
     return rc || !in->best || incumbent_off(in, WHOLE) ? rc : anneal(in);
 }
@@ -210,7 +199,7 @@ static int certify_paths(const incumbent *in)
 int many_certify(int64_t *certified_ns, incumbent *in, double plain_s, const util_stop *stop)
 {
     *certified_ns = 0;
-    if (util_stopped(stop) || util_stop_left_s(stop) < PLAIN_KEPT * plain_s)
+    if (util_stopped(stop) || util_stop_left_s(stop) < MANY_PLAIN_KEPT * plain_s)
         return certify_paths(in);
     moirai_problem q;
     relax_leaf leaf = {0};
@@ -222,7 +211,7 @@ int many_certify(int64_t *certified_ns, incumbent *in, double plain_s, const uti
     if (!rc) {
         int64_t load = schedule_bound_load(leaf.price, &q), path = moirai_bound_critical_path(&q);
         util_stop part = util_stop_at_least(stop, 0.1);
-        if ((double)q.n_ops * q.n_devices * sizeof(int64_t) <= 4 * MOST_BYTES)
+        if ((double)q.n_ops * q.n_devices * sizeof(int64_t) <= 4 * MANY_MOST_BYTES)
             path = UTIL_MAX(path, schedule_longest_path(&(schedule_paths){.p = &q, .stop = &part}));
         *certified_ns = UTIL_MIN(UTIL_MAX(load, path), in->lower_ns);
         relax_certificate from = {

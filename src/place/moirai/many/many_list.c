@@ -10,13 +10,11 @@
 
 #include "place/fit.h"
 #include "place/list/list.h"
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/many/many.h"
 #include "schedule/sim.h"
 #include "util/util.h"
 
-#define MOST_COLUMNS 12
-#define MOST_PRODUCERS 4
-#define MOST_SEEN 4 /* devices of a column that are looked at for room */
 #define STOP_EVERY 64
 
 typedef struct listing {
@@ -144,15 +142,15 @@ static void try_device(listing *x, int32_t op, int32_t k, found *best)
 static void try_producers(listing *x, int32_t op, found *best)
 {
     const moirai_problem *p = x->p;
-    int32_t n = UTIL_MIN(p->op_in_off[op + 1] - p->op_in_off[op], MOST_PRODUCERS);
+    int32_t n = UTIL_MIN(p->op_in_off[op + 1] - p->op_in_off[op], MANY_LIST_MOST_PRODUCERS);
     for (int32_t j = 0; j < n; j++)
         try_device(x, op, x->device[p->tensor_producer[p->op_in[p->op_in_off[op] + j]]], best);
 }
 
-/* The columns that would finish first with all inputs there, at most MOST_COLUMNS, in order of that. */
+/* The columns that would finish first with all inputs there, at most MANY_LIST_MOST_COLUMNS, in order of that. */
 static int32_t likely_columns(const listing *x, int32_t op, int32_t *column)
 {
-    int64_t end_ns[MOST_COLUMNS];
+    int64_t end_ns[MANY_LIST_MOST_COLUMNS];
     int32_t n = 0;
     for (int32_t c = 0; c < x->n_columns; c++) {
         int32_t k = x->heap[x->off[c]], at = n;
@@ -161,29 +159,30 @@ static int32_t likely_columns(const listing *x, int32_t op, int32_t *column)
         int64_t end = x->free_ns[k] + moirai_op_ns(x->p, op, k);
         while (at > 0 && end_ns[at - 1] > end)
             at--;
-        if (at == MOST_COLUMNS)
+        if (at == MANY_LIST_MOST_COLUMNS)
             continue;
-        for (int32_t i = UTIL_MIN(n, MOST_COLUMNS - 1); i > at; i--) {
+        for (int32_t i = UTIL_MIN(n, MANY_LIST_MOST_COLUMNS - 1); i > at; i--) {
             end_ns[i] = end_ns[i - 1];
             column[i] = column[i - 1];
         }
         end_ns[at] = end;
         column[at] = c;
-        n = UTIL_MIN(n + 1, MOST_COLUMNS);
+        n = UTIL_MIN(n + 1, MANY_LIST_MOST_COLUMNS);
     }
     return n;
 }
 
 static int32_t choose(listing *x, int32_t op)
 {
-    int32_t unit = x->u->of_op[op], first = x->u->op[x->u->off[unit]], column[MOST_COLUMNS];
+    int32_t unit = x->u->of_op[op], first = x->u->op[x->u->off[unit]], column[MANY_LIST_MOST_COLUMNS];
     if (x->device[first] != MOIRAI_NONE)
         return x->device[first];
     found best = {MOIRAI_NONE, 0};
     try_producers(x, op, &best);
     int32_t n = likely_columns(x, op, column);
     for (int32_t i = 0; i < n; i++) {
-        int32_t begin = x->off[column[i]], end = UTIL_MIN(x->off[column[i] + 1], begin + MOST_SEEN), k = begin;
+        int32_t begin = x->off[column[i]], end = UTIL_MIN(x->off[column[i] + 1], begin + MANY_LIST_MOST_SEEN),
+                k = begin;
         while (k < end && x->room_bytes[x->heap[k]] < x->u->bytes[unit])
             k++;
         if (k < end)

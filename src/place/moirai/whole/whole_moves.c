@@ -17,20 +17,14 @@
 #include <stdlib.h>
 
 #include "anneal/anneal.h"
-
-#define DRAWS 6        /* for an operator on a critical path */
-#define PARTNERS 12    /* draws of one to exchange devices with */
-#define EXCHANGES 25   /* of a hundred moves, where there are any */
-#define STRETCH 24     /* operators that change their device at once, at most */
-#define MANY_DEVICES 6 /* more: of two that are drawn the quicker is taken, since most are out of the question */
-#define STRIDE 64      /* trials at one temperature */
+#include "place/moirai/engine_tuning.h"
 
 int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
     m->low = 0;
     m->high = p->n_ops;
-    m->stretch = util_alloc(UTIL_MAX(n, STRETCH), sizeof(int32_t));
+    m->stretch = util_alloc(UTIL_MAX(n, WHOLE_MOVES_STRETCH), sizeof(int32_t));
     m->seen = util_alloc(n, sizeof(int32_t));
     return m->stretch && m->seen ? place_whole_new(&m->w, p, stop) : MOIRAI_EFAIL;
 }
@@ -51,7 +45,7 @@ static int32_t draw_op(place_mover *m)
 {
     int32_t n = m->high - m->low, op = m->w->order[m->low + draw(m, n)];
     if (util_rng_below(&m->rng, 2))
-        for (int32_t i = 0; i < DRAWS && !place_whole_critical(m->w, op); i++)
+        for (int32_t i = 0; i < WHOLE_MOVES_DRAWS && !place_whole_critical(m->w, op); i++)
             op = m->w->order[m->low + draw(m, n)];
     return op;
 }
@@ -83,7 +77,7 @@ static int32_t draw_device(place_mover *m, int32_t op)
     if (k != w->device[op] && util_rng_below(&m->rng, 2))
         return k;
     k = draw(m, w->K);
-    int32_t other = w->K > MANY_DEVICES ? draw(m, w->K) : k;
+    int32_t other = w->K > WHOLE_MOVES_MANY_DEVICES ? draw(m, w->K) : k;
     return is_quicker(w->p, op, other, k) ? other : k;
 }
 
@@ -119,7 +113,7 @@ static int32_t grow_stretch(place_mover *m, int32_t op, int32_t most)
 
 static void move_stretch(place_mover *m, int32_t op)
 {
-    int32_t k = draw_device(m, op), n = grow_stretch(m, op, 2 + draw(m, 2 + draw(m, STRETCH - 3)));
+    int32_t k = draw_device(m, op), n = grow_stretch(m, op, 2 + draw(m, 2 + draw(m, WHOLE_MOVES_STRETCH - 3)));
     for (int32_t i = 0; i < n; i++)
         if (may_move(m, m->stretch[i]))
             place_whole_move(m->w, m->stretch[i], k);
@@ -148,7 +142,7 @@ static void exchange(place_mover *m, int32_t op)
     place_whole *w = m->w;
     int32_t n = m->high - m->low, from = w->device[op];
     int64_t ns = moirai_op_least_ns(w->p, op);
-    for (int32_t i = 0; i < PARTNERS; i++) {
+    for (int32_t i = 0; i < WHOLE_MOVES_PARTNERS; i++) {
         int32_t other = w->order[m->low + draw(m, n)], to = w->device[other];
         int64_t other_ns = moirai_op_least_ns(w->p, other);
         if (to == from || other_ns < ns / 2 || ns < other_ns / 2 || !may_move(m, op) || !may_move(m, other))
@@ -163,7 +157,7 @@ void place_mover_make(place_mover *m)
 {
     int32_t op = draw_op(m), dice = draw(m, 100);
     place_whole_begin(m->w);
-    if (m->exchanges && draw(m, 100) < EXCHANGES) {
+    if (m->exchanges && draw(m, 100) < WHOLE_MOVES_EXCHANGES) {
         if (dice < 50)
             move_order(m, draw_op(m));
         exchange(m, op);
@@ -223,7 +217,7 @@ void place_mover_cool(place_mover *m, const place_cooling *job)
     anneal_run(&(anneal_task){.hot = job->hot_ns,
                               .cold = job->cold_ns,
                               .steps = job->evaluations,
-                              .stride = STRIDE,
+                              .stride = WHOLE_MOVES_STRIDE,
                               .rng = &m->rng,
                               .stop = job->stop,
                               .data = &x,

@@ -15,11 +15,11 @@
  *    or where the pass is a few accepted states old; then a good trial may be lost, never a wrong one taken.
  *  - Convergence. Where all lines are as they were and nobody further on can see a difference, the rest is as it was.
  * A trial writes in place and logs what was there; rejecting it writes back. */
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/whole/whole_sim.h"
 
 #include <string.h>
 
-#define STALE 6 /* accepted states until lateness is found anew */
 #define FAR (INT64_MAX / 4)
 
 /* ---- putting down ---- */
@@ -282,7 +282,7 @@ void place_whole_accept(place_whole *w)
     memcpy(w->mark_ns + first * lines, w->trial.mark_ns + first * lines, sizeof *w->mark_ns * lines * (parts + 1));
     memcpy(w->part_ns + first, w->trial.part_ns + first, sizeof *w->part_ns * parts);
     w->makespan_ns = w->trial.makespan_ns;
-    if (++w->late.stale >= STALE)
+    if (++w->late.stale >= WHOLE_SIM_STALE)
         find_lateness(w);
 }
 

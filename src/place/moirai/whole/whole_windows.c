@@ -18,14 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "place/moirai/engine_tuning.h"
 #include "place/moirai/whole/whole_moves.h"
 #include "util/pool.h"
-
-#define LEAST 16        /* positions of a window, drawn evenly by their logarithm, */
-#define MOST 128        /* up to so many, with patience more, or a part of all if that is less */
-#define EVALUATIONS 150 /* per position of a window, with patience more */
-#define LEAST_HEAT 0.02 /* of the whole's first temperature, drawn in the same way, */
-#define MOST_HEAT 1.0   /* up to this */
 
 typedef struct window {
     place_mover m;
@@ -89,15 +84,16 @@ static double draw_between(util_rng *rng, double least, double most)
 static int64_t choose(windows *x)
 {
     int32_t n = x->p->n_ops, part = UTIL_MAX(n / PLACE_WHOLE_CHAINS, 1), patience = UTIL_MAX(x->job->patience, 1);
-    int32_t width = (int32_t)draw_between(&x->rng, LEAST, UTIL_MAX(UTIL_MIN(MOST * patience, part), 1));
-    int64_t evaluations = (int64_t)EVALUATIONS * patience * width;
+    int32_t width =
+        (int32_t)draw_between(&x->rng, WHOLE_WINDOWS_LEAST, UTIL_MAX(UTIL_MIN(WHOLE_WINDOWS_MOST * patience, part), 1));
+    int64_t evaluations = (int64_t)WHOLE_WINDOWS_EVALUATIONS * patience * width;
     int32_t at = (int32_t)util_rng_below(&x->rng, (uint32_t)n);
     width = UTIL_MIN(width, part);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
         window *v = &x->window[i];
         v->m.low = (at + i * part) % n;
         v->m.high = UTIL_MIN(v->m.low + width, n);
-        v->heat = draw_between(&x->rng, LEAST_HEAT, MOST_HEAT);
+        v->heat = draw_between(&x->rng, WHOLE_WINDOWS_LEAST_HEAT, WHOLE_WINDOWS_MOST_HEAT);
         v->evaluations = evaluations;
     }
     return evaluations;
