@@ -34,6 +34,26 @@ def links(names: str | list[str], bandwidth: str = "10GB/s", latency: str = "20u
 
 
 @pytest.fixture(scope="session")
+def captured():
+    """Small networks by name: (module, arguments, the module captured), which takes seconds, once for all tests. Times of operators are
+    those of the test that set them last."""
+    need("torch")
+    import networks
+
+    import moirai.torch as mt
+
+    found: dict[str, Any] = {}
+
+    def get(name: str) -> Any:
+        if name not in found:
+            module, args = networks.make(name, small=True)
+            found[name] = (module, args, mt.capture(module, args, name=name, heads=networks.HEADS.get(name, False)))
+        return found[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
 def cpu_cluster():
     import moirai
 

@@ -21,16 +21,15 @@ ALL = list(networks.NETWORKS)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_capture_computes_what_the_module_computes(name):
-    module, args = networks.make(name, small=True)
-    captured = mt.capture(module, args, name=name, heads=networks.HEADS.get(name, False))
+def test_capture_computes_what_the_module_computes(name, captured):
+    module, args, network = captured(name)
     with torch.no_grad():
         expected = module(*args)
         other = module(*(torch.roll(a, 1, -1) if a.is_floating_point() else (a + 1) % 7 for a in args))
-    assert torch.allclose(mt.whole(captured, args), expected, atol=1e-5 * float(expected.abs().max()), rtol=1e-4)
+    assert torch.allclose(mt.whole(network, args), expected, atol=1e-5 * float(expected.abs().max()), rtol=1e-4)
     assert not torch.allclose(other, expected, rtol=1e-2, atol=0)  # its result says something of its input
-    graph = captured.graph
-    assert graph.name == name and len(graph) == sum(n.kind == OP for n in captured.nodes.values())
+    graph = network.graph
+    assert graph.name == name and len(graph) == sum(n.kind == OP for n in network.nodes.values())
     assert all(op.flops is not None and op.traffic_bytes > 0 for op in graph.ops)
 
 

@@ -38,19 +38,6 @@ def problem_of(captured, cluster, ns=200_000, **options):
     return moirai.Problem(captured.graph, cluster, **options)
 
 
-@pytest.fixture(scope="module")
-def captured():
-    found = {}
-
-    def get(name):
-        if name not in found:
-            module, args = networks.make(name, small=True)
-            found[name] = (module, args, mt.capture(module, args, name=name, heads=networks.HEADS.get(name, False)))
-        return found[name]
-
-    return get
-
-
 @pytest.mark.parametrize("name", ["inception", "gpt2", "t5", "recommender"])
 def test_plans_of_all_placers_give_the_module_s_results(name, captured, cpu_workers, cpu_cluster):
     module, args, network = captured(name)

@@ -9,8 +9,6 @@ from conftest import links, need
 
 torch = need("torch")
 
-import networks  # noqa: E402
-
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import held  # noqa: E402
@@ -54,20 +52,14 @@ def test_segments_are_merged_where_a_meeting_costs_more_than_a_delay():
     assert sizes == [[2], [1, 1]] and end_ns == 10 + 1000 + 10
 
 
-@pytest.fixture(scope="module")
-def inception():
-    module, args = networks.make("inception", small=True)
-    return module, args, mt.capture(module, args, name="inception")
-
-
 def problem_of(network, cluster, ns=200_000, **options):
     for device in cluster.devices:
         network.graph.set_times(device.name, [ns] * len(network.graph))
     return moirai.Problem(network.graph, cluster, **options)
 
 
-def test_merged_segments_give_the_module_s_results(inception, cpu_workers, cpu_cluster):
-    module, args, network = inception
+def test_merged_segments_give_the_module_s_results(captured, cpu_workers, cpu_cluster):
+    module, args, network = captured("inception")
     problem = problem_of(network, cpu_cluster)
     choose = random.Random(3)
     for ports in (False, True):
@@ -84,9 +76,8 @@ def test_merged_segments_give_the_module_s_results(inception, cpu_workers, cpu_c
         assert after < before
 
 
-def test_first_plans_know_what_meetings_cost(inception, cpu_cluster, tmp_path):
-    _, _, network = inception
-    network = mt.capture(*networks.make("inception", small=True), name="inception")
+def test_first_plans_know_what_meetings_cost(captured, cpu_cluster, tmp_path):
+    _, _, network = captured("inception")
     problem_of(network, cpu_cluster, 50_000)
     quick = cpu_cluster.with_links([moirai.Link(x.source, x.target, 10**12, 2000) for x in cpu_cluster.links])
     options = {"congestion": "none"}
@@ -105,8 +96,8 @@ def test_first_plans_know_what_meetings_cost(inception, cpu_cluster, tmp_path):
     assert expected_ns(some) <= expected_ns(held_up)
 
 
-def test_plans_found_beside_the_first_are_handed_out(inception, cpu_cluster, tmp_path):
-    network = mt.capture(*networks.make("inception", small=True), name="inception")
+def test_plans_found_beside_the_first_are_handed_out(captured, cpu_cluster, tmp_path):
+    _, _, network = captured("inception")
     problem_of(network, cpu_cluster, 50_000)
     quick = cpu_cluster.with_links([moirai.Link(x.source, x.target, 10**12, 2000) for x in cpu_cluster.links])
     times = mt.Times(network, quick, {"congestion": "none"}, tmp_path, dict.fromkeys("ABCD", 20_000))

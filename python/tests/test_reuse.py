@@ -9,19 +9,15 @@ from conftest import need
 
 need("torch")
 
-import networks  # noqa: E402
-
 import moirai  # noqa: E402
-import moirai.torch as mt  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def problems(cpu_cluster):
+def problems(cpu_cluster, captured):
     found = []
     for name in ("inception", "gpt2", "recommender", "moe"):
-        module, args = networks.make(name, small=True)
-        network = mt.capture(module, args, name=name, heads=networks.HEADS.get(name, False))
+        _, _, network = captured(name)
         for device in cpu_cluster.devices:
             network.graph.set_times(device.name, [200_000] * len(network.graph))
         found.append((network, moirai.Problem(network.graph, cpu_cluster)))

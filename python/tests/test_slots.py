@@ -18,7 +18,6 @@ from conftest import need
 
 torch = need("torch")
 
-import networks  # noqa: E402
 from test_submit import split  # noqa: E402
 
 import moirai  # noqa: E402
@@ -266,9 +265,8 @@ def inputs_like(x, n):
 
 
 @pytest.mark.parametrize("transport, lanes", [("ipc", 0), ("host", 0), ("ipc", 1), ("ipc", 2), ("host", 1)])
-def test_slots_give_the_module_s_results_in_order(no_gpu, cpu_cluster, transport, lanes):
-    module, args = networks.make("moe", small=True)
-    network = mt.capture(module, args, name="moe")
+def test_slots_give_the_module_s_results_in_order(no_gpu, captured, cpu_cluster, transport, lanes):
+    module, args, network = captured("moe")
     plan = split(network, cpu_cluster, lambda k, n: k % 3)
     given = inputs_like(args[0], 30)
     with flights(network, plan, 4, transport, lanes) as (found, _):
@@ -276,9 +274,8 @@ def test_slots_give_the_module_s_results_in_order(no_gpu, cpu_cluster, transport
             assert torch.allclose(y, module(x), rtol=1e-3, atol=1e-5)
 
 
-def test_copies_of_a_plan_have_slots_of_their_own(no_gpu, cpu_cluster):
-    module, args = networks.make("moe", small=True)
-    network = mt.capture(module, args, name="moe")
+def test_copies_of_a_plan_have_slots_of_their_own(no_gpu, captured, cpu_cluster):
+    module, args, network = captured("moe")
     plan = split(network, cpu_cluster, lambda k, n: 0)
     plan = moirai.place(plan.problem, objective="rate", in_flight=4, kind="replicas", effort=0.1)
     assert len(plan.rate.copies) == 4
@@ -297,11 +294,10 @@ def overlaps(spans):
 
 
 @pytest.mark.parametrize("lanes", [0, 1])
-def test_ranks_work_at_different_requests_at_a_time(no_gpu, cpu_cluster, monkeypatch, lanes):
+def test_ranks_work_at_different_requests_at_a_time(no_gpu, captured, cpu_cluster, monkeypatch, lanes):
     """A's first half of the next request runs while B has the second one of this: both take 50 ms. In one lane no device
     works at two requests at once."""
-    module, args = networks.make("moe", small=True)
-    network = mt.capture(module, args, name="moe")
+    module, args, network = captured("moe")
     plan = split(network, cpu_cluster, lambda k, n: 2 * k // n)
     spans = {0: [], 1: []}
 
@@ -320,9 +316,8 @@ def test_ranks_work_at_different_requests_at_a_time(no_gpu, cpu_cluster, monkeyp
     assert (overlaps(spans[0]) + overlaps(spans[1]) > 0) == (lanes == 0)
 
 
-def test_a_rank_that_is_gone_ends_what_is_in_flight(no_gpu, cpu_cluster):
-    module, args = networks.make("moe", small=True)
-    network = mt.capture(module, args, name="moe")
+def test_a_rank_that_is_gone_ends_what_is_in_flight(no_gpu, captured, cpu_cluster):
+    module, args, network = captured("moe")
     plan = split(network, cpu_cluster, lambda k, n: k % 2)
     with flights(network, plan, 2) as (found, ranks):
         ask(found, network, inputs_like(args[0], 2))

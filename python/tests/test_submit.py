@@ -14,8 +14,6 @@ from conftest import need
 
 torch = need("torch")
 
-import networks  # noqa: E402
-
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch.flight import Places, Queue, Requests  # noqa: E402
@@ -63,9 +61,8 @@ def halves(stages, cpu_cluster, cpu_workers):
         yield run
 
 
-def test_results_come_in_order_and_are_those_of_requests_alone(cpu_cluster, cpu_workers):
-    module, args = networks.make("moe", small=True)
-    network = mt.capture(module, args, name="moe")
+def test_results_come_in_order_and_are_those_of_requests_alone(captured, cpu_cluster, cpu_workers):
+    module, args, network = captured("moe")
     plan = split(network, cpu_cluster, lambda k, n: k % 4)  # every operator elsewhere than its neighbours
     assert len(plan.transfers) > 20
     given = [torch.randn(args[0].shape, generator=torch.Generator().manual_seed(i)) for i in range(60)]
