@@ -24,7 +24,7 @@ from ..problem import Problem
 from ..search import place, refine
 from .capture import Captured, capture
 from .busy import Corrected, gains
-from .choose import CutChoice, choose, samples
+from .choose import CutChoice, batch_samples, choose, samples
 from .cuts import ALTERNATIVES
 from .distribute import Distributed, distribute
 from .held import meetings
@@ -359,8 +359,9 @@ class _Tuner:
         longer than everything else."""
         if heads not in self.chosen:
             whole, measured = self.plain(heads, captures), []
-            kinds = [s for s in whole.strips if s.kind not in ALTERNATIVES], [s for s in whole.strips if s.kind == "tokens"]
-            for cut in [*samples(kinds[0]), *samples(kinds[1])[:2]]:
+            plain = [s for s in whole.strips if s.kind not in ALTERNATIVES]
+            tokens, batch = ([s for s in whole.strips if s.kind == kind] for kind in ("tokens", "batch"))
+            for cut in [*batch_samples(batch), *samples(plain), *samples(tokens)[:2]]:
                 measured.append(whole.recut(cut))
                 self.profile(measured[-1])
             search = {**self.search, "time_limit": 3 * self.search["time_limit"]}
