@@ -39,7 +39,7 @@ import torch  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 import networks  # noqa: E402
-from moirai.torch.tune import plan_key  # noqa: E402
+from moirai.torch.times import plan_key  # noqa: E402
 
 began = time.monotonic()
 gpu = threading.Lock()  # one measurement at a time; plans are made meanwhile

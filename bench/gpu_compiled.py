@@ -43,7 +43,7 @@ from moirai.torch.compiler import settle  # noqa: E402
 from moirai.torch.merging import expect, expected_ns  # noqa: E402
 from moirai.torch.precision import adopt, flags  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
-from moirai.torch.tune import plan_key  # noqa: E402
+from moirai.torch.times import plan_key  # noqa: E402
 
 began = time.monotonic()
 

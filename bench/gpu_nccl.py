@@ -34,7 +34,7 @@ import networks_compiled  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.precision import adopt  # noqa: E402
 from moirai.torch.profile import chain  # noqa: E402
-from moirai.torch.tune import one_device  # noqa: E402
+from moirai.torch.times import one_device  # noqa: E402
 
 CUDA = bool(JOB.get("shares"))
 WAY = {"device": "cuda" if CUDA else "cpu", "transport": "nccl" if CUDA else "gloo"}

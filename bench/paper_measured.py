@@ -48,7 +48,7 @@ from moirai.torch.capture import _How, _make  # noqa: E402
 from moirai.torch.compiler import settle  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.reader import Exported, read  # noqa: E402
-from moirai.torch.tune import one_device, plan_key  # noqa: E402
+from moirai.torch.times import one_device, plan_key  # noqa: E402
 
 began = time.monotonic()
 # GFLOPS in fp32 of the testbeds' devices A to D (src/cluster/device_table.c): 2080 Ti, T4, P4, 3060 Ti; V100, V100,

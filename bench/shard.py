@@ -32,7 +32,8 @@ import moirai
 import moirai.torch as mt
 from moirai.torch.choose import samples
 from moirai.torch.cuts import ALTERNATIVES
-from moirai.torch.tune import Tuned, one_device
+from moirai.torch.times import one_device
+from moirai.torch.tune import Tuned
 
 # layers, width, heads, batch, tokens: pre-norm transformers
 FULL = {"gpt-12x768": (12, 768, 12, 1, 1024), "gpt-12x1024-batch": (12, 1024, 16, 4, 512),

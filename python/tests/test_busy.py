@@ -21,7 +21,7 @@ from moirai.torch.measure import OpTime, OpToMeasure, Ready, bytes_of, _environm
 from moirai.torch.ir import Meta  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.profile import _Todo  # noqa: E402
-from moirai.torch.tune import one_device  # noqa: E402
+from moirai.torch.times import one_device  # noqa: E402
 
 
 class Store:

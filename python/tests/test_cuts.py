@@ -107,7 +107,7 @@ def test_what_is_read_outside_is_not_cut():
             return self.down(y), y
 
     strips = mt.capture(Open().eval(), (torch.randn(3, 8),)).strips
-    assert [(s.name, s.kind) for s in strips] == [("up/linear", "linear"), ("down/linear", "linear")]
+    assert [(s.name, s.kind) for s in strips if s.kind != "batch"] == [("up/linear", "linear"), ("down/linear", "linear")]
 
 
 def test_slices_of_one_weight_are_not_taken_for_one_another():
@@ -170,7 +170,7 @@ def test_no_cut_is_shorter_than_the_bound_of_all_cuts(pieces):
 def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():
     module, args = networks.make("gpt2")
     whole = mt.capture(module, args)
-    whole.strips[:] = [s for s in whole.strips if s.kind != "tokens"]  # test_tokens.py looks at those
+    whole.strips[:] = [s for s in whole.strips if s.kind not in ("tokens", "batch")]  # tests of their own look at those
     for device, factor in (("A", 1), ("B", 2)):
         whole.graph.set_times(device, {op.name: factor * (op.flops + 1) * 100 for op in whole.graph.ops})
     found = mt.choose(whole, two())

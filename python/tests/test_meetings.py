@@ -17,7 +17,7 @@ from moirai.torch.measure import OpToMeasure, _environments  # noqa: E402
 from moirai.torch.merging import Game, Item, expect, expected_ns, merge, play  # noqa: E402
 from moirai.torch.profile import _cold  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
-from moirai.torch.tune import one_device, plan_key  # noqa: E402
+from moirai.torch.times import one_device, plan_key  # noqa: E402
 
 
 def two_devices():

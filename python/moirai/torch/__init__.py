@@ -18,7 +18,8 @@ from .measure import Options
 from .profile import Profile, probe, profile
 from .serve import Server, serve
 from .timeline import Measured
-from .tune import Times, Trial, Tuned, tune
+from .times import Times
+from .tune import Trial, Tuned, tune
 from .tune_rate import RateTrial, TunedRate, tune_rate
 from .verify import whole
 from .workers import RankError, Workers

@@ -38,7 +38,7 @@ from .kinds import classify, live
 from .layout import channels_last as in_channels_last, follow, pays
 from .operators import make_graph, operator_names
 from .reader import CaptureError, Exported, read
-from .tokens import apply_tokens, find_tokens
+from .tokens import apply_tokens, find_batch, find_tokens
 
 __all__ = ["CaptureError", "Captured", "capture", "remembered"]
 
@@ -197,10 +197,12 @@ def _pieces(
     attentions = head_strips(nodes)
     heads = [c for c in asked if _of(c, "heads")]
     nodes = split_heads(nodes, _heads(attentions, how.heads, heads))
-    images, sequences = ([c for c in asked if _of(c, kind)] for kind in ("rows", "tokens"))
+    images, tokens, samples = ([c for c in asked if _of(c, kind)] for kind in ("rows", "tokens", "batch"))
+    sequences = [*tokens, *samples]
     asked = [c for c in asked if not any(_of(c, kind) for kind in ALTERNATIVES)]
-    if sequences and (asked or images):
-        raise UsageError(f'cut "{sequences[0].pattern}": pieces of tokens are not cut again: no other cut goes with it')
+    if sequences and (asked or images or (tokens and samples)):
+        what = "tokens" if tokens else "a batch"
+        raise UsageError(f'cut "{sequences[0].pattern}": pieces of {what} are not cut again: no other cut goes with it')
     classify(nodes)
     if how.fold and not how.core:
         nodes = fold_norms(live(nodes, results), results)
@@ -210,7 +212,7 @@ def _pieces(
         nodes = apply_rows(nodes, results, images, operator_names(nodes))
         classify(nodes)
     nodes = live(nodes, results)
-    by_tokens = [] if how.core else find_tokens(nodes)
+    by_tokens = [] if how.core else [*find_tokens(nodes), *find_batch(nodes)]
     alternatives = [*attentions, *by_rows, *(s.strip(nodes) for s in by_tokens)]
     if sequences:
         nodes = apply_tokens(nodes, by_tokens, results, sequences, operator_names(nodes))

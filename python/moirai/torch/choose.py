@@ -6,7 +6,8 @@ by hand; small products are slow and times grow by whole
 tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
 of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
 (in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares; so are sequences by
-tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled. Whole is always
+tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled; a batch by
+samples, with such sizes. Whole is always
 among the candidates, and a gain below 0.5 % is none. `finalists` are those that are worth a run.
 """
 
@@ -62,12 +63,12 @@ class _Chooser:
         self.busy = self.whole.busy or self.whole.graph  # for several devices; one alone is as fast as it is alone
         given = measured or ([self.busy] if self.busy.devices else [])
         # a piece of tokens and one of columns that are as large take another time: each is judged by its own like
-        self.measured = [g for g in given if not _by_tokens(g)]
-        self.tokens = [*self.measured[:1], *(g for g in given if _by_tokens(g))]
+        self.measured = [g for g in given if not _parts_of(g)]
+        self.like = {kind: [*self.measured[:1], *(g for g in given if _parts_of(g) == kind)] for kind in ("tokens", "samples")}
         self.end = time.monotonic() + time_limit if time_limit else None
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
-        self.pieces: dict[str, tuple[int, bool]] = {}  # cut -> the most pieces of a strip, and whether those are of tokens
+        self.pieces: dict[str, tuple[int, str]] = {}  # cut -> the most pieces of a strip, and whether of tokens or samples
         strips = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         total = sum(work(s, self.whole.nodes) for s in strips)
         for s in strips:
@@ -93,17 +94,17 @@ class _Chooser:
         if cut not in self.judged:
             graph = self.whole.recut(cut).graph if cut else self.busy
             if cut and self.measured:
-                piece_times(graph, self.tokens if _by_tokens(graph) else self.measured)
+                piece_times(graph, self.like.get(_parts_of(graph), self.measured))
             plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
             self.judged[cut] = plan.makespan_ns
             if not cut and self.busy is not self.whole.graph:
                 single = place(Problem(self.whole.graph, self.cluster, **self.options), "single")
                 self.judged[cut] = min(self.judged[cut], single.makespan_ns)
-            self.pieces[cut] = (pieces, _by_tokens(graph))
+            self.pieces[cut] = (pieces, _parts_of(graph))
         return self.judged[cut]
 
     def finalists(self, least: int) -> tuple[str, ...]:
-        best: dict[tuple[int, bool], str] = {}
+        best: dict[tuple[int, str], str] = {}
         for cut in sorted((c for c in self.judged if c), key=lambda c: self.judged[c]):
             if self.judged[cut] < _FAR * least:
                 best.setdefault(self.pieces[cut], cut)
@@ -148,7 +149,8 @@ class _Chooser:
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
-        sequences = {cut: self.judge_text(cut, pieces) for cut, pieces in self.by_tokens() if not self.over()}
+        others = [*self.by_batch(), *self.by_tokens()]
+        sequences = {cut: self.judge_text(cut, pieces) for cut, pieces in others if not self.over()}
         sizes = {k: self.sizes(k) for k in self.order}
         most = max((len(v) for v in sizes.values()), default=0)
         together = [{k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most)]
@@ -202,10 +204,25 @@ class _Chooser:
             shares = [max(round(1000 * fast[0][1] / ns), 1) for _, ns in fast[:n]]
             some = [s for s in strips if s.units >= n]
             tries = [[(s, rounded(shares, s.units)) for s in some]]
-            tries.append([(s, even_sizes(s, [d for d, _ in fast[:n]], self.tokens[1:]) or sizes) for s, sizes in tries[0]])
+            tries.append([(s, even_sizes(s, [d for d, _ in fast[:n]], self.like["tokens"][1:]) or sizes) for s, sizes in tries[0]])
             for each in tries:
                 cut = "; ".join(f"{s.name}: {','.join(map(str, sizes))}" for s, sizes in each)
                 found.setdefault(cut, n) if cut else None
+        return list(found.items())
+
+    def by_batch(self) -> list[tuple[str, int]]:
+        """The batch in pieces for 2, 3, ... devices, and how many: by what pieces were measured to take, and in
+        proportion."""
+        found: dict[str, int] = {}
+        for s in [s for s in self.whole.strips if s.kind == "batch"]:
+            fast = self.fastest()
+            for n in range(2, min(len(fast), s.units, 8) + 1):
+                devices = [d for d, _ in fast[:n]]
+                shares = [[ns * k // s.units for k in range(s.units + 1)] for _, ns in fast[:n]]
+                tries = [even_sizes(s, devices, self.like["samples"][1:]), balanced(shares, [0] * n, s.units)]
+                for sizes in ([k for k in some if k] for some in tries):
+                    if len(sizes) > 1:
+                        found.setdefault(f"{s.name}: {','.join(map(str, sizes))}", len(sizes))
         return list(found.items())
 
     def sizes(self, key: Any) -> list[list[int]]:
@@ -226,8 +243,10 @@ class _Chooser:
         return found
 
 
-def _by_tokens(graph: Graph) -> bool:
-    return any(op.name.endswith(" tokens)") for op in graph.ops)
+def _parts_of(graph: Graph) -> str:
+    """ "tokens" or "samples" where pieces are of those."""
+    labels = (_PIECE.search(op.name) for op in graph.ops)
+    return next((m[4] for m in labels if m and m[4] in ("tokens", "samples")), "")
 
 
 def even_sizes(strip: Strip, devices: list[str], measured: Iterable[Graph]) -> list[int]:
@@ -301,6 +320,11 @@ def samples(strips: Iterable[Strip]) -> list[str]:
                 items.append(f"{s.name}: {','.join(str(t * tile) for t in tiles)}")
         found += ["; ".join(items)] if items else []
     return found
+
+
+def batch_samples(strips: Iterable[Strip]) -> list[str]:
+    """As `samples`, of a batch: pieces of one sample, of two, and of what these leave."""
+    return [f"{s.name}: {n},{s.units - n}" for s in strips for n in (1, 2) if 2 * n <= s.units]
 
 
 def choose(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), time_limit: float = 0, seed: int = 1,

@@ -30,7 +30,7 @@ _PRODUCTS = {
     "aten.matmul.default": (0, 1, None, 1, 0),
 }
 _OPTIONAL = "add sub mul div where masked_fill maximum minimum pow scaled_dot_product_attention".split()
-ALTERNATIVES = ("heads", "rows", "tokens")  # kinds that overlap others: cut where they are asked for by name
+ALTERNATIVES = ("heads", "rows", "tokens", "batch")  # kinds that overlap others: cut where they are asked for by name
 _MOST = 400  # operators of a strip: more is no layer
 _MOST_SHAPES = 20_000
 _shapes: dict[str, Any] = {}  # call -> what its results are like

@@ -4,6 +4,9 @@ What looks at one token at a time (products with weights, norms, sums) runs in i
 afterwards. Attention of a piece's queries reads keys and values of all tokens, causal attention those up to its own: they
 are what pieces take from each other, once a layer. Which axis of a value has the tokens follows from its arguments by the
 rules of cut_rules.py, tried for every axis of that length; where none fits, a value is whole, put together from pieces.
+
+A batch is cut in the same way, along the axis that samples have come in on: nothing mixes samples, so that pieces take
+nothing from each other. It is offered where nearly all products can be cut so.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ import torch
 from .cut_rules import Layout, Needs, Piece, Refused, _RESHAPES, base_name, needs_of, piece_call
 from .cut_text import Cut
 from .cuts import Strip, _Writer, match, product, work_of
-from .ir import ALIAS, OP, Meta, Node, Ref, substitute
+from .ir import ALIAS, INPUT, OP, Meta, Node, Ref, substitute
 
 _ATTENTION = "scaled_dot_product_attention"
 _BEGINS = ("layer_norm", "rms_norm", "embedding")  # and products: what tokens are first cut for
 _MIXES = (_ATTENTION, "softmax", "_softmax")  # without attention what is cut is a batch
 _FEW = 0.05  # of the products' work: less is not worth a strip
+_IMAGES = set("conv1d conv2d conv3d convolution max_pool2d avg_pool2d adaptive_avg_pool2d batch_norm group_norm "
+              "upsample_nearest2d upsample_bilinear2d".split())  # sample by sample  # fmt: skip
 
 
 def token_needs(node: Node, at: Layout, units: int, nodes: Mapping[str, Node]) -> Needs:
@@ -50,6 +55,27 @@ def _queries(node: Node, at: Layout, nodes: Mapping[str, Node]) -> Needs:
     return needs
 
 
+def sample_needs(node: Node, at: Layout, units: int, nodes: Mapping[str, Node]) -> Needs:
+    """As needs_of, along the axis of a batch."""
+    name, refs = base_name(node.target), node.refs()
+    if name in _IMAGES and at.axis == 0:
+        return {refs[0]: at, **{r: None for r in refs[1:]}}
+    if name != _ATTENTION:
+        return token_needs(node, at, units, nodes)
+    if at.axis != 0 or at.outer != 1:
+        raise Refused("attention that is not cut by samples")
+    needs: Needs = {}
+    for a in node.args[:3]:
+        if nodes[a.name].meta.shape[0] != at.length(units):
+            raise Refused("attention to another batch")
+        needs[a.name] = at
+    mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
+    if isinstance(mask, Ref):
+        shape = nodes[mask.name].meta.shape
+        needs[mask.name] = at if len(shape) == len(_shape(node)) and shape[0] == at.length(units) else None
+    return needs
+
+
 def _causal(node: Node) -> bool:
     causal = node.args[5] if len(node.args) > 5 else node.kwargs.get("is_causal")
     return base_name(node.target) == _ATTENTION and bool(causal)
@@ -65,10 +91,16 @@ def _shape(node: Node) -> tuple[int, ...]:
 class TokenStrip:
     name: str
     units: int
-    at: dict[str, Layout] = field(default_factory=dict)  # values that pieces have tokens of
+    at: dict[str, Layout] = field(default_factory=dict)  # values that pieces have tokens, or samples, of
+    kind: str = "tokens"
+    unit: str = "tokens"
 
     def strip(self, nodes: Mapping[str, Node]) -> Strip:
-        return Strip(self.name, "tokens", "tokens", self.units, list(self.at)[-1], alike=(self.name, self.units))
+        return Strip(self.name, self.kind, self.unit, self.units, list(self.at)[-1], alike=(self.name, self.units))
+
+    def needs(self, node: Node, nodes: Mapping[str, Node]) -> Needs:
+        rule = token_needs if self.kind == "tokens" else sample_needs
+        return rule(node, self.at[node.name], self.units, nodes)
 
 
 def _layouts(shape: tuple[int, ...], units: int) -> list[Layout]:
@@ -153,6 +185,44 @@ def find_tokens(nodes: dict[str, Node]) -> list[TokenStrip]:
     return found
 
 
+def _sampled(nodes: dict[str, Node], units: int) -> dict[str, Layout]:
+    """Values that have the samples of arguments in order, and where; outermost in their axis."""
+    found = {n: Layout(0, 1, 1) for n, node in nodes.items() if node.kind == INPUT and _shape(node)[:1] == (units,)}
+    for name, node in nodes.items():
+        cut = [r for r in dict.fromkeys(node.refs()) if r in found] if node.kind in (OP, ALIAS) else []
+        for at in [Layout(a, 1, n // units) for a, n in enumerate(_shape(node)) if n % units == 0] if cut else ():
+            try:
+                needs = sample_needs(node, at, units, nodes)
+            except Refused:
+                continue
+            others = [n for n, layout in needs.items() if layout is not None and n not in found]
+            if all(needs.get(r) == found[r] for r in cut) and all(isinstance(nodes[n].meta, Meta) for n in others):
+                found[name] = at
+                break
+    return {n: at for n, at in found.items() if nodes[n].kind != INPUT}
+
+
+def _heavy(node: Node, nodes: Mapping[str, Node]) -> float:
+    """The work of a product or a convolution, in multiplications."""
+    if product(node, nodes):
+        return work_of(node, nodes)
+    if base_name(node.target).startswith("conv") and isinstance(node.meta, Meta):
+        return float(node.meta.numel * nodes[node.refs()[1]].meta.numel) / node.meta.shape[1]
+    return 0.0
+
+
+def find_batch(nodes: dict[str, Node]) -> list[TokenStrip]:
+    """The samples of all arguments that have as many, or nothing."""
+    firsts = [_shape(n)[0] for n in nodes.values() if n.kind == INPUT and _shape(n)]
+    if not firsts or len(set(firsts)) > 1 or firsts[0] < 2:
+        return []
+    at = _sampled(nodes, firsts[0])
+    done = {n: _heavy(node, nodes) for n, node in nodes.items() if node.kind == OP}
+    if not at or sum(w for n, w in done.items() if n in at) < (1 - _FEW) * sum(done.values()):
+        return []
+    return [TokenStrip("network/batch", firsts[0], at, "batch", "samples")]
+
+
 class _TokenWriter:
     def __init__(self, nodes: dict[str, Node], strips: Iterable[tuple[TokenStrip, list[int]]], names: Mapping[str, str]) -> None:
         self.nodes, self.w = nodes, _Writer(nodes, names)
@@ -181,9 +251,9 @@ class _TokenWriter:
         s, sizes = self.cut[node.name]
         p, suffix = Piece(s.units, sum(sizes[:k]), sizes[k]), self.suffix(k, sizes)
         at = s.at[node.name]
-        needs = token_needs(node, at, s.units, self.nodes)
+        needs = s.needs(node, self.nodes)
         target, args, kwargs = piece_call(node, at, p, self.nodes)
-        causal = _causal(node)
+        causal = _causal(node) and s.kind == "tokens"
 
         def change(leaf: Any) -> Any:
             if not isinstance(leaf, Ref):
@@ -198,7 +268,7 @@ class _TokenWriter:
         args, kwargs = substitute(tuple(args), change), substitute(dict(kwargs), change)
         if causal and p.first:
             args, kwargs = args[:3], {**kwargs, "is_causal": False, "attn_mask": self.mask(node, args, p)}
-        label = f"{k + 1} of {len(sizes)}, {sizes[k]} of {s.units} tokens"
+        label = f"{k + 1} of {len(sizes)}, {sizes[k]} of {s.units} {s.unit}"
         self.w.add(f"{node.name}{suffix}", target, node, label, *args, **kwargs)
 
     def up_to(self, name: str, p: Piece, k: int, causal: bool) -> Ref:
@@ -254,5 +324,5 @@ def apply_tokens(
 ) -> dict[str, Node]:
     """New nodes of the same results, in which these strips are in pieces."""
     chosen = match([s.strip(nodes) for s in strips], items)
-    cut = [(s, chosen[s.name].sizes(s.name, s.units, "tokens")) for s in strips if s.name in chosen]
+    cut = [(s, chosen[s.name].sizes(s.name, s.units, s.unit)) for s in strips if s.name in chosen]
     return _TokenWriter(nodes, [(s, sizes) for s, sizes in cut if len(sizes) > 1], names).write(results)
