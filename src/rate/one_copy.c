@@ -28,8 +28,9 @@ static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define LATER_PRICES 2
 #define KINDS \
     4 /* of runs: every other one begins with clusters, of units anywhere or of the same device; one is cool */
-#define COOL_HEAT 0.7 /* of a unit's part of the value: what one move of many changes */
-#define COOL_LAST 0.1 /* of that */
+#define COOL_HEAT 0.7  /* of a unit's part of the value: what one move of many changes */
+#define COOL_LAST 0.1  /* of that */
+#define MANY_UNITS 700 /* more: no run has the usual heat */
 
 /* Operators by their starts in a plan. */
 static int order_of(int32_t *order, const moirai_problem *p, const moirai_plan *plan)
@@ -212,11 +213,16 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
 
 /* Heat that suits the size: in a network of thousands of operators a move changes little, and at the usual heat all that the start has is lost before it cools down. With the bound's
  * prices as weights the norm asks for what the bound does: loads that are equal, although a nanosecond of one device is worth two of another's. */
-static void cool_down(rate_anneal_task *job, const rate_search *s)
+static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind)
 {
-    job->heat = COOL_HEAT / UTIL_MAX(s->units->n, 1);
-    job->last_heat = COOL_LAST * job->heat;
-    job->weight = s->weight;
+    double cool = COOL_HEAT / UTIL_MAX(s->units->n, 1);
+    if (kind == 2) {
+        job->heat = cool;
+        job->last_heat = COOL_LAST * cool;
+        job->weight = s->weight;
+    } else if (s->units->n > MANY_UNITS) {
+        job->heat = 2 * cool;
+    }
 }
 
 static int anneal_one(void *data, int32_t which)
@@ -240,8 +246,7 @@ static int anneal_one(void *data, int32_t which)
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
     int32_t kind = which % KINDS;
-    if (kind == 2)
-        cool_down(&job, s);
+    set_heat(&job, s, kind);
     int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3) : 0;
     return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
 }

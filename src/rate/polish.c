@@ -16,6 +16,8 @@
 #define BATCHES 6.0    /* times the effort and the part */
 #define TRIES 400      /* of moves, until one is worth a simulation */
 #define SHORT_STREAM 4 /* a share of the usual tasks */
+#define NO_WAITING \
+    1e-3 /* of the load: a stream that takes no longer has nothing to gain but less load, which annealing finds sooner */
 
 typedef struct polish {
     rate_search *s;
@@ -87,6 +89,8 @@ int rate_add_polished(rate_search *s, double part)
         if (s->candidate[i]->n_copies == 1 && !s->candidate[i]->alone && rate_better(s->candidate[i], best))
             best = s->candidate[i];
     if (!best || s->p->n_devices < 2 || s->p->n_ops == 0)
+        return 0;
+    if ((double)(best->outcome.period_ns - best->load_ns) <= NO_WAITING * (double)best->load_ns)
         return 0;
     polish x = {.s = s, .now = best, .moves = {.p = s->p, .units = s->units}};
     x.task = (rate_judge_task){.v = &s->v,

@@ -117,7 +117,7 @@ static int by_load(const void *a, const void *b)
     return x->load_ns != y->load_ns ? (x->load_ns < y->load_ns ? -1 : 1) : 0;
 }
 
-/* Those that may still be better; under a time limit, which may end in between, the least loads first. */
+/* Those that may still be better, the least loads first: with many requests in flight the first of them rules out the others. */
 static int list_promising(rate_candidate ***out, int32_t *n, const rate_search *x)
 {
     *n = 0;
@@ -127,8 +127,7 @@ static int list_promising(rate_candidate ***out, int32_t *n, const rate_search *
     for (int32_t i = 0; i < x->n_candidates; i++)
         if (promising(x, x->candidate[i]))
             (*out)[(*n)++] = x->candidate[i];
-    if (x->o->budget.time_limit_s > 0)
-        qsort(*out, (size_t)*n, sizeof **out, by_load);
+    qsort(*out, (size_t)*n, sizeof **out, by_load);
     return 0;
 }
 
@@ -143,8 +142,8 @@ int rate_search_judge(rate_search *x)
     int32_t n_list;
     int rc = list_promising(&list, &n_list, x);
     for (int32_t at = 0; at < n_list && !rc;) {
-        int32_t n = 0;
-        for (; at < n_list && n < JUDGE_BATCH; at++)
+        int32_t n = 0, batch = at == 0 ? 1 : JUDGE_BATCH;
+        for (; at < n_list && n < batch; at++)
             if (promising(x, list[at]))
                 j.c[n++] = list[at];
         rc = util_pool_run(judge_one, &j, n, x->o->budget.threads);

@@ -154,6 +154,30 @@ static void test_rate_anneal_balances(void **state)
     moirai_problem_free(p);
 }
 
+/* y is twice as fast as x; where a nanosecond of it counts for far more than one of x, it is not worth that. */
+static void test_rate_anneal_weighs_resources(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("congestion none\ndevice x 9\ndevice y 9\nop a 20,10 > a:0\n");
+    relax_view v;
+    place_units *units;
+    int32_t device[1] = {0};
+    int64_t load;
+    double weight[2] = {1, 1e40}; /* of powers of 32: 18 times the load */
+    assert_ok(relax_view_open(&v, p, 100));
+    assert_int_equal(v.n_resources, 2);
+    assert_ok(place_units_new(&units, p));
+    rate_anneal_task task = {.v = &v, .units = units, .devices = 3, .weight = weight, .steps = 500, .seed = 1};
+    assert_ok(rate_anneal(device, &load, &task));
+    assert_int_equal(load, 20);
+    task.weight = NULL;
+    assert_ok(rate_anneal(device, &load, &task));
+    assert_int_equal(load, 10);
+    place_units_free(units);
+    relax_view_close(&v);
+    moirai_problem_free(p);
+}
+
 /* One of a hundred requests is y's, where it takes 5,000 ns: 50 ns for each. A stream that is too short to see one has a mean far below that. */
 static void test_rate_of_a_mixture_is_not_below_the_load_of_its_shares(void **state)
 {
@@ -184,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_rate_stages_have_groups_that_lie_apart),
         cmocka_unit_test(test_rate_loads_follow_moves),
         cmocka_unit_test(test_rate_anneal_balances),
+        cmocka_unit_test(test_rate_anneal_weighs_resources),
         cmocka_unit_test(test_rate_of_a_mixture_is_not_below_the_load_of_its_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
