@@ -85,6 +85,8 @@ BAD = {
     "0/mlp": "a strip, a colon and sizes are needed",
     "0/mlp: 0,96": '"0" is not a size of at least 1',
     " # nothing": "the cut is empty",
+    b"0/mlp: 2": "a text or a mapping of strips to sizes, not bytes",
+    5: "a text or a mapping of strips to sizes, not int",
 }
 
 

@@ -12,6 +12,7 @@
 #include "place/moves.h"
 #include "place/placers.h"
 #include "schedule/plan.h"
+#include "schedule/sim.h"
 #include "util/stop.h"
 #include "util/util.h"
 
@@ -20,6 +21,7 @@
 #define PLAN_SHARE 0.6  /* of the time limit, for the plan with ports */
 #define STOP_EVERY 16
 #define QUICK_S 1e-3 /* a try that takes longer looks at the clock every time */
+#define ANSWER_S 0.1 /* a try that takes longer is not made once more after an interrupt */
 #define TRIES_KEPT 3 /* times what a try takes, kept of the time: the plan is made from the best of them, and checked */
 
 typedef struct climb {
@@ -101,14 +103,17 @@ static int carry_out(moirai_plan **out, climb *x, const moirai_plan *ports, cons
         return rc;
     }
     double begun = util_seconds();
+    schedule_sim_obey(x->sim, own ? stop : NULL); /* without any plan the first try is made to its end */
     x->best_ns = judge(x, x->device);
     x->try_s = util_seconds() - begun;
     improve(x, budget, stop, ports->lower_bound_ns);
-    if (own && (x->best_ns == MOIRAI_UNKNOWN || own->makespan_ns <= x->best_ns)) {
+    bool late = x->try_s > ANSWER_S && util_stopped(stop);
+    if (own && (late || x->best_ns == MOIRAI_UNKNOWN || own->makespan_ns <= x->best_ns)) {
         *out = own;
         return 0;
     }
     moirai_plan_free(own);
+    schedule_sim_obey(x->sim, NULL);
     return place_fit_plan(out, x->sim, x->p, x->units, x->device, NULL, NULL, 0, stop);
 }
 

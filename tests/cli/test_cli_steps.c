@@ -195,6 +195,35 @@ static void test_cli_steps_show_a_plan_in_text_and_json(void **state)
     moirai_problem_free(p);
 }
 
+/* Nine devices without work are one line of text, and nine objects of JSON; eight have lines of their own. */
+static void test_cli_steps_sum_up_devices_without_work(void **state)
+{
+    (void)state;
+    for (int idle = 8; idle <= 9; idle++) {
+        char text[512] = "", *err;
+        for (int k = 0; k <= idle; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "device d%d 99\n", k);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "op a %s\n",
+                 idle == 8 ? "5,6,6,6,6,6,6,6,6" : "5,6,6,6,6,6,6,6,6,6");
+        moirai_problem *p = tiny_problem(text);
+        moirai_plan *plan = tiny_place(p, "single");
+        cli_context cli = CLI("--picture");
+        capture c = capture_begin();
+        cli_show_plan(&cli, p, plan);
+        cli_show_picture(&cli, p, plan);
+        char *out = capture_end(c, &err);
+        assert_contains(out, "\nd0 ");
+        assert_int_equal(strstr(out, "\nd8 ") != NULL, idle == 8);
+        assert_int_equal(strstr(out, "\nand 9 devices without operators\n") != NULL, idle == 9);
+        assert_int_equal(yyjson_mut_arr_size(yyjson_mut_obj_get(cli.result, "devices")), idle + 1);
+        free(out);
+        free(err);
+        cli_free(&cli);
+        moirai_plan_free(plan);
+        moirai_problem_free(p);
+    }
+}
+
 /* 2500 ns in 50 cells of 50 ns: 20 of computing on A, 10 of sending, 20 on B. */
 static void test_cli_steps_draw_a_plan(void **state)
 {
@@ -303,6 +332,7 @@ int main(void)
         IN_FOLDER(test_cli_steps_problem_takes_modes_and_wishes),
         IN_FOLDER(test_cli_steps_search_with_settings_and_seed),
         IN_FOLDER(test_cli_steps_show_a_plan_in_text_and_json),
+        IN_FOLDER(test_cli_steps_sum_up_devices_without_work),
         IN_FOLDER(test_cli_steps_draw_a_plan),
         IN_FOLDER(test_cli_steps_show_a_problem),
         IN_FOLDER(test_cli_steps_where_words_go),

@@ -69,6 +69,8 @@ def _numbers(pattern: str, text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def text(cuts: str | Mapping[str, str]) -> str:
+    if not isinstance(cuts, (str, Mapping)):
+        raise UsageError(f"cuts are a text or a mapping of strips to sizes, not {type(cuts).__name__}")
     return cuts if isinstance(cuts, str) else "; ".join(f"{k}: {v}" for k, v in cuts.items())
 
 

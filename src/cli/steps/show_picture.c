@@ -63,8 +63,12 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
     int n = cells_wide(width);
     double slice_ns = plan->makespan_ns > 0 ? (double)plan->makespan_ns / n : 1;
     double *cell = calloc((size_t)p->n_devices * (size_t)n * 2, sizeof *cell);
-    if (!cell)
-        return; /* a picture is not worth a failure */
+    int32_t left_out, *ops = cli_ops_on(&left_out, plan);
+    if (!cell || !ops) { /* a picture is not worth a failure */
+        free(cell);
+        free(ops);
+        return;
+    }
     for (int32_t i = 0; i < plan->n_ops; i++)
         cover(cell + (size_t)plan->op_device[i] * (size_t)n * 2, n, slice_ns, plan->op_start_ns[i],
               plan->op_finish_ns[i]);
@@ -73,6 +77,8 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
               plan->transfer[i].finish_ns);
     cli_print(cli, "\n");
     for (int32_t k = 0; k < p->n_devices; k++) {
+        if (ops[k] == 0 && left_out > 0)
+            continue;
         const double *row = cell + (size_t)k * (size_t)n * 2;
         double load = plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
         cli_print(cli, "%-*.*s |", width, width, p->device_name[k]);
@@ -85,4 +91,5 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
     cli_print(cli, "%*s  %s computing, %s receiving; lighter: part of the time\n", width, "", utf8 ? "█" : "#",
               utf8 ? "━" : "=");
     free(cell);
+    free(ops);
 }

@@ -21,6 +21,13 @@ static void add_ns(cli_context *cli, const char *key, int64_t ns)
         yyjson_mut_obj_add_int(cli->doc, cli->result, key, ns);
 }
 
+#define MOST_IDLE 8 /* devices without operators that have lines of their own */
+
+static double load_of(const moirai_plan *plan, int32_t k)
+{
+    return plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
+}
+
 /* Width of a name in columns: a byte that continues a UTF-8 character takes none. */
 static int columns(const char *text)
 {
@@ -30,9 +37,36 @@ static int columns(const char *text)
     return n;
 }
 
+int32_t *cli_ops_on(int32_t *n_left_out, const moirai_plan *plan)
+{
+    int32_t *ops = calloc((size_t)plan->n_devices, sizeof *ops), idle = 0;
+    for (int32_t i = 0; ops && i < plan->n_ops; i++)
+        if (plan->op_device[i] >= 0 && plan->op_device[i] < plan->n_devices)
+            ops[plan->op_device[i]]++;
+    for (int32_t k = 0; ops && k < plan->n_devices; k++)
+        idle += ops[k] == 0;
+    *n_left_out = idle > MOST_IDLE ? idle : 0;
+    return ops;
+}
+
+static void add_device(cli_context *cli, yyjson_mut_val *list, const moirai_problem *p, const moirai_plan *plan,
+                       int32_t k, int32_t ops)
+{
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "name", p->device_name[k]);
+    yyjson_mut_obj_add_strcpy(cli->doc, o, "type", p->device_type[k]);
+    yyjson_mut_obj_add_int(cli->doc, o, "ops", ops);
+    yyjson_mut_obj_add_int(cli->doc, o, "busy_ns", plan->device_busy_ns[k]);
+    yyjson_mut_obj_add_real(cli->doc, o, "load", load_of(plan, k));
+    yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", plan->device_memory_bytes[k]);
+    yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", plan->device_peak_bytes[k]);
+    yyjson_mut_obj_add_int(cli->doc, o, "capacity_bytes", p->device_memory_bytes[k]);
+}
+
 static void show_devices(cli_context *cli, const moirai_problem *p, const moirai_plan *plan)
 {
     int width = 6, kind = 0; /* of names and, where there are any, types */
+    int32_t left_out, *ops = cli_ops_on(&left_out, plan);
     for (int32_t k = 0; k < p->n_devices; k++) {
         width = columns(p->device_name[k]) > width ? columns(p->device_name[k]) : width;
         kind = columns(p->device_type[k]) > kind ? columns(p->device_type[k]) : kind;
@@ -42,27 +76,19 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
     cli_print(cli, "\n%-*s %-*s%10s %12s %6s %12s %12s\n", width, "device", kind, kind ? "type" : "", "operators",
               "busy", "load", peak ? "peak" : "memory", "of");
     yyjson_mut_val *list = yyjson_mut_arr(cli->doc);
-    for (int32_t k = 0; k < p->n_devices; k++) {
-        int32_t ops = 0;
-        for (int32_t i = 0; i < plan->n_ops; i++)
-            ops += plan->op_device[i] == k;
-        double load = plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
+    for (int32_t k = 0; ops && k < p->n_devices; k++) {
         int64_t held = peak ? plan->device_peak_bytes[k] : plan->device_memory_bytes[k];
-        cli_print(cli, "%s%*s %s%*s%10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
-                  width - columns(p->device_name[k]), "", p->device_type[k], kind - columns(p->device_type[k]), "",
-                  cli_human_count(ops).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load, cli_human_bytes(held).s,
-                  cli_human_bytes(p->device_memory_bytes[k]).s);
-        yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
-        yyjson_mut_obj_add_strcpy(cli->doc, o, "name", p->device_name[k]);
-        yyjson_mut_obj_add_strcpy(cli->doc, o, "type", p->device_type[k]);
-        yyjson_mut_obj_add_int(cli->doc, o, "ops", ops);
-        yyjson_mut_obj_add_int(cli->doc, o, "busy_ns", plan->device_busy_ns[k]);
-        yyjson_mut_obj_add_real(cli->doc, o, "load", load);
-        yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", plan->device_memory_bytes[k]);
-        yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", plan->device_peak_bytes[k]);
-        yyjson_mut_obj_add_int(cli->doc, o, "capacity_bytes", p->device_memory_bytes[k]);
+        if (ops[k] > 0 || left_out == 0)
+            cli_print(cli, "%s%*s %s%*s%10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
+                      width - columns(p->device_name[k]), "", p->device_type[k], kind - columns(p->device_type[k]), "",
+                      cli_human_count(ops[k]).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load_of(plan, k),
+                      cli_human_bytes(held).s, cli_human_bytes(p->device_memory_bytes[k]).s);
+        add_device(cli, list, p, plan, k, ops[k]);
     }
+    if (left_out > 0)
+        cli_print(cli, "and %s devices without operators\n", cli_human_count(left_out).s);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "devices", list);
+    free(ops);
 }
 
 /* Which side of a wide gap is likely the weak one. */

@@ -213,6 +213,8 @@ int cli_split(moirai_split_report *report, const cli_context *cli, const char *p
     {.name = "picture", .kind = CLI_VALUE_FLAG, .help = "draw when each device works"}
 /* clang-format on */
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
+/* How many operators are on each device; free() it, or NULL. *n_left_out: devices without any, where these are too many for a line each, else 0. */
+int32_t *cli_ops_on(int32_t *n_left_out, const moirai_plan *plan);
 /* The steps behind the plan and its bound, into cli->result only. */
 void cli_show_steps(cli_context *cli, const moirai_plan *plan);
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
