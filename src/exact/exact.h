@@ -13,13 +13,9 @@ typedef struct exact_options {
     int64_t below_ns; /* only makespans below this are wanted; MOIRAI_UNKNOWN (-1): any */
     int64_t
         proven_ns; /* no makespan is below this: targets do not climb, below_ns is put to the test at once; 0: not known */
-    int64_t stop_at_ns;       /* stop as soon as a plan of at most this is found; 0: go on to the optimum */
     int64_t node_limit;       /* 0: none. Nodes do not depend on time: the same limit gives the same answer */
     const moirai_plan *start; /* a correct plan to beat, returned if nothing is better; or NULL */
     util_stop stop;           /* all 0: none */
-    /* For blocks: operator i may start on device k no sooner than release_ns[i * n_devices + k], and what follows
-     * its finish there takes tail_ns[i * n_devices + k] more, which counts in the makespan. NULL: all 0. */
-    const int64_t *release_ns, *tail_ns;
     /* Refute below_ns by rules that a certificate can repeat, and write the tree down: heads and tails along edges, one
      * machine at a time; no symmetry, no groups, no memory (docs/certificate.md, "Searches"). At most so many
      * numbers; 0: search as ever. Wants below_ns and proven_ns. */
@@ -37,7 +33,7 @@ typedef struct exact_transfer {
 typedef struct exact_result {
     bool found;             /* a plan below below_ns, or the start */
     bool complete;          /* the search ended: found => optimal; not found => no plan is below below_ns */
-    int64_t makespan_ns;    /* of the plan, tails included; MOIRAI_UNKNOWN if not found */
+    int64_t makespan_ns;    /* of the plan; MOIRAI_UNKNOWN if not found */
     int64_t lower_bound_ns; /* proven, also when stopped; at most below_ns (INT64_MAX: proven that no plan exists) */
     int64_t nodes;
     int32_t *op_device; /* of the plan; owned by the result */

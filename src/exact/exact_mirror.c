@@ -36,12 +36,9 @@ static bool same_rows(const exact_search *s, int32_t i, int32_t j)
 {
     size_t row = (size_t)s->K * sizeof(int64_t);
     int64_t a = (int64_t)i * s->K, b = (int64_t)j * s->K;
-    const exact_options *o = s->o;
     if (i != j && (shares_weight(s->p, i) || shares_weight(s->p, j)))
         return false;
     return !memcmp(s->p->op_time_ns + a, s->p->op_time_ns + b, row) &&
-           (!o->release_ns || !memcmp(o->release_ns + a, o->release_ns + b, row)) &&
-           (!o->tail_ns || !memcmp(o->tail_ns + a, o->tail_ns + b, row)) &&
            s->p->op_memory_bytes[i] == s->p->op_memory_bytes[j] && s->p->op_devices[i] == s->p->op_devices[j];
 }
 
@@ -220,21 +217,12 @@ static int find_mirrors(exact_search *s, growth *g)
     return 0;
 }
 
-static bool same_devices(const exact_search *s, int32_t a, int32_t b)
-{
-    const exact_options *o = s->o;
-    bool same = problem_devices_equal(s->p, a, b);
-    for (int64_t row = 0; same && row < (int64_t)s->n * s->K; row += s->K)
-        same = (!o->release_ns || o->release_ns[row + a] == o->release_ns[row + b]) &&
-               (!o->tail_ns || o->tail_ns[row + a] == o->tail_ns[row + b]);
-    return same;
-}
-
 int exact_mirrors_find(exact_search *s)
 {
     for (int32_t a = 0; a < s->K; a++)
         for (int32_t b = a + 1; b < s->K; b++)
-            s->symmetry.same_device[a * s->K + b] = s->symmetry.same_device[b * s->K + a] = same_devices(s, a, b);
+            s->symmetry.same_device[a * s->K + b] = s->symmetry.same_device[b * s->K + a] =
+                problem_devices_equal(s->p, a, b);
     if (s->n > EXACT_MIRROR_MOST_OPS)
         return 0;
     size_t n = (size_t)s->n;

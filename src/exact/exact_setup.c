@@ -22,17 +22,12 @@ bool exact_fits(const moirai_problem *p, const char **why)
 static int horizon(exact_search *s, int64_t *out)
 {
     const moirai_problem *p = s->p;
-    __int128 total = 0, outer = 0, bytes = 0;
+    __int128 total = 0, bytes = 0;
     for (int32_t i = 0; i < s->n; i++) {
-        int64_t most = 0, release = 0, tail = 0;
-        for (int32_t k = 0; k < s->K; k++) {
-            int64_t at = (int64_t)i * s->K + k;
-            most = UTIL_MAX(most, p->op_time_ns[at]);
-            release = s->o->release_ns ? UTIL_MAX(release, s->o->release_ns[at]) : 0;
-            tail = s->o->tail_ns ? UTIL_MAX(tail, s->o->tail_ns[at]) : 0;
-        }
+        int64_t most = 0;
+        for (int32_t k = 0; k < s->K; k++)
+            most = UTIL_MAX(most, p->op_time_ns[(int64_t)i * s->K + k]);
         total += most;
-        outer = UTIL_MAX(outer, (__int128)release + tail);
         bytes += p->op_memory_bytes[i];
     }
     for (int32_t w = 0; w < p->n_weights; w++)
@@ -50,7 +45,7 @@ static int horizon(exact_search *s, int64_t *out)
             s->guide.traffic_ns[p->tensor_producer[t]] += most;
         }
     }
-    total += 2 * outer + 1;
+    total += 1;
     if (total > HORIZON_LIMIT || bytes > HORIZON_LIMIT)
         return moirai_error(MOIRAI_ELIMIT,
                             "problem '%s': its times or sizes add up to more than 2^58: too much for the exact search",
@@ -109,10 +104,6 @@ void exact_root(exact_search *s)
     st->lb_ns = 0;
     st->n_arcs = st->n_open = 0;
     memcpy(st->dom, s->p->op_devices, (size_t)s->n * sizeof *st->dom);
-    if (s->o->release_ns)
-        memcpy(st->head, s->o->release_ns, rows);
-    if (s->o->tail_ns)
-        memcpy(st->tail, s->o->tail_ns, rows);
     for (int32_t i = 0; i < s->n; i++)
         st->n_open += !EXACT_ONLY(st->dom[i]);
 }

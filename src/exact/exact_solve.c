@@ -71,7 +71,7 @@ static int64_t makespan_of(const exact_search *s, const exact_state *st)
     int64_t most = 0;
     for (int32_t i = 0; i < s->n; i++) {
         int64_t at = (int64_t)i * s->K + EXACT_FIRST(st->dom[i]);
-        int64_t end = st->head[at] + s->p->op_time_ns[at] + (s->o->tail_ns ? s->o->tail_ns[at] : 0);
+        int64_t end = st->head[at] + s->p->op_time_ns[at];
         most = UTIL_MAX(most, end);
     }
     return most;
@@ -100,8 +100,6 @@ void exact_found(exact_search *s, const exact_state *st)
                                           st->xhead[x] + s->slot.ns[x]};
     }
     tell(s, 'X');
-    if (makespan <= s->o->stop_at_ns)
-        s->run.stopped = true;
 }
 
 /* Search for plans below `target_ns` from the root. True: all of it was searched (a plan found is then the best, and
@@ -169,12 +167,12 @@ static int32_t edge_of(const moirai_problem *p, int32_t tensor, int32_t reader)
 }
 
 /* The caller's plan is the first to beat, and is kept unless something better is found. Its length says nothing where the
- * caller brings a makespan to beat, or heads and tails. */
+ * caller brings a makespan to beat. */
 static void take_start(exact_search *s)
 {
     const moirai_plan *plan = s->o->start;
     exact_result *r = s->r;
-    if (!plan || s->o->below_ns >= 0 || s->o->release_ns || s->o->tail_ns)
+    if (!plan || s->o->below_ns >= 0)
         return;
     r->found = true;
     r->makespan_ns = plan->makespan_ns;

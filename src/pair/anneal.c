@@ -136,7 +136,7 @@ static void mean_ranks(pair_annealing *x)
 }
 
 /* Whole numbers of components for each column of a kind: floors first, then the largest remainders. */
-static void round_solution(pair_annealing *x, int32_t kind, bool priorities)
+static void round_solution(pair_annealing *x, int32_t kind)
 {
     const pair_anneal_task *job = x->job;
     int32_t component = 0, left = x->b->kind_count[kind];
@@ -148,7 +148,7 @@ static void round_solution(pair_annealing *x, int32_t kind, bool priorities)
         for (; carried >= 0.5 && left > 0; carried -= 1, left--) {
             while (x->b->component_kind[component] != kind)
                 component++;
-            pair_annealing_wear(x, component++, &job->column[h], priorities);
+            pair_annealing_wear(x, component++, &job->column[h], true);
         }
     }
 }
@@ -238,7 +238,7 @@ static void starts(pair_annealing *x)
     }
     if (job->n_columns) {
         for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
-            round_solution(x, kind, true);
+            round_solution(x, kind);
         evaluate(x, x->priority);
         evaluate(x, NULL);
     }

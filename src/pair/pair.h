@@ -54,7 +54,6 @@ typedef struct pair_state {
     int64_t path_ns;       /* bound of the longest path, transfers included */
     int64_t lower_ns;      /* proven: the least over the cases */
     pair_plan plan;        /* best known; plan.device NULL: none yet */
-    int64_t first_ns;      /* length of the first plan: the best device alone */
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
     pair_sendings sending;
     pricing_master *master[PAIR_SOLVERS]; /* NULL: not needed yet */

@@ -93,7 +93,6 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
     pair_improve_task start = {
         .pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .seed = 1, .stop = job->stop};
     rc = pair_improve_plan(&start, 0);
-    x->first_ns = x->plan.length_ns;
     if (!rc && x->block.n_interior == 0) {
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;
@@ -146,18 +145,17 @@ int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
     return pair_chain_open(c, &index, 1, 1, &never);
 }
 
-/* The possible ones of pairs `first` to `end`; equal devices share pairs. */
-static int open_range(pair_chain *c, int64_t first, int64_t end, int threads, const util_stop *stop)
+int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
 {
-    size_t n = (size_t)(end - first);
+    int64_t all = pair_chain_count(c);
     int32_t found = 0;
-    int64_t *index = util_alloc(n, sizeof *index);
-    bool *listed = util_alloc(n, sizeof *listed);
-    for (int64_t i = first; index && listed && i < end; i++) {
+    int64_t *index = util_alloc((size_t)all, sizeof *index);
+    bool *listed = util_alloc((size_t)all, sizeof *listed);
+    for (int64_t i = 0; index && listed && i < all; i++) {
         int32_t class_ = (int32_t)(i / c->K / c->K), a = (int32_t)(i / c->K % c->K), b = (int32_t)(i % c->K);
         int64_t pair = pair_chain_index(c, class_, a, b);
-        if (!listed[pair - first] && pair_chain_possible(c, class_, a, b)) {
-            listed[pair - first] = true;
+        if (!listed[pair] && pair_chain_possible(c, class_, a, b)) {
+            listed[pair] = true;
             index[found++] = pair;
         }
     }
@@ -165,9 +163,4 @@ static int open_range(pair_chain *c, int64_t first, int64_t end, int threads, co
     free(index);
     free(listed);
     return rc;
-}
-
-int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
-{
-    return open_range(c, 0, pair_chain_count(c), threads, stop);
 }

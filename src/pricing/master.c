@@ -200,10 +200,10 @@ static double judge_length(pricing_master *m, const pricing_prices *prices, int6
 }
 
 /* What the prices prove: theta, or a value in units. Adds columns on the way. */
-static double judge(pricing_master *m, const int64_t *price, bool columns)
+static double judge(pricing_master *m, const int64_t *price)
 {
     pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->cell.n};
-    int64_t cost = pricing_pricer_cost(m->w, &prices, columns ? pricing_master_take_column : NULL, m);
+    int64_t cost = pricing_pricer_cost(m->w, &prices, pricing_master_take_column, m);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
     if (m->job->form == PRICING_LENGTH_FORM)
@@ -252,7 +252,7 @@ static bool first_columns(pricing_master *m)
                 i < m->cell.n ? m->cell.bucket_ns[i] / (m->cell.n / buckets) / whole * (cheap ? 0.01 : 1) : 0;
         }
         round_prices(m, m->price.dual, m->price.whole);
-        double bound = judge(m, m->price.whole, true);
+        double bound = judge(m, m->price.whole);
         consider(m, bound, m->price.dual);
         if (bound == HUGE_VAL)
             return false;
@@ -267,7 +267,7 @@ static void price_between(pricing_master *m, double weight)
     for (int32_t i = 0; i < m->lp.n_rows; i++)
         m->price.mean[i] = weight * m->price.center[i] + (1 - weight) * m->price.dual[i];
     round_prices(m, m->price.mean, m->price.whole);
-    consider(m, judge(m, m->price.whole, true), m->price.mean);
+    consider(m, judge(m, m->price.whole), m->price.mean);
 }
 
 static int one_round(pricing_master *m, double *value, double weight)
@@ -295,7 +295,7 @@ static int generate(pricing_master *m, pricing_master_result *out)
         memcpy(m->price.mean, m->price.center, sizeof *m->price.mean * (size_t)m->lp.n_rows);
         m->pool.judging = false;
         round_prices(m, m->price.mean, m->price.whole);
-        double bound = judge(m, m->price.whole, true);
+        double bound = judge(m, m->price.whole);
         consider(m, bound, m->price.mean);
         done = bound == HUGE_VAL;
         m->pool.judging = true;

@@ -181,7 +181,7 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
                              .stop = turn_of(t, x)};
     double value = 0;
     begin(s, parent);
-    int rc = relax_find_prices(&value, NULL, s, &job);
+    int rc = relax_find_prices(&value, s, &job);
     rc = rc ? rc : relax_leaf_write(&x->leaf, s, value);
     int64_t lower = 0;
     util_stop evaluation = util_stop_at_least(&t->job->stop, RELAX_CASES_MOMENT_S);

@@ -213,7 +213,7 @@ static double scale_of(const relax_view *v)
     return fmax(sum / v->K, 1);
 }
 
-int relax_find_prices(double *value_ns, uint8_t *device, relax_state *s, const relax_prices_task *job)
+int relax_find_prices(double *value_ns, relax_state *s, const relax_prices_task *job)
 {
     search x = {.s = s, .job = job, .R = s->v->n_resources, .K = s->v->K, .best = -HUGE_VAL};
     x.n_rows = x.R + (job->bytes ? x.K : 0) + 1;
@@ -223,9 +223,6 @@ int relax_find_prices(double *value_ns, uint8_t *device, relax_state *s, const r
     if (!rc) {
         restore(&x);
         *value_ns = x.best;
-    }
-    if (!rc && device) {
-        relax_decode(device, s);
     }
     search_clear(&x);
     return rc;

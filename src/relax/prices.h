@@ -7,13 +7,12 @@
 typedef struct relax_prices_task {
     double goal_ns; /* enough */
     int32_t rounds;
-    bool bytes;   /* memory may be short: prices on bytes as well */
-    bool devices; /* an assignment is wanted, too */
+    bool bytes; /* memory may be short: prices on bytes as well */
     util_stop stop;
 } relax_prices_task;
 
 /* Raises the value of the state's case from the prices and messages that it has; it ends with the best. *value_ns: the solver's
- * number, no proof. `device` (or NULL) gets the assignment that belongs to them. */
-int relax_find_prices(double *value_ns, uint8_t *device, relax_state *s, const relax_prices_task *job);
+ * number, no proof. */
+int relax_find_prices(double *value_ns, relax_state *s, const relax_prices_task *job);
 
 #endif

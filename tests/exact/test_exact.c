@@ -224,56 +224,6 @@ static void test_exact_takes_a_proven_bound(void **state)
     }
 }
 
-/* The optimum with operator `op` on device k alone; -1 if there is none. */
-static int64_t pinned(moirai_problem *p, const random_spec *spec, int32_t source, int32_t k, int32_t sink, int32_t l)
-{
-    uint64_t a = p->op_devices[source], b = p->op_devices[sink];
-    p->op_devices[source] &= (uint64_t)1 << k;
-    p->op_devices[sink] &= (uint64_t)1 << l;
-    int64_t optimum = p->op_devices[source] && p->op_devices[sink] ? optimum_of(p, spec) : -1;
-    p->op_devices[source] = a;
-    p->op_devices[sink] = b;
-    return optimum;
-}
-
-/* With one source and one sink, releases and tails only add: the best over all pairs of their devices. */
-static void test_exact_releases_and_tails_add_up(void **state)
-{
-    (void)state;
-    for (uint64_t seed = 800000; seed < 800120; seed++) {
-        random_spec spec = random_spec_draw(seed, 7);
-        spec.shape = seed % 2 ? SHAPE_CHAIN : SHAPE_FORK_JOIN;
-        spec.groups = false;
-        spec.n_ops = 2 + spec.n_ops % 6;
-        moirai_problem *p = make(&spec);
-        int32_t K = p->n_devices, source = p->topo[0], sink = p->topo[p->n_ops - 1];
-        int64_t *release = calloc((size_t)(p->n_ops * K), sizeof *release),
-                *tail = calloc((size_t)(p->n_ops * K), sizeof *tail);
-        int64_t best = -1;
-        assert_true(release != NULL && tail != NULL);
-        for (int32_t k = 0; k < K; k++) {
-            release[source * K + k] = (int64_t)(seed * 7 + (uint64_t)k * 13) % 17;
-            tail[sink * K + k] = (int64_t)(seed * 5 + (uint64_t)k * 11) % 19;
-        }
-        for (int32_t k = 0; k < K; k++)
-            for (int32_t l = 0; l < K; l++) {
-                int64_t one = pinned(p, &spec, source, k, sink, l);
-                if (one >= 0 && (best < 0 || one + release[source * K + k] + tail[sink * K + l] < best))
-                    best = one + release[source * K + k] + tail[sink * K + l];
-            }
-        exact_options o = any();
-        o.release_ns = release;
-        o.tail_ns = tail;
-        exact_result r = solve(p, &o);
-        if (!r.complete || r.makespan_ns != best)
-            fail_msg("%s: %lld, should be %lld", random_spec_text(&spec), (long long)r.makespan_ns, (long long)best);
-        exact_result_clear(&r);
-        free(release);
-        free(tail);
-        moirai_problem_free(p);
-    }
-}
-
 static void test_exact_counts_the_same_nodes_twice(void **state)
 {
     (void)state;
@@ -327,7 +277,6 @@ int main(void)
         cmocka_unit_test(test_exact_bound_holds_wherever_it_stops),
         cmocka_unit_test(test_exact_below_is_exclusive),
         cmocka_unit_test(test_exact_takes_a_proven_bound),
-        cmocka_unit_test(test_exact_releases_and_tails_add_up),
         cmocka_unit_test(test_exact_counts_the_same_nodes_twice),
         cmocka_unit_test(test_exact_preemptive_equals_the_best_subset),
     };

@@ -31,7 +31,6 @@ static void test_pair_open_knows_path_and_first_plan(void **state)
     assert_int_equal(f.x->path_ns, 10);
     assert_int_equal(f.x->lower_ns, 10);
     assert_int_equal(f.x->plan.length_ns, 16); /* shared out: one on each */
-    assert_int_equal(f.x->first_ns, 16);
     assert_int_equal(pair_certified_ns(f.x), 10);
     assert_int_equal(f.x->sending.n, 1); /* flow edge: nothing is shared */
     assert_false(f.x->sending.how[0].fixed);

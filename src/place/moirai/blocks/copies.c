@@ -151,10 +151,11 @@ static int anneal_all(blocks *x, const util_stop *stop)
     return rc;
 }
 
-/* Pairs of large classes on the path at hand that are not listed yet. */
-static int32_t list_path(blocks *x, const int32_t *device, int64_t *pair, int32_t n)
+/* Pairs of large classes on the path at hand, each once. */
+static int32_t list_path(blocks *x, const int32_t *device, int64_t *pair)
 {
     const decompose_cuts *s = x->c->s;
+    int32_t n = 0;
     for (int32_t b = 0; b < s->n_blocks && n < BLOCKS_COPIES_RUNS; b++) {
         int64_t at = pair_chain_on_path(x->c, b, device);
         if (is_large(x, s->block_class[b]) && x->c->pair[at])
@@ -185,7 +186,7 @@ static int32_t choose(blocks *x, int64_t *pair)
         return list_steady(x, pair);
     for (int32_t i = 0; i < s->n_cuts; i++)
         x->plan_device[i] = x->in->best->op_device[s->cut[i]];
-    return list_path(x, x->plan_device, pair, 0);
+    return list_path(x, x->plan_device, pair);
 }
 
 /* One round: runs shared out among the pairs, the first of a pair goes on, others begin again. */
