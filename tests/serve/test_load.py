@@ -1,5 +1,6 @@
 """bench/load.py, in short: every accepted request of a server under load is answered, also when its ranks are killed.
 Usage: test_load.py MOIRAI [NAME...]"""
+import array
 import json
 import os
 import subprocess
@@ -37,6 +38,15 @@ class Simulation(unittest.TestCase):
 
     def test_a_silence_is_one_of_requests_that_wait(self):
         self.assertEqual(load.longest_silence([(0, 1), (0, 2), (50, 53), (60, 61)]), 3)
+
+
+class Answers(unittest.TestCase):
+    def test_rounding_is_no_other_answer(self):
+        of = lambda *x: array.array("f", x).tobytes()
+        self.assertTrue(load.near(of(1, -2, 0.0001), of(1.0005, -2, 0)))
+        self.assertFalse(load.near(of(1, -2), of(1.01, -2)))
+        self.assertFalse(load.near(of(float("nan"), -2), of(1, -2)))
+        self.assertFalse(load.near(of(1), of(1, 0)))
 
 
 class Load(unittest.TestCase):
