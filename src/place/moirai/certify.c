@@ -9,7 +9,7 @@
 #include "bound/certificate.h"
 #include "bound/intervals/window_proof.h"
 #include "place/moirai/engine.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "schedule/load.h"
 #include "util/util.h"
 

@@ -4,7 +4,7 @@
  * the spine, are refined by an engine within the engine, whose plans and bounds come back through its incumbent. What
  * floats is put into gaps (floats.c). */
 #include "place/moirai/engine.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 
 static int improve(engine *x, const engine_turn *turn)
 {

@@ -3,7 +3,7 @@
 
 #include "exact/exact.h"
 #include "place/moirai/engine.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
 /* Where there is a time limit, time left and a gap to close, it is asked again with more nodes each time. */

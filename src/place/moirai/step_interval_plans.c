@@ -9,7 +9,7 @@
 
 #include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/incumbent/floats.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "util/util.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "place/moirai/engine.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
 static int run(engine *x, const engine_turn *turn)

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "place/moirai/engine.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
 #define N_SENDS 3

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/compose.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
 static int allocate(blocks *x)

@@ -3,7 +3,7 @@
 
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/blocks/compose.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
 static int compose_path(blocks *x)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/blocks.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "schedule/plan_order.h"
 #include "util/pool.h"

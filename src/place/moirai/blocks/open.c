@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "place/moirai/blocks/blocks.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
 

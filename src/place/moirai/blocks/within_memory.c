@@ -4,7 +4,7 @@
 #include "bytes/bytes.h"
 #include "place/moirai/blocks/compose.h"
 #include "place/moirai/blocks/blocks.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
 /* Bytes have a price on each device, so that equal devices differ. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "place/list/insert.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "schedule/plan_order.h"
 #include "util/util.h"
 

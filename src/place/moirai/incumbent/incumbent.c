@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "place/fit.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/incumbent/floats.h"
 #include "schedule/plan.h"
 #include "util/util.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/many/many.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "place/placers.h"

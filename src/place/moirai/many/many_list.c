@@ -10,7 +10,7 @@
 
 #include "place/fit.h"
 #include "place/list/list.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/many/many.h"
 #include "schedule/sim.h"
 #include "util/util.h"

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "anneal/anneal.h"
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 
 int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop)
 {

@@ -15,7 +15,7 @@
  *    or where the pass is a few accepted states old; then a good trial may be lost, never a wrong one taken.
  *  - Convergence. Where all lines are as they were and nobody further on can see a difference, the rest is as it was.
  * A trial writes in place and logs what was there; rejecting it writes back. */
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_sim.h"
 
 #include <string.h>

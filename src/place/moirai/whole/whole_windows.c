@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/moirai/engine_tuning.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_moves.h"
 #include "util/pool.h"
 

@@ -1,8 +1,8 @@
 /* The tuned numbers of the engine, by the file that uses them; shares of time and their conditions are the table of
  * schedule.c. What a step is worth is what `bench_ablate` loses without its switch, where one is named, and what
  * docs/results.md says of it. */
-#ifndef MOIRAI_PLACE_MOIRAI_TUNING_H
-#define MOIRAI_PLACE_MOIRAI_TUNING_H
+#ifndef MOIRAI_PLACE_MOIRAI_ENGINE_TUNING_H
+#define MOIRAI_PLACE_MOIRAI_ENGINE_TUNING_H
 
 /* certify.c: what is proven again for a certificate; no gap depends on it */
 #define CERTIFY_MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
