@@ -180,12 +180,13 @@ size_t rank_world_chunks(const rank_world *w, size_t bytes)
     return bytes ? (bytes - 1) / w->chunk_bytes + 1 : 1;
 }
 
+/* An empty message may have no address, to which nothing is added. */
 void rank_world_isend(const rank_world *w, const void *data, size_t bytes, int to, int tag, MPI_Request *request)
 {
     for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
         size_t at = i * w->chunk_bytes;
-        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, w->comm,
-                  &request[i]);
+        MPI_Isend(at ? (const char *)data + at : data, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag,
+                  w->comm, &request[i]);
     }
 }
 
@@ -193,8 +194,8 @@ void rank_world_irecv(const rank_world *w, void *data, size_t bytes, int from, i
 {
     for (size_t i = 0; i < rank_world_chunks(w, bytes); i++) {
         size_t at = i * w->chunk_bytes;
-        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, w->comm,
-                  &request[i]);
+        MPI_Irecv(at ? (char *)data + at : data, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag,
+                  w->comm, &request[i]);
     }
 }
 
@@ -203,8 +204,8 @@ void rank_world_send(const rank_world *w, const void *data, size_t bytes, int to
     size_t at = 0;
     do {
         MPI_Request request;
-        MPI_Isend((const char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag, w->comm,
-                  &request);
+        MPI_Isend(at ? (const char *)data + at : data, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, to, tag,
+                  w->comm, &request);
         rank_world_wait(&request, 1);
         at += w->chunk_bytes;
     } while (at < bytes);
@@ -215,7 +216,8 @@ void rank_world_recv(const rank_world *w, void *data, size_t bytes, int from, in
     size_t at = 0;
     do {
         MPI_Request request;
-        MPI_Irecv((char *)data + at, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag, w->comm, &request);
+        MPI_Irecv(at ? (char *)data + at : data, (int)UTIL_MIN(bytes - at, w->chunk_bytes), MPI_BYTE, from, tag,
+                  w->comm, &request);
         rank_world_wait(&request, 1);
         at += w->chunk_bytes;
     } while (at < bytes);
