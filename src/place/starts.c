@@ -121,12 +121,17 @@ static int try_topo(place_starts_task *task, bool *offered, bool half)
     return rc;
 }
 
+static bool is_enough(const place_starts_task *task, bool offered)
+{
+    return offered && (task->first || util_stopped(task->stop));
+}
+
 int place_starts(place_starts_task *task)
 {
     bool offered = task->has_plan, early = false; /* m-topo had its turn */
     task->why[0] = '\0';
     int rc = try_start(task, &offered, NULL);
-    for (size_t i = 0; i < sizeof heuristic / sizeof *heuristic && !rc && !(offered && util_stopped(task->stop)); i++) {
+    for (size_t i = 0; i < sizeof heuristic / sizeof *heuristic && !rc && !is_enough(task, offered); i++) {
         const struct heuristic *h = &heuristic[i];
         /* Where no device holds all, it has a plan of a million operators long before those that look at every device. */
         bool soon = h->placer == &place_heft || (h->placer == &place_single && is_doubtful_alone(task->p));
@@ -134,7 +139,7 @@ int place_starts(place_starts_task *task)
             early = true;
             rc = try_topo(task, &offered, h->placer == &place_single);
         }
-        bool over = (offered && util_stopped(task->stop)) || (early && h->placer == &place_m_topo);
+        bool over = is_enough(task, offered) || (early && h->placer == &place_m_topo);
         if (!rc && !over)
             rc = try_start(task, &offered, h);
     }

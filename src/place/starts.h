@@ -21,6 +21,7 @@ typedef struct place_starts_task {
     place_offer_fn offer;
     void *data;
     bool has_plan; /* there is one already: nothing has to be offered where the time is up */
+    bool first;    /* one plan is enough, the first that there is */
     char why[512]; /* out: the message of a heuristic that found no plan that fits, or "" */
 } place_starts_task;
 

@@ -269,6 +269,16 @@ static void test_place_starts_offer_every_heuristic(void **state)
     x = (offers){.stop_after = 2};
     assert_int_equal(place_starts(&task), MOIRAI_ELIMIT);
     assert_int_equal(x.n, 2);
+    task.first = true;
+    x = (offers){0};
+    assert_ok(place_starts(&task));
+    assert_string_equal(x.letters, "S");
+    o.start = NULL;
+    x = (offers){0};
+    assert_ok(place_starts(&task));
+    assert_string_equal(x.letters, "1");
+    task.first = false;
+    o.start = start;
     moirai_interrupt now = {0};
     moirai_interrupt_raise(&now);
     stop.interrupt = &now;

@@ -39,9 +39,9 @@ typedef struct engine {
 /* A row of the schedule. */
 typedef struct engine_turn {
     const struct engine_step *step;
-    double share;                  /* of the time that is left */
-    int32_t rounds;                /* of annealing; attempts at each pair of intervals */
-    int32_t size;                  /* chains of intervals; levels of blocks; 0: as the step thinks best */
+    double share;   /* of the time that is left */
+    int32_t rounds; /* of annealing; attempts at each pair of intervals */
+    int32_t size;   /* chains of intervals; levels of blocks; plans to begin with; 0: as the step thinks best */
     bool (*when)(const engine *x); /* NULL: always */
 } engine_turn;
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "place/fit.h"
 #include "util/util.h"
 
 #define SMALL_GAP 0.025    /* what is left is more likely the plan's */
@@ -87,9 +88,16 @@ static bool intervals_have_raised(const engine *x)
     return x->intervals != NULL;
 }
 
+/* A simulation takes long then: who interrupts is to be answered by a plan that is there. */
+static bool is_large(const engine *x)
+{
+    return x->in.p->n_ops >= PLACE_FIT_LARGE && !x->in.best;
+}
+
 /* ---- lists ---- */
 
 static const engine_turn first[] = {
+    {.step = &step_starts, .size = 1, .when = is_large},
     {.step = &step_loads_first, .share = 0.05},
     {.step = &step_starts},
     {.step = &step_exact},

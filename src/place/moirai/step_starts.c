@@ -1,4 +1,5 @@
-/* Plans to begin with: those of the other heuristics (place/starts.c), so that no plan is worse than theirs. */
+/* Plans to begin with: those of the other heuristics (place/starts.c), so that no plan is worse than theirs. A turn of size
+ * 1 ends with the first of them. */
 #include <stdio.h>
 
 #include "place/moirai/engine.h"
@@ -7,14 +8,14 @@
 
 static int run(engine *x, const engine_turn *turn)
 {
-    (void)turn;
     incumbent *in = &x->in;
     place_starts_task task = {.p = in->p,
                               .o = in->o,
                               .stop = &in->stop,
                               .offer = incumbent_offer_start,
                               .data = in,
-                              .has_plan = in->best != NULL};
+                              .has_plan = in->best != NULL,
+                              .first = turn->size == 1};
     moirai_place_options without_start = *in->o;
     if (in->outer) { /* the user's start is one of the whole problem */
         without_start.start = NULL;
