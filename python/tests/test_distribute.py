@@ -160,7 +160,7 @@ def torchrun(ranks, *words, **env):
     where = {**os.environ, **env, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     script = os.path.join(os.path.dirname(__file__), "spmd_rank.py")
-    done = subprocess.run([*command, script, *words], env=where, capture_output=True, text=True, timeout=180)
+    done = subprocess.run([*command, script, *words], env=where, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

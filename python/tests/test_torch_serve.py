@@ -222,8 +222,7 @@ if __name__ == "__main__":
     mt.capture(module, (torch.zeros(2, 4),), name="two")
     cluster = {"name": "c", "devices": [{"name": "A", "type": "cpu", "memory": "1GB", "gflops": 1, "memory_bandwidth": "1GB/s"}], "links": []}
     server = mt.serve(module, cluster=cluster, port=0)
-    print(server.port, flush=True)
-    server.wait()
+    server.wait(ready=lambda: print(server.port, flush=True))
     print("ended", flush=True)
 """
     process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)

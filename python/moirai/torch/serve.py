@@ -14,7 +14,7 @@ import socketserver
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 import torch
 
@@ -303,11 +303,14 @@ class Server:
 
     # ---- ending
 
-    def wait(self) -> None:
-        """Until SIGTERM or Ctrl-C, then `close`. For the main thread."""
+    def wait(self, ready: Callable[[], object] | None = None) -> None:
+        """Until SIGTERM or Ctrl-C, then `close`. For the main thread. `ready` is called once both are looked for: who is
+        told of the server there may end it at any time."""
         stop = threading.Event()
         before = {s: signal.signal(s, lambda *_: stop.set()) for s in (signal.SIGTERM, signal.SIGINT)}
         try:
+            if ready is not None:
+                ready()
             stop.wait()
         finally:
             for s, handler in before.items():
