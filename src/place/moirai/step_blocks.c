@@ -16,8 +16,9 @@ static int improve(engine *x, const engine_turn *turn)
     return rc ? rc : blocks_improve(x->blocks);
 }
 
-static int begin_spine(engine *x, const engine_turn *turn)
+static int begin_spine(engine *x)
 {
+    static const engine_turn starts = {.step = &step_starts}; /* all of them, whatever the size of this turn */
     engine *y = engine_new(x->spine->problem, x->in.o);
     if (!y)
         return MOIRAI_EFAIL;
@@ -25,13 +26,13 @@ static int begin_spine(engine *x, const engine_turn *turn)
     y->in.outer = &x->in;
     y->in.spine = x->spine;
     y->in.stop = x->in.stop;
-    return step_starts.run(y, turn);
+    return starts.step->run(y, &starts);
 }
 
 /* A second turn goes on where the first has ended. */
 static int improve_spine(engine *x, const engine_turn *turn)
 {
-    int rc = x->inner ? 0 : begin_spine(x, turn);
+    int rc = x->inner ? 0 : begin_spine(x);
     if (!rc)
         x->inner->in.stop = x->in.stop;
     return rc ? rc : improve(x->inner, turn);
