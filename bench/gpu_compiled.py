@@ -12,8 +12,6 @@ whatever was measured before the end stays; no step begins after --seconds. --sm
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import json
 import os
 import statistics
@@ -25,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -39,87 +37,15 @@ import gpu_where  # noqa: E402
 import networks_compiled  # noqa: E402
 from gpu import cluster_of  # noqa: E402
 from moirai.torch.busy import Corrected, times_of  # noqa: E402
-from moirai.torch.compiler import settle  # noqa: E402
 from moirai.torch.merging import expect, expected_ns  # noqa: E402
-from moirai.torch.precision import adopt, flags  # noqa: E402
+from moirai.torch.precision import flags  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
-from moirai.torch.times import plan_key  # noqa: E402
+from moirai.torch.times import one_device, plan_key  # noqa: E402
+from quiet import Module, Turns, spread  # noqa: E402
 
 began = time.monotonic()
-
-
-# ---- in a rank's process
-
-
-def timed(work: Callable[[], Any], runs: int, cuda: bool) -> float:
-    """Milliseconds, the median."""
-    times = []
-    for _ in range(runs + 3):
-        if cuda:
-            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(1_000_000)  # while all is queued: what a launch takes is in no time of ours, either
-            a.record()
-            work()
-            b.record()
-            b.synchronize()
-            times.append(a.elapsed_time(b))
-        else:
-            start = time.perf_counter_ns()
-            work()
-            times.append((time.perf_counter_ns() - start) / 1e6)
-    return statistics.median(times[3:])
-
-
-held: dict[str, Callable[[], Any]] = {}  # this process' networks, by "compiled" or "plain"
-
-
-def prepare(name: str, small: bool, dtype: str, last: bool, how: str, given: Any, folder: str) -> None:
-    """The module itself in this process, "plain" or "compiled", on a GPU as a CUDA graph: ready to be timed."""
-    adopt(given)
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda" if cuda else "cpu")
-    settle(Path(folder), device, 4)
-    module, args = networks_compiled.make(name, small, getattr(torch, dtype))
-    module, args = module.to(device), tuple(a.to(device) for a in args)
-    if last:
-        module = module.to(memory_format=torch.channels_last)
-        args = tuple(a.to(memory_format=torch.channels_last) if a.dim() == 4 else a for a in args)
-    run = torch.compile(module) if how == "compiled" else module
-
-    def quietly() -> Any:
-        with torch.no_grad():
-            return run(*args)
-
-    with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
-        for _ in range(3):
-            quietly()
-    held[how] = quietly
-    if cuda:
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.no_grad(), torch.cuda.graph(graph):
-            run(*args)
-        held[how] = partial(_again, graph, run, args)  # a graph keeps no weights
-
-
-def _again(graph: Any, *_: Any) -> None:
-    graph.replay()
-
-
-def replay(how: str, runs: int) -> float:
-    return timed(held[how], runs, torch.cuda.is_available())
-
-
-def forget(how: str) -> None:
-    del held[how]
-    torch._dynamo.reset()
-
-
-# ---- a network
-
-
-def spread(*lists: list[float]) -> float:
-    return max(max(x) / min(x) for x in lists) - 1
+_LAST_STEP = 60  # seconds that others are waited for after --seconds
+_LIKELY = 1.25  # plans of several parts that are predicted to take so much longer than one are run all the same
 
 
 class Lines:
@@ -129,6 +55,7 @@ class Lines:
         self.o, self.path = o, o.out / "lines.jsonl"
         kinds = [("TF32" if o.tf32 else ""), (o.dtype if o.dtype != "float32" else ""), o.cuts and f"cut {o.cuts}",
                  "" if o.fuse == "inductor" else f"fuse={o.fuse}"]  # fmt: skip
+        self.turns = Turns(o.out)
         self.setting = {"shares": o.shares, "setting": "; ".join(k for k in kinds if k)}
 
     def add(self, network: str, what: str, **numbers: Any) -> None:
@@ -143,28 +70,18 @@ class Lines:
     def late(self) -> bool:
         return time.monotonic() - began > self.o.seconds
 
-    def meet(self, name: str) -> None:
-        """Waits until as many processes are here as share --out, or until no step may begin any more."""
-        (self.o.out / f"here-{os.getpid()}").touch()
-        while len(list(self.o.out.glob("here-*"))) < self.o.calm and not self.late():
-            time.sleep(0.2)
-        self.add(name, "calm", here=len(list(self.o.out.glob("here-*"))))
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """One process at a time, of those that share --out, times what it has; the others compile meanwhile. They have
-        to share an MPS daemon, too, or the GPU would take turns of its own."""
-        with (self.o.out / "turn").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+    def turn(self) -> Any:
+        return self.turns.turn()
 
 
 class Case:
     def __init__(self, name: str, o: argparse.Namespace, workers: mt.Workers, lines: Lines) -> None:
         self.name, self.o, self.workers, self.lines = name, o, workers, lines
         self.module, self.args = networks_compiled.make(name, o.small, getattr(torch, o.dtype))
-        self.largest = len(workers.devices) - 1
-        self.part = workers.devices[self.largest].name
+        self.whole = Module(workers, name, o.small, o.dtype, o.out / "cache", o.runs)
+        self.part = self.whole.part
+        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
+        self.last, self.usual = last, "compiled, channels last" if last else "compiled"
         self.best = 0.0  # ms, the fastest that torch does on the largest part
         self.expected: Any = None
         self.tried: list[tuple[str, moirai.Plan, str, int]] = []
@@ -172,15 +89,13 @@ class Case:
     def say(self, what: str, **numbers: Any) -> None:
         self.lines.add(self.name, what, **numbers)
 
-    def torch_alone(self, how: str, last: bool, calm: bool = False) -> float:
-        if not calm:
-            name = networks_compiled.whole(self.name)
-            self.ask("prepare", name, self.o.small, self.o.dtype, last, how, flags(), str(self.o.out / "cache"))
-        with contextlib.nullcontext() if calm else self.lines.turn():
-            found = float(self.ask("replay", how, self.o.runs))
-        if calm or not self.o.calm:
-            self.ask("forget", how)
-        self.say(f"torch {how}{', channels last' if last else ''} on {self.part}", ms=found, **({"calm": True} if calm else {}))
+    def torch_alone(self, how: str) -> float:
+        self.whole.prepare(how)
+        with self.lines.turn():
+            found = self.whole.time(how)
+        if not self.o.calm:
+            self.whole.forget(how)
+        self.say(f"torch {how} on {self.part}", ms=found)
         return found
 
     def capture(self) -> mt.Captured:
@@ -199,13 +114,13 @@ class Case:
         got = run(*self.args)
         return float((got.float() - self.expected.float()).norm() / self.expected.float().norm())
 
-    def run(self, what: str, plan: moirai.Plan, transport: str, known: bool = True, calm: bool = False) -> mt.Measured:
-        """`known`: operators were measured, so that the plan predicts something; `calm`: it is our turn already."""
+    def run(self, what: str, plan: moirai.Plan, transport: str, known: bool = True) -> mt.Measured:
+        """`known`: operators were measured, so that the plan predicts something."""
         start = time.monotonic()
         options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
         with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
             loaded = time.monotonic() - start
-            with contextlib.nullcontext() if calm else self.lines.turn():
+            with self.lines.turn():
                 off = self.check(run)
                 measured = run.measure(warmup=5, runs=self.o.runs)
             made = {d: f"{c.pieces}, {c.distinct} distinct, {c.compiled} compiled" for d, c in run.compiled.items()}
@@ -214,7 +129,7 @@ class Case:
         held = [g["held_ns"] for d in measured.timeline["devices"] for g in d["segments"] if g["held_ns"] > 0]
         self.say(what, ms=ms, predicted_ms=predicted_ms, of_torch=ms / self.best if self.best else 0.0,
                  transfers=len(plan.transfers), off=off, loaded_s=loaded, segments=made, eager=why,
-                 held_us=statistics.fmean(held) / 1000 if held else 0.0, **({"calm": True} if calm else {}))  # fmt: skip
+                 held_us=statistics.fmean(held) / 1000 if held else 0.0)  # fmt: skip
         if known and plan.transfers:
             self.say("where", plan=what, **gpu_where.where(program, measured.timeline, plan.meetings or {}))
         return measured
@@ -226,11 +141,9 @@ class Case:
     def only(self) -> None:
         """One part that runs all against torch.compile there, in turns. Nothing is grouped: a network that stays whole is
         compiled as it is."""
-        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
-        folder, start = str(self.o.out / "cache"), time.monotonic()
-        args = (self.name, self.o.small, self.o.dtype, last, "compiled", flags(), folder)
+        start = time.monotonic()
         with ThreadPoolExecutor(1) as pool:
-            ready = pool.submit(self.ask, "prepare", *args)
+            ready = pool.submit(self.whole.prepare, self.usual)
             self.captured = mt.capture(self.module, self.args, name=self.name)
             captured = time.monotonic() - start
             ready.result()
@@ -241,33 +154,15 @@ class Case:
             off, made = self.check(run), [(c.pieces, c.compiled) for c in run.compiled.values()]
             self.say("ready", off=off, pieces_compiled=made, eager=run.why_eager, s=loaded)
             with self.lines.turn():
-                theirs, ours = self.in_turns(run)
+                theirs, ours = self.whole.in_turns(self.usual, run)
         best, ms = statistics.median(theirs), statistics.median(ours)
         self.say(f"alone on {self.part}", torch_compiled_ms=best, ours_ms=ms, of_torch=ms / best, spread=spread(theirs, ours))
-
-    def in_turns(self, run: Any) -> tuple[list[float], list[float]]:
-        """torch.compile's times and ours, five each, in ms; again, up to four times, where others disturbed them: the
-        calmest count."""
-        tries = []
-        for _ in range(4):
-            theirs, ours = [], []
-            for _ in range(5):
-                theirs.append(float(self.ask("replay", "compiled", self.o.runs)))
-                ours.append(run.measure(warmup=5, runs=self.o.runs).median_ns / 1e6)
-            tries.append((theirs, ours))
-            if spread(theirs, ours) < 0.02:
-                break
-        return min(tries, key=lambda t: spread(*t))
 
     def on_largest(self) -> moirai.Plan:
         for device in self.workers.devices:
             self.captured.graph.set_times(device.name, [1000] * len(self.captured.graph))
         problem = moirai.Problem(self.captured.graph, self.workers.cluster)
         return moirai.Plan.by_devices(problem, dict.fromkeys(problem.op_names, self.part))
-
-    def ask(self, function: str, *args: Any) -> Any:
-        job = {"module": "gpu_compiled", "function": function, "args": args}
-        return self.workers.tell("call", {self.largest: job}, 900)[self.largest]
 
     def groups(self) -> None:
         start = time.monotonic()
@@ -323,7 +218,10 @@ class Case:
         times = mt.Times(self.captured, cluster, options, folder, meetings, whole, gain, self.o.busy == "on")
         search, seen = {"time_limit": self.o.time_limit, "threads": self.o.threads}, set()
         while len(seen) < self.o.plans:  # the first, then what was learnt from its run, and so on
-            found = [p for p in times.places("moirai", within=1.03, **search) if plan_key(p) not in seen]
+            found = [p for p in times.places("moirai", within=_LIKELY, **search) if plan_key(p) not in seen]
+            if found and one_device(found[0]):
+                self.say(f"one part by {transport}", predicted_ms=expected_ns(found[0]) / 1e6)  # was measured: torch.compile's
+            found = [p for p in found if not one_device(p)]
             if not found:
                 return
             parts, plan = len(set(found[0].placement.values())), found[0]
@@ -339,17 +237,25 @@ class Case:
                 return
 
     def calm(self) -> None:
-        """torch.compile and the fastest two plans by each kind of link once more, while nobody else has the GPU."""
-        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
-        with self.lines.turn():
-            self.torch_alone("compiled", last, calm=True)
+        """When all processes are here: what torch makes of the whole module and the fastest plans by each kind of link, in
+        turns, while nobody else has the GPU."""
+        here = self.lines.turns.meet(self.o.calm, time.time() + self.o.seconds + _LAST_STEP - (time.monotonic() - began))
         by_link: dict[str, list[Any]] = {}
         for trial in sorted(self.tried, key=lambda t: t[3]):
             by_link.setdefault(trial[0].split(" by ")[1].split(",")[0], []).append(trial)
-        for what, plan, way, _ in [t[i] for i in range(2) for t in by_link.values() if i < len(t)]:
-            with self.lines.turn():
-                if time.monotonic() - began < self.o.end:
-                    self.run(what, plan, way, calm=True)
+        with self.lines.turn():
+            how, took = self.whole.fastest()
+            self.say("calm", here=here, **{f"{k}_ms": ms for k, ms in took.items()})
+            for some in by_link.values():
+                for what, plan, way, ns in some[:2]:
+                    if ns < 1.03 * some[0][3] and time.monotonic() - began < self.o.end:
+                        self.quiet(what, plan, way, how)
+
+    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str) -> None:
+        options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
+        with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
+            off = self.check(run)
+            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **self.whole.row(what, how, run))
 
     def nccl(self, cluster: moirai.Cluster, folder: Path) -> None:
         """The same by NCCL, in processes that torchrun starts (gpu_nccl.py)."""
@@ -378,9 +284,8 @@ class Case:
             self.say("nccl FAILED", why=(wrong or ["no reason given"])[0][:300])
 
     def all(self, links: Any, folder: Path) -> None:
-        last = any(isinstance(m, torch.nn.Conv2d) for m in self.module.modules())
         with ThreadPoolExecutor(1) as pool:  # grouping takes the caller's processor, compiling another process'
-            baseline = pool.submit(self.torch_alone, "compiled", last)
+            baseline = pool.submit(self.torch_alone, self.usual)
             self.captured = self.capture()
             self.best = baseline.result()
         if self.o.prepare:
@@ -389,8 +294,10 @@ class Case:
             return
         alone = not self.o.cuts and not self.o.no_alone
         steps: list[Callable[[], Any]] = [self.single, self.groups] if alone else [self.groups]
-        steps += [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
-        steps += [partial(self.torch_alone, "plain", last)] if alone else []
+        splits = [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
+        others = [partial(self.whole.prepare, how) for how in self.whole.others(self.last)] if self.o.calm else []
+        steps += [*splits[:1], *others, *splits[1:]]
+        steps += [partial(self.torch_alone, self.usual.replace("compiled", "plain"))] if alone else []
         for step in steps:
             if self.lines.late():
                 self.say("no time left")
@@ -465,11 +372,11 @@ def main() -> int:
                 case.only()
             else:
                 case.all(partial(links.get, workers), o.out)
-                if o.calm and case.tried:
-                    lines.meet(name)
+                if o.calm:
                     case.calm()
         except Exception as error:  # the next network may do
             traceback.print_exc()
+            lines.turns.meet(0, 0)  # nobody has to wait for it
             lines.add(name, "FAILED", why=str(error).splitlines()[0] if str(error) else type(error).__name__)
             failed += 1
     if workers is not None:

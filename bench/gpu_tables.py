@@ -4,6 +4,7 @@
     python3 bench/gpu_tables.py alone LINES.jsonl...          # one part that runs all against torch.compile
     python3 bench/gpu_tables.py plans LINES.jsonl...          # plans of compiled kernels against torch.compile
     python3 bench/gpu_tables.py where LINES.jsonl...          # where the time of the fastest plans goes
+    python3 bench/gpu_tables.py quiet LINES.jsonl...          # plans against torch.compile in turns, with nothing else on the GPU
     python3 bench/gpu_tables.py cut RESULTS.json...           # operators in pieces
     python3 bench/gpu_tables.py --write docs/pytorch.md ...   # in place, between <!-- KIND --> and <!-- end -->
 
@@ -71,8 +72,7 @@ class Row:
             self.calm = min(self.calm, x["torch_compiled_ms"])
         elif x["what"].startswith("torch compiled"):
             self.calm = min(self.calm, x["ms"])
-            if not x.get("calm"):
-                self.torch, self.measured = x, set()
+            self.torch, self.measured = x, set()
         elif x["what"].startswith("sum of groups"):
             self.sum = x
         elif found := re.fullmatch(r"(\d) parts by (\w+), plan (\d+)", x["what"]):
@@ -80,10 +80,7 @@ class Row:
                 self.measured.add(found[2])
                 self.plans[found[2]] = []
             plans = self.plans[found[2]]
-            before = [p for p in plans if p["what"] == x["what"]] if x.get("calm") else []
-            for p in before:  # measured again while nobody else had the GPU
-                p["ms"] = x["ms"]
-            plans += [] if before else [{**x, "parts": int(found[1])}]
+            plans.append({**x, "parts": int(found[1])})
 
     def cells(self, links: str) -> list[str]:
         best, plans = min(self.torch["ms"], self.calm), self.plans[links]
@@ -154,6 +151,27 @@ def where(lines: list[dict[str, Any]]) -> list[str]:
     return made
 
 
+def quiet(lines: list[dict[str, Any]]) -> list[str]:
+    """Of each network, setting and kind of link the fastest plan of the last lines."""
+    best: dict[tuple[str, ...], dict[str, Any]] = {}
+    for x in lines:
+        if x["what"] == "calm":
+            for key in [k for k in best if k[:2] == (named(x), x["shares"])]:
+                del best[key]  # measured again
+        if x["what"] == "quiet":
+            links = x["plan"].split(" by ")[1].split(",")[0]
+            key = (named(x), x["shares"], links)
+            if key not in best or x["ms"] < best[key]["ms"]:
+                best[key] = x
+    made = ["| network | parts | links | torch on the largest, ms | runs differ by | plan, ms | parts used | runs differ by | times as fast | from, to |",
+            "|---|---|---|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+    for (name, shares, links), x in best.items():
+        made.append(f"| {name} | {shares.replace(',', ', ')} | {links} | {x['torch_ms']:.3f} ({x['torch']}) | {100 * x['torch_spread']:.1f} % | "
+                    f"{x['ms']:.3f} | {x['plan'].split(' ')[0]} | {100 * x['spread']:.1f} % | {x['times_as_fast']:.2f} | "
+                    f"{x['least']:.2f}, {x['most']:.2f} |")  # fmt: skip
+    return made
+
+
 def cut(rows: list[dict[str, Any]]) -> list[str]:
     import shard
 
@@ -164,14 +182,14 @@ def cut(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
-    p.add_argument("kind", choices=["alone", "plans", "where", "cut"])
+    p.add_argument("kind", choices=["alone", "plans", "where", "quiet", "cut"])
     p.add_argument("files", nargs="+", help="of cut also FILE=SETTING, where the file does not say it")
     o = p.parse_args()
     if o.kind == "cut":
         files = [f.partition("=") for f in o.files]
         made = cut([{**r, **({"setting": s} if s else {})} for f, _, s in files for r in json.loads(Path(f).read_text())])
     else:
-        made = {"alone": alone, "plans": plans, "where": where}[o.kind](lines_of([Path(f) for f in o.files]))
+        made = {"alone": alone, "plans": plans, "where": where, "quiet": quiet}[o.kind](lines_of([Path(f) for f in o.files]))
     if not o.write:
         print("\n".join(made))
         return 0

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import networks
+import networks_public
 
 
 class Conv(nn.Module):
@@ -155,7 +156,8 @@ def whole(name: str) -> str:
 
 
 def make(name: str, small: bool, dtype: torch.dtype = torch.float32, seed: int = 1) -> tuple[nn.Module, Any]:
-    """A module in eval mode and its arguments; names that are not here are those of networks.py, or with `timm:` before
+    """A module in eval mode and its arguments; names that are not here are those of networks.py and
+    networks_public.py, or with `timm:` before
     them those of PyPI's package (its sizes of images, random weights)."""
     if name.startswith("timm:"):
         import timm  # what only these names need
@@ -168,6 +170,9 @@ def make(name: str, small: bool, dtype: torch.dtype = torch.float32, seed: int =
         _, inner, sizes = name.split(":")
         module, args = make(inner, small, torch.float32, seed)
         return ByTokens(module, [int(n) for n in sizes.split("-")]).eval().to(dtype), tuple(a.to(dtype) for a in args)
+    if name in networks_public.NAMES:
+        module, args = networks_public.make(name, small)
+        return module.to(dtype), tuple(a.to(dtype) if a.is_floating_point() else a for a in args)
     if name != "hrnet" and name not in LAYERS:
         return networks.make(name, small, dtype=dtype)
     torch.manual_seed(seed)

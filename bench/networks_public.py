@@ -166,14 +166,39 @@ def _unet(small: bool) -> Any:
     return Unet(4, 2) if small else Unet(), (torch.randn(1, 3, *[32 if small else 256] * 2),)
 
 
+# layers, width, heads, batch, tokens: pre-norm transformers
+LAYERS = {"gpt-12x768": (12, 768, 12, 1, 1024), "gpt-12x1024-batch": (12, 1024, 16, 4, 512),
+        "gpt-12x1024-short": (12, 1024, 16, 1, 128), "gpt-8x2048": (8, 2048, 32, 1, 512)}  # fmt: skip
+SMALL_LAYERS = {"gpt-tiny": (1, 64, 4, 1, 16), "gpt-2x512": (2, 512, 8, 1, 256), "gpt-2x768-short": (2, 768, 12, 1, 64)}
+
+
+class Layer(nn.Module):
+    def __init__(self, d: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.first, self.second = heads, nn.LayerNorm(d), nn.LayerNorm(d)
+        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
+        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.first(x)
+        q, k, v = (p(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in (self.q, self.k, self.v))
+        x = x + self.o(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return x + self.down(nn.functional.gelu(self.up(self.second(x))))
+
+
 MAKERS: dict[str, Callable[[bool], Any]] = {
     "hf:gpt2": _gpt2, "hf:bert": _bert, "hf:vit": _vit, "hf:t5": _t5, "hf:whisper": _whisper, "hf:swin": _swin,
     "image:resnet50": _resnet, "image:unet": _unet,
 }  # fmt: skip
+NAMES = {*MAKERS, *LAYERS, *SMALL_LAYERS}
 
 
 def make(name: str, small: bool) -> tuple[nn.Module, tuple[Tensor, ...]]:
-    """A module in eval mode and its arguments."""
+    """A module in eval mode and its arguments; layers have the size of their name, `small` or not."""
+    if name in LAYERS or name in SMALL_LAYERS:
+        layers, d, heads, batch, tokens = (LAYERS | SMALL_LAYERS)[name]
+        torch.manual_seed(0)
+        return nn.Sequential(*(Layer(d, heads) for _ in range(layers))).eval(), (torch.randn(batch, tokens, d),)
     torch.manual_seed(1)
     module, args = MAKERS[name](small)
     return module.eval(), args

@@ -16,54 +16,26 @@ Writes results.json and table.md to FOLDER after every network.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import importlib
+import itertools
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import nn
 
 import moirai
 import moirai.torch as mt
+import gpu_where
+import networks_public
+from moirai.torch.cache import chosen_folder
 from moirai.torch.choose import samples
 from moirai.torch.cuts import ALTERNATIVES
 from moirai.torch.times import one_device
 from moirai.torch.tune import Tuned
-
-# layers, width, heads, batch, tokens: pre-norm transformers
-FULL = {"gpt-12x768": (12, 768, 12, 1, 1024), "gpt-12x1024-batch": (12, 1024, 16, 4, 512),
-        "gpt-12x1024-short": (12, 1024, 16, 1, 128), "gpt-8x2048": (8, 2048, 32, 1, 512)}  # fmt: skip
-SMALL = {"gpt-tiny": (1, 64, 4, 1, 16), "gpt-2x512": (2, 512, 8, 1, 256), "gpt-2x768-short": (2, 768, 12, 1, 64)}
-
-
-class Layer(nn.Module):
-    def __init__(self, d: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.first, self.second = heads, nn.LayerNorm(d), nn.LayerNorm(d)
-        self.q, self.k, self.v, self.o = (nn.Linear(d, d) for _ in range(4))
-        self.up, self.down = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.first(x)
-        q, k, v = (p(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for p in (self.q, self.k, self.v))
-        x = x + self.o(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
-        return x + self.down(F.gelu(self.up(self.second(x))))
-
-
-def network(name: str, small: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-    if ":" in name:
-        import networks_public  # what only these names need
-
-        return networks_public.make(name, small)
-    layers, d, heads, batch, tokens = (FULL | SMALL)[name]
-    torch.manual_seed(0)
-    return nn.Sequential(*(Layer(d, heads) for _ in range(layers))).eval(), (torch.randn(batch, tokens, d),)
-
+from quiet import Module, Turns
 
 def by_hand(shares: list[float], kinds: tuple[str, ...]) -> list[str]:
     """Pieces by the shares of all devices, and without the smallest one."""
@@ -117,44 +89,56 @@ def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
     return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
 
 
-class Turn:
-    """One process at a time, of those that share this file and an MPS daemon, measures; the others capture, compile, plan
-    and load meanwhile."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.depth, self.file = path, 0, None
-
-    def __enter__(self) -> None:
-        if not self.depth:
-            self.file = self.path.open("w")
-            fcntl.flock(self.file, fcntl.LOCK_EX)
-        self.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.depth -= 1
-        if not self.depth:
-            self.file.close()
-
-
-def by_turns(turn: Turn) -> None:
+def by_turns(turns: Turns, folder: Path) -> None:
+    """Processes that share a folder take turns on the GPU; where the time of every run goes is said, and kept."""
     tuning = importlib.import_module("moirai.torch.tune")  # moirai.torch.tune is the function
+    runs = itertools.count()
 
     def profiling(self: Any, captured: Any, own: Any = tuning._Tuner.profile) -> None:
         if captured.fuse == "inductor":  # code first
             mt.profile(captured, workers=self.workers, cache=self.o["cache"], fresh=True, options=mt.Options(runs=0))
-        with turn:
+        with turns.turn():
             own(self, captured)
 
     def measuring(self: Any, *args: Any, own: Any = mt.Distributed.measure, **options: Any) -> Any:
-        with turn:
-            return own(self, *args, **options)
+        with turns.turn():
+            found = own(self, *args, **options)
+        if self.program.transfers and not turns.quiet:
+            said = gpu_where.where(self.program, found.timeline, self._plan.meetings or {})
+            print("  " + ", ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in said.items()), flush=True)
+            found.save(folder / f"run-{next(runs)}.json")
+        return found
 
     tuning._Tuner.profile = profiling
     mt.Distributed.measure = measuring  # type: ignore[method-assign]
 
 
+def quiet(name: str, o: argparse.Namespace, found: Tuned, workers: mt.Workers, setting: str, args: Any) -> None:
+    """When all processes that share the folder are here: what torch makes of the whole module and the fastest plans of
+    several devices, in turns."""
+    if not o.calm:
+        return
+    turns, whole = o.turns, Module(workers, name, not o.shares, o.dtype, Path(chosen_folder(True)), 3 * o.runs)
+    for how in ("compiled", "frozen"):
+        whole.prepare(how)
+    here = turns.meet(o.calm, o.until)
+    splits = sorted((t for t in found.trials if not one_device(t.plan)), key=lambda t: t.measured_ns)
+    with turns.turn():
+        turns.quiet = True
+        how, took = whole.fastest()
+        o.line(name, "calm", setting, here=here, **{f"{k}_ms": ms for k, ms in took.items()})
+        for t in splits[:2]:
+            if t.measured_ns < 1.03 * splits[0].measured_ns:
+                with mt.distribute(t.captured, t.plan, workers=workers, transport=found.transport) as run:
+                    run(*args)
+                    parts = f"{len(t.devices)} parts by {found.transport}, {'compiled' if t.fuse == 'inductor' else 'eager'}"
+                    row = whole.row(parts, how, run)
+                    o.line(name, "quiet", setting, predicted_ms=t.predicted_ns / 1e6, cut=t.captured.cuts, **row)
+        turns.quiet = False
+
+
 def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster, shares: list[float]) -> dict[str, Any]:
-    module, args = network(name, not o.shares)
+    module, args = networks_public.make(name, not o.shares)
     kind = getattr(torch, o.dtype)
     module, args = module.to(kind), tuple(a.to(kind) if a.is_floating_point() else a for a in args)
     kinds = ("rows",) if name.startswith("image:") else ("attention", "mlp")
@@ -162,23 +146,32 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
     found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
                     rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
                     transport=o.transport, busy=None if o.busy == "on" else False, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
-    with found.distribute(workers=workers, verify=module) as run:
-        run(*args)
     setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
     setting += ["compiled kernels, too"] * ("inductor" in o.fuse)
+    quiet(name, o, found, workers, ", ".join(setting), args)
+    with found.distribute(workers=workers, verify=module) as run:
+        run(*args)
     made = row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
     return {**made, "setting": ", ".join(setting)}
 
 
 def bound_ms(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster) -> float:
     """That no cut by heads, columns and channels beats, by times of parts alone; pieces were profiled by `tune`."""
-    module, args = network(name, not o.shares)
+    module, args = networks_public.make(name, not o.shares)
     kind = getattr(torch, o.dtype)
     whole = mt.capture(module.to(kind), tuple(a.to(kind) if a.is_floating_point() else a for a in args), name=name)
     some = [whole, *(whole.recut(cut) for cut in samples(s for s in whole.strips if s.kind not in ALTERNATIVES))]
     for captured in some:
         mt.profile(captured, workers=workers, busy=None if o.busy == "on" else False)
     return mt.all_cuts_bound(whole, probed, measured=[c.graph for c in some]) / 1e6
+
+
+def line(folder: Path, shares: str, network: str, what: str, setting: str, **numbers: Any) -> None:
+    """As bench/gpu_compiled.py writes them: bench/gpu_tables.py makes a table of both."""
+    said = {"network": network, "what": what, **numbers, "shares": shares, "setting": setting}
+    with (folder / "lines.jsonl").open("a") as file:
+        file.write(json.dumps(said) + "\n")
+    print(", ".join(f"{k} {v:.3f}" if isinstance(v, float) else f"{k} {v}" for k, v in said.items()), flush=True)
 
 
 def main() -> None:
@@ -199,22 +192,24 @@ def main() -> None:
     p.add_argument("--transport", default="auto", help="ipc or host, on a GPU")
     p.add_argument("--bound", action="store_true", help="what no cut by heads, columns and channels beats, too")
     p.add_argument("--busy", default="on", choices=["on", "off"], help="off: parts of a GPU are profiled while the others idle")
-    p.add_argument("--turn", type=Path, help="a file: processes that share it take turns on the GPU")
+    p.add_argument("--shared", type=Path, help="a folder: processes that share it take turns on the GPU")
+    p.add_argument("--calm", type=int, default=0, help="so many processes share the folder: when all are done, torch.compile and "
+                   "what is fastest are measured in turns, by one at a time")  # fmt: skip
+    p.add_argument("--seconds", type=float, default=600, help="that the others are waited for at most, from the beginning")
     p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
     o = p.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
     cluster, shares = cluster_of(o)
-    sizes = FULL if o.shares else SMALL
+    sizes = networks_public.LAYERS if o.shares else networks_public.SMALL_LAYERS
     rows = []
-    turn: Any = contextlib.nullcontext()
-    if o.turn:
-        turn = Turn(o.turn)
-        by_turns(turn)
+    o.until, o.turns = time.time() + o.seconds, Turns(o.shared or o.out)
+    o.line = partial(line, o.shared or o.out, o.shares or "")
+    by_turns(o.turns, o.out)
     if o.tf32:
         torch.set_float32_matmul_precision("high")
     torch.set_num_threads(1 if not o.shares else torch.get_num_threads())
     with mt.Workers(cluster, keep_weights=True) as workers:
-        with turn:
+        with o.turns.turn():
             probed = mt.probe(workers, transport=o.transport)
         for name in o.names or sizes:
             began = time.monotonic()
@@ -222,6 +217,7 @@ def main() -> None:
                 rows.append(tuned(name, o, workers, probed, shares))
             except Exception as error:  # the next network may do
                 print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+                o.turns.meet(0, 0)
                 continue
             (o.out / "results.json").write_text(json.dumps(rows, indent=1))
             (o.out / "table.md").write_text(table(rows))
