@@ -24,7 +24,7 @@ static void need(onnx_value *v)
 static void mark_needed(onnx_scope *s)
 {
     for (size_t i = 0; i < s->graph->n_output; i++)
-        need(onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : ""));
+        need(onnx_scope_find(s, s->graph->output[i]->name));
     for (int32_t o = s->n_nodes - 1; o >= 0; o--) {
         onnx_node *n = &s->node[s->order[o]];
         bool wanted = s->graph->n_output == 0; /* a graph without outputs is kept whole */
@@ -102,7 +102,7 @@ static void report_inputs(onnx_import *im)
     const Onnx__GraphProto *graph = im->root->graph;
     moirai_onnx_report *r = im->report;
     for (size_t i = 0; i < graph->n_input; i++) {
-        const onnx_value *v = onnx_scope_find(im->root, graph->input[i]->name ? graph->input[i]->name : "");
+        const onnx_value *v = onnx_scope_find(im->root, graph->input[i]->name);
         if (!v || v->constant || v->producer >= 0)
             continue;
         if (r->n_inputs < MOIRAI_ONNX_INPUTS) {

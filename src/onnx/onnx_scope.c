@@ -13,6 +13,8 @@ static const char *text(const char *s)
 
 static int declare(onnx_value **out, onnx_import *im, onnx_scope *s, const char *name, const char *what)
 {
+    if (!*name)
+        return moirai_error(MOIRAI_EINPUT, "graph '%s' has an %s without a name", text(s->graph->name), what);
     if (util_names_get(s->names, name) >= 0)
         return moirai_error(MOIRAI_EINPUT, "%s '%s': the name is taken by another tensor", what, name);
     onnx_value *v = onnx_take(&im->arena, 1, sizeof *v);
@@ -41,7 +43,7 @@ static int add_initializers(onnx_import *im, onnx_scope *s)
     for (size_t i = 0; i < g->n_sparse_initializer; i++) {
         const Onnx__SparseTensorProto *sp = g->sparse_initializer[i];
         int64_t n, bytes = 0, index_bytes = 0;
-        int rc = declare(&v, im, s, text(sp->values ? sp->values->name : NULL), "sparse initializer");
+        int rc = declare(&v, im, s, text(sp->values ? sp->values->name : NULL), "initializer (a sparse one)");
         if (!rc && sp->values)
             rc = onnx_tensor_size(im->model, sp->values, &n, &bytes);
         if (!rc && sp->indices)
@@ -140,10 +142,14 @@ static void attach_declared(onnx_scope *s, Onnx__ValueInfoProto **info, size_t n
 
 static int check_outputs(const onnx_scope *s)
 {
-    for (size_t i = 0; i < s->graph->n_output; i++)
-        if (!onnx_scope_find(s, text(s->graph->output[i]->name)))
-            return moirai_error(MOIRAI_EINPUT, "output '%s' of graph '%s' is made by nobody",
-                                text(s->graph->output[i]->name), text(s->graph->name));
+    for (size_t i = 0; i < s->graph->n_output; i++) {
+        const char *name = text(s->graph->output[i]->name);
+        if (!*name)
+            return moirai_error(MOIRAI_EINPUT, "graph '%s' has an output without a name", text(s->graph->name));
+        if (!onnx_scope_find(s, name))
+            return moirai_error(MOIRAI_EINPUT, "output '%s' of graph '%s' is made by nobody", name,
+                                text(s->graph->name));
+    }
     return 0;
 }
 

@@ -357,6 +357,15 @@ static void test_onnx_contradictions_are_refused(void **state)
     refuse(&graph, NULL, MOIRAI_EINPUT, "'a': the name is taken");
     make_output(&graph, "ghost", MAKE_FLOAT, "4");
     refuse(&graph, NULL, MOIRAI_EINPUT, "output 'ghost'");
+    wire unnamed = {0};
+    make_input(&graph, "", MAKE_FLOAT, "4");
+    wire_message(&graph, 12, &unnamed); /* both had the name "", and the second one's was followed to nowhere */
+    refuse(&graph, NULL, MOIRAI_EINPUT, "has an input without a name");
+    make_input(&graph, "x", MAKE_FLOAT, "4");
+    wire_message(&graph, 12, &unnamed);
+    refuse(&graph, NULL, MOIRAI_EINPUT, "has an output without a name");
+    make_external(&graph, "", MAKE_FLOAT, "4", NULL, NULL);
+    refuse(&graph, NULL, MOIRAI_EINPUT, "has an initializer without a name");
     make_external(&graph, "w", MAKE_FLOAT, "4x-3", NULL, NULL);
     refuse(&graph, NULL, MOIRAI_EINPUT, "dimension 1 is -3");
     make_external(&graph, "w", MAKE_FLOAT, "4294967296x4294967296x4", NULL, NULL);
