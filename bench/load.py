@@ -6,8 +6,9 @@
 Starts `moirai serve`, measures the rate with as many clients as keep it busy and the latency of one client, and then sends requests at random
 times (Poisson), at each part of the rate for so many seconds. A latency is from the moment at which a request was due, so that a client that is late
 counts; how late they were stands beside it, and so does the longest time for which requests waited and none was answered: what is not the server's queue is seen there. Beside p50 and p99 stands
-what a simulation of the same arrivals gives, by what was measured before: a request goes to the copy that has the most of its slots free, takes there as long as one alone did, each
-time another of those that were measured, and no two answers of a copy are closer than its part of the rate allows. Last, ranks are killed under load, one after the other,
+what a simulation of the same arrivals gives, by what was measured before: a request goes to the copy that has the most of its slots free, takes as long as one alone did, each
+time another of those that were measured, and no two answers of a copy are closer than its part of the rate allows. It holds its slot as long as one of so many does at the full rate: what one alone takes
+beyond that (the way there and back, a device that has to be woken) keeps no other waiting. Last, ranks are killed under load, one after the other,
 each when the plan is back. The input is always the same, and every answer must be the first one: byte by byte, or, where another plan cuts the network elsewhere and kernels are fused otherwise, within
 a thousandth of its largest number. How many were not the same bytes is shown.
 
@@ -166,6 +167,7 @@ def simulate(due, copies, alone, rate, seed=1):
     drawn, middle = random.Random(seed), part_of(alone, 0.5)
     mean = sum(alone) / len(alone) / middle  # what is measured at the full rate has the slow ones in it
     period = [1 / (rate * share * mean) for _, share in copies]
+    held = [min(middle, slots * p) for (slots, _), p in zip(copies, period)]
     at_work, last, found = [[] for _ in copies], [float("-inf")] * len(copies), []
     for arrived in due:
         start = arrived
@@ -176,9 +178,10 @@ def simulate(due, copies, alone, rate, seed=1):
             start = heapq.heappop(min(at_work, key=lambda heap: heap[0]))
         c = max(range(len(copies)), key=lambda i: 1 - len(at_work[i]) / copies[i][0])
         slow = drawn.choice(alone) / middle
-        last[c] = max(start + middle * slow, last[c] + period[c] * slow)
+        soonest = start + held[c] * slow
+        last[c] = max(soonest, last[c] + period[c] * slow)
         heapq.heappush(at_work[c], last[c])
-        found.append(last[c] - arrived)
+        found.append(start + middle * slow + (last[c] - soonest) - arrived)
     return sorted(found)
 
 
@@ -303,12 +306,13 @@ def main():
     a.add_argument("--cluster")
     a.add_argument("--moirai", default="build/release/src/moirai")
     a.add_argument("--seconds", type=float, default=600, help="at each part of the rate")
-    a.add_argument("--find", type=float, default=10, help="seconds to measure the rate in, and the latency of one request")
+    a.add_argument("--find", type=float, help="seconds to measure the rate in, and the latency of one request (default: 10, and no less than a tenth of SECONDS: at 95 %% of the rate a rate that is 1 %% off is a fifth of the queue)")
     a.add_argument("--parts", type=lambda text: [int(p) for p in text.split(",")], default=[50, 80, 95])
     a.add_argument("--kills", type=int, default=10)
     a.add_argument("--json", help="all numbers go to this file")
     o = a.parse_args(words[:cut])
     o.options = words[cut + 1:]
+    o.find = o.find or max(10.0, o.seconds / 10)
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="moirai-load") as folder:
         server = Server(o, folder)

@@ -1,7 +1,13 @@
 /* Annealing on a high norm of all loads.
  *
  * The largest load alone tells a search nothing as long as another device is the largest: the 32-norm is within a few per cent of it, and falls with every load
- * that falls (a maximum over R resources lies between norm / R^(1/32) and the norm). A plan that only balances sends everything
+ * that falls (a maximum over R resources lies between norm / R^(1/32) and the norm).
+ *
+ * At that power a move that another one must make good is all but forbidden: it raises the largest load. With weights from the bound's prices the norm of any power is least where
+ * loads are equal, so that a run can begin with the squares, at which work goes where it is cheapest and balance costs little, and the power doubles until the loads are balanced.
+ * Ports have the high power from the start: they have next to no price, but they are full at some point.
+ *
+ * A plan that only balances sends everything
  * everywhere, and then needs many requests in flight until all resources are busy. So a price on sending can be added: several prices give plans that are
  * good for few and for many requests, and the simulator of the stream decides.
  *
@@ -22,6 +28,7 @@
 #define LAST_HEAT 1e-5
 #define NEAR_BEST 1.005 /* of the best value */
 #define MOST_REGION 128
+#define DOUBLINGS 5 /* of the power: 32 */
 #define STOP_EVERY 256
 #define TRIES 8 /* to find something to move */
 
@@ -29,9 +36,11 @@ typedef struct anneal {
     const rate_anneal_task *task;
     rate_balance b;
     util_rng rng;
-    double unit_ns; /* loads are counted in it */
-    double *term;   /* per resource */
-    int64_t *known; /* the load that it was made of */
+    double unit_ns;    /* loads are counted in it */
+    int32_t doublings; /* of the power of devices' loads, now */
+    double weights;    /* of the devices, together */
+    double *term;      /* per resource */
+    int64_t *known;    /* the load that it was made of */
     double value;
     uint8_t *best;
     double best_value;
@@ -43,29 +52,45 @@ typedef struct anneal {
 
 /* ---- the value ---- */
 
-static double power32(double a)
+static double power(double a, int32_t doublings)
 {
-    a *= a;
-    a *= a;
-    a *= a;
-    a *= a;
-    return a * a;
+    for (; doublings > 0; doublings--)
+        a *= a;
+    return a;
+}
+
+static double root(double a, int32_t doublings)
+{
+    for (; doublings > 0; doublings--)
+        a = sqrt(a);
+    return a;
+}
+
+static double term_of(const anneal *x, int32_t r)
+{
+    const rate_anneal_task *task = x->task;
+    double load = (double)x->known[r] / x->unit_ns;
+    if (task->price)
+        return task->price[r] * load;
+    if (!task->weight)
+        return power(load, DOUBLINGS);
+    return r < task->v->K ? power(load, x->doublings) * task->weight[r] / x->weights
+                          : power(load, DOUBLINGS) * task->weight[r];
 }
 
 static double value_of(anneal *x)
 {
     const rate_anneal_task *task = x->task;
-    double sum = 0;
+    double devices = 0, others = 0;
     for (int32_t r = 0; r < task->v->n_resources; r++) {
         if (x->b.load_ns[r] != x->known[r]) {
             x->known[r] = x->b.load_ns[r];
-            double load = (double)x->known[r] / x->unit_ns;
-            x->term[r] = task->price ? task->price[r] * load : power32(load) * (task->weight ? task->weight[r] : 1);
+            x->term[r] = term_of(x, r);
         }
-        sum += x->term[r];
+        *(r < task->v->K ? &devices : &others) += x->term[r];
     }
-    sum = task->price ? sum : pow(sum, 1.0 / 32);
-    return sum + task->send_price * (double)x->b.sent_ns / x->unit_ns;
+    double value = task->price ? devices + others : root(power(devices, DOUBLINGS - x->doublings) + others, DOUBLINGS);
+    return value + task->send_price * (double)x->b.sent_ns / x->unit_ns;
 }
 
 /* ---- moves ---- */
@@ -211,17 +236,33 @@ static void keep_best(anneal *x)
     memcpy(x->best, x->b.device, sizeof *x->best * (size_t)x->task->v->n);
 }
 
+/* The value of now with another power; what was the best by value is so no more. */
+static void set_power(anneal *x, int32_t doublings)
+{
+    bool loads = !x->task->price && x->task->send_price == 0;
+    x->doublings = doublings;
+    for (int32_t r = 0; r < x->task->v->n_resources; r++)
+        x->known[r] = -1;
+    x->value = x->best_value = value_of(x);
+    if (!loads)
+        memcpy(x->best, x->b.device, sizeof *x->best * (size_t)x->task->v->n);
+}
+
 static void run(anneal *x)
 {
     const rate_anneal_task *task = x->task;
     double heat = task->heat > 0 ? task->heat : FIRST_HEAT, last = task->last_heat > 0 ? task->last_heat : LAST_HEAT,
            cool = pow(last / heat, 1.0 / (double)UTIL_MAX(task->steps, 1));
-    x->value = x->best_value = value_of(x);
-    x->best_ns = largest_now(x);
+    bool rising = task->weight && !task->price;
+    int64_t each = rising ? UTIL_MAX(task->steps / DOUBLINGS, 1) : INT64_MAX;
     memcpy(x->best, x->b.device, sizeof *x->best * (size_t)task->v->n);
+    x->best_ns = largest_now(x);
+    set_power(x, rising ? 1 : DOUBLINGS);
     for (int64_t i = 0; i < task->steps; i++, heat *= cool) {
         if (i % STOP_EVERY == 0 && util_stopped(&task->stop))
             break;
+        if (i > 0 && i % each == 0 && x->doublings < DOUBLINGS)
+            set_power(x, x->doublings + 1);
         if (!change(x))
             continue;
         double value = x->b.n_over ? HUGE_VAL : value_of(x), worse = value - x->value;
@@ -258,6 +299,8 @@ int rate_anneal(int32_t *device, int64_t *load_ns, const rate_anneal_task *task)
     if (!rc) {
         *load_ns = largest(v, x.b.device, x.b.load_ns);
         x.unit_ns = (double)UTIL_MAX(*load_ns, 1);
+        for (int32_t k = 0; k < v->K && task->weight; k++)
+            x.weights += task->weight[k];
         util_rng_seed(&x.rng, task->seed);
         if (v->n > 0 && v->K > 1 && !x.b.n_over)
             run(&x);

@@ -11,8 +11,9 @@ typedef struct rate_anneal_task {
     uint64_t devices;       /* that may be used; the start is on them */
     double send_price;      /* what a nanosecond of sending costs beside the load that it is */
     double heat, last_heat; /* of the value, at the start and at the end; 0: the usual */
-    const double *weight;   /* of each resource's part of the norm; NULL: all count the same */
-    const double *price;    /* of a nanosecond on each resource: the sum is made small; NULL: the largest load is */
+    const double *
+        weight; /* of each resource's part of the norm, whose power rises then; NULL: all count the same, at its full power */
+    const double *price; /* of a nanosecond on each resource: the sum is made small; NULL: the largest load is */
     int64_t steps;
     uint64_t seed;
     util_stop stop;

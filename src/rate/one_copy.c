@@ -216,8 +216,8 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
 static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind)
 {
     double cool = COOL_HEAT / UTIL_MAX(s->units->n, 1);
-    if (kind == 2) {
-        job->heat = cool;
+    if (kind % 2 == 0 && s->weight) {
+        job->heat = kind == 0 ? 2 * cool : cool;
         job->last_heat = COOL_LAST * cool;
         job->weight = s->weight;
     } else if (s->units->n > MANY_UNITS) {

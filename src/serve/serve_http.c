@@ -38,8 +38,9 @@ typedef struct call {
     char *body;
     size_t length, capacity, dropped;
     double begin_s;
-    bool asked; /* the queue has it */
-    int code;   /* not 0: what is wrong */
+    bool asked;    /* the queue has it */
+    bool hopeless; /* its body is not even waited for */
+    int code;      /* not 0: what is wrong */
     char text[1100];
     serve *shape; /* the server of the request's shapes, once it was read */
     serve_job *job;
@@ -170,20 +171,53 @@ static size_t most_bytes(const serve *s)
     return most;
 }
 
+typedef struct framing {
+    int lengths, codings;
+    bool chunked;
+} framing;
+
+static enum MHD_Result look_at(void *data, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    framing *f = data;
+    (void)kind;
+    f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (!strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        f->codings++;
+        f->chunked = value && !strcasecmp(value, "chunked");
+    }
+    return MHD_YES;
+}
+
+/* Where two headers say where a body ends, a proxy in front may believe the other one, and what follows is a request to one of them alone. */
+static bool ends_clearly(const call *k)
+{
+    framing f = {0};
+    MHD_get_connection_values(k->connection, MHD_HEADER_KIND, look_at, &f);
+    return f.lengths + f.codings <= 1 && (f.codings == 0 || f.chunked);
+}
+
 static void check_headers(call *k)
 {
     const char *length = header(k, MHD_HTTP_HEADER_CONTENT_LENGTH),
                *coding = header(k, MHD_HTTP_HEADER_CONTENT_ENCODING);
     size_t most = most_bytes(k->h->s);
     char text[160];
+    if (!ends_clearly(k)) {
+        k->code = 0;
+        fail(k, 400, "Content-Length and Transfer-Encoding: one of them, once, and no coding but chunked");
+        k->hopeless = true;
+        return;
+    }
+    if (length && (digits(length) < 0 || (uint64_t)digits(length) > most)) {
+        snprintf(text, sizeof text, "the body has %.40s bytes, a request of this model at most %zu", length, most);
+        k->code = 0;
+        fail(k, 413, text);
+        k->hopeless = true;
+    }
     if (k->route.what != SERVE_INFER)
         return;
     if (coding && strcasecmp(coding, "identity"))
         fail(k, 415, "the body is compressed (Content-Encoding), which is not known here");
-    if (length && (digits(length) < 0 || (uint64_t)digits(length) > most)) {
-        snprintf(text, sizeof text, "the body has %.40s bytes, a request of this model at most %zu", length, most);
-        fail(k, 413, text);
-    }
 }
 
 /* False: the client sends so much more than it may that it is cut off. */
@@ -310,13 +344,21 @@ static enum MHD_Result handle(void *data, struct MHD_Connection *c, const char *
         *own = k = begin(data, c, url, method);
         if (!k)
             return MHD_NO;
-        return k->code == 413 ? refuse_call(k) : MHD_YES; /* the body is not even waited for */
+        return k->hopeless ? refuse_call(k) : MHD_YES;
     }
     if (!*n_upload)
         return finish(k);
     bool more = collect(k, upload, *n_upload);
     *n_upload = 0;
     return more ? MHD_YES : MHD_NO;
+}
+
+/* An address with a zero inside is none: it stays as it is. */
+static size_t unescape(void *data, struct MHD_Connection *c, char *text)
+{
+    (void)data;
+    (void)c;
+    return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
 static void completed(void *data, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode why)
@@ -440,11 +482,11 @@ int serve_http_open(serve_http **out, serve *s)
         return rc;
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (a.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    h->daemon = MHD_start_daemon(flags, (uint16_t)s->options.port, NULL, NULL, handle, h, MHD_OPTION_SOCK_ADDR, &a,
-                                 MHD_OPTION_THREAD_POOL_SIZE, (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT,
-                                 (unsigned)s->options.most_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                 (size_t)HEADER_BYTES, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
-                                 MHD_OPTION_NOTIFY_CONNECTION, notice, h, MHD_OPTION_END);
+    h->daemon = MHD_start_daemon(
+        flags, (uint16_t)s->options.port, NULL, NULL, handle, h, MHD_OPTION_SOCK_ADDR, &a, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.most_connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
+        MHD_OPTION_NOTIFY_CONNECTION, notice, h, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     if (!h->daemon)
         return moirai_error(MOIRAI_EFAIL, "can't listen on %s port %d: %s", s->options.address, s->options.port,
                             strerror(errno));

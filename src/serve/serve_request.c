@@ -158,13 +158,13 @@ static int check_shape(const serve_tensor *t, yyjson_val *shape)
 
 static int find(int *out, const serve_tensor *list, int n, yyjson_val *item, const char *kind)
 {
-    const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
-    if (!name)
+    yyjson_val *name = yyjson_obj_get(item, "name");
+    if (!yyjson_is_str(name))
         return moirai_error(MOIRAI_EINPUT, "an %s without \"name\"", kind);
     for (*out = 0; *out < n; ++*out)
-        if (!strcmp(list[*out].name, name))
+        if (yyjson_equals_str(name, list[*out].name)) /* all of it: there may be a zero inside */
             return 0;
-    return moirai_error(MOIRAI_EINPUT, "the model has no %s '%.200s'", kind, name);
+    return moirai_error(MOIRAI_EINPUT, "the model has no %s '%.200s'", kind, yyjson_get_str(name));
 }
 
 static int read_input(reading *g, yyjson_val *item)
@@ -173,7 +173,7 @@ static int read_input(reading *g, yyjson_val *item)
     if (rc)
         return rc;
     const serve_tensor *t = &g->m->input[at];
-    const char *type = yyjson_get_str(yyjson_obj_get(item, "datatype"));
+    yyjson_val *type = yyjson_obj_get(item, "datatype");
     yyjson_val *size = yyjson_obj_get(yyjson_obj_get(item, "parameters"), "binary_data_size");
     char *out = g->r->input;
     for (int i = 0; i < at; i++)
@@ -181,9 +181,9 @@ static int read_input(reading *g, yyjson_val *item)
     if (g->given[at])
         return moirai_error(MOIRAI_EINPUT, "input '%s' is given twice", t->name);
     g->given[at] = true;
-    if (!type || strcmp(type, t->type->name))
+    if (!yyjson_equals_str(type, t->type->name))
         return moirai_error(MOIRAI_EINPUT, "input '%s' has datatype %.40s, the model has %s", t->name,
-                            type ? type : "none", t->type->name);
+                            yyjson_is_str(type) ? yyjson_get_str(type) : "none", t->type->name);
     rc = check_shape(t, yyjson_obj_get(item, "shape"));
     if (rc)
         return rc;
@@ -214,6 +214,25 @@ static int read_inputs(reading *g, yyjson_val *root)
 
 /* ---- what is wanted ---- */
 
+/* A parameter of an object that may have some; *out NULL where it has not. */
+static int parameter(yyjson_val **out, yyjson_val *owner, const char *name)
+{
+    yyjson_val *all = yyjson_obj_get(owner, "parameters");
+    *out = yyjson_obj_get(all, name);
+    return !all || yyjson_is_obj(all) ? 0 : moirai_error(MOIRAI_EINPUT, "\"parameters\" must be an object");
+}
+
+/* The same, true or false: *out stays what it is where there is none. */
+static int flag(bool *out, yyjson_val *owner, const char *name)
+{
+    yyjson_val *v;
+    int rc = parameter(&v, owner, name);
+    if (!rc && v && !yyjson_is_bool(v))
+        rc = moirai_error(MOIRAI_EINPUT, "parameter \"%s\" must be true or false", name);
+    *out = !rc && v ? yyjson_get_bool(v) : *out;
+    return rc;
+}
+
 static int add_output(reading *g, int at, bool binary)
 {
     const serve_tensor *t = &g->m->output[at];
@@ -232,16 +251,19 @@ static int add_output(reading *g, int at, bool binary)
 static int read_outputs(reading *g, yyjson_val *root)
 {
     yyjson_val *outputs = yyjson_obj_get(root, "outputs"), *item;
-    bool all_binary = yyjson_get_bool(yyjson_obj_get(yyjson_obj_get(root, "parameters"), "binary_data_output"));
+    bool all_binary = false;
     size_t i, n;
-    int rc = 0;
+    int rc = flag(&all_binary, root, "binary_data_output");
+    if (rc)
+        return rc;
     if (outputs && !yyjson_is_arr(outputs))
         return moirai_error(MOIRAI_EINPUT, "\"outputs\" must be an array");
     yyjson_arr_foreach(outputs, i, n, item) {
         int at;
-        yyjson_val *binary = yyjson_obj_get(yyjson_obj_get(item, "parameters"), "binary_data");
+        bool binary = all_binary;
         rc = find(&at, g->m->output, g->m->n_outputs, item, "output");
-        rc = rc ? rc : add_output(g, at, binary ? yyjson_get_bool(binary) : all_binary);
+        rc = rc ? rc : flag(&binary, item, "binary_data");
+        rc = rc ? rc : add_output(g, at, binary);
         if (rc)
             return rc;
     }
@@ -255,8 +277,10 @@ static int read_settings(serve_request *r, yyjson_val *root)
 {
     yyjson_val *id = yyjson_obj_get(root, "id");
     yyjson_val *timeout = yyjson_obj_get(yyjson_obj_get(root, "parameters"), "timeout");
-    if (id && (!yyjson_is_str(id) || yyjson_get_len(id) >= sizeof r->id))
-        return moirai_error(MOIRAI_EINPUT, "\"id\" must be a string of less than %zu bytes", sizeof r->id);
+    if (id &&
+        (!yyjson_is_str(id) || yyjson_get_len(id) >= sizeof r->id || strlen(yyjson_get_str(id)) < yyjson_get_len(id)))
+        return moirai_error(MOIRAI_EINPUT, "\"id\" must be a string of less than %zu bytes, none of them zero",
+                            sizeof r->id);
     if (id)
         memcpy(r->id, yyjson_get_str(id), yyjson_get_len(id));
     if (timeout && !yyjson_is_uint(timeout))
@@ -298,9 +322,9 @@ static bool has_shapes(const serve_model *m, yyjson_val *root)
     yyjson_val *item;
     size_t i, n;
     yyjson_arr_foreach(yyjson_obj_get(root, "inputs"), i, n, item) {
-        const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
-        for (int k = 0; name && k < m->n_inputs; k++)
-            if (!strcmp(m->input[k].name, name) && !has_shape(&m->input[k], yyjson_obj_get(item, "shape")))
+        yyjson_val *name = yyjson_obj_get(item, "name");
+        for (int k = 0; k < m->n_inputs; k++)
+            if (yyjson_equals_str(name, m->input[k].name) && !has_shape(&m->input[k], yyjson_obj_get(item, "shape")))
                 return false;
     }
     return true;

@@ -173,6 +173,14 @@ def spoilt():
     yield change(lambda b: b.__setitem__("id", 7), '"id" must be a string')
     yield change(lambda b: b.__setitem__("id", "x" * 300), '"id" must be a string')
     yield change(lambda b: b.__setitem__("parameters", {"timeout": -1}), '"timeout" must be')
+    yield change(put("name", "x\0y"), "no input 'x'")
+    yield change(put("datatype", "FP32\0"), "has datatype FP32, the model has FP32")
+    yield change(lambda b: b.__setitem__("outputs", [{"name": "y\0"}]), "no output 'y'")
+    yield change(lambda b: b.__setitem__("id", "a\0b"), '"id" must be a string')
+    yield change(lambda b: b.__setitem__("parameters", 7), '"parameters" must be an object')
+    yield change(lambda b: b.__setitem__("parameters", {"binary_data_output": "yes"}), '"binary_data_output" must be true or false')
+    yield change(lambda b: b.__setitem__("outputs", [{"name": "y", "parameters": {"binary_data": 1}}]), '"binary_data" must be true or false')
+    yield change(lambda b: b.__setitem__("outputs", [{"name": "y", "parameters": []}]), '"parameters" must be an object')
     yield raw, {"Inference-Header-Content-Length": "x"}, "is no number"
     yield raw, {"Inference-Header-Content-Length": "-1"}, "is no number"
     yield raw, {"Inference-Header-Content-Length": "99999999999999999999"}, "is no number"
@@ -218,6 +226,46 @@ class Refusals(Case):
         except OSError:
             return True
         return False
+
+    def exchange(self, data, seconds=10):
+        """All that comes back until the server closes."""
+        s, answer = socket.create_connection(("127.0.0.1", self.server.port), seconds), b""
+        try:
+            s.sendall(data)
+            while more := s.recv(65536):
+                answer += more
+        except OSError:
+            pass
+        s.close()
+        return answer
+
+    def test_bodies_whose_end_two_headers_tell(self):
+        body = json.dumps(request(numbers(1))).encode()
+        head, length = b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\n", b"Content-Length: %d\r\n" % len(body)
+        pieces = b"Transfer-Encoding: chunked\r\n"
+        chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+        for headers, data in ((length + b"Content-Length: 3\r\n", body), (length + pieces, chunks), (pieces + b"Transfer-Encoding: gzip\r\n", chunks),
+                              (b"Transfer-Encoding: gzip\r\n", body)):
+            answer = self.exchange(head + headers + b"\r\n" + data)
+            self.assertEqual(answer[:13], b"HTTP/1.1 400 ", (headers, answer))
+            self.assertEqual(answer.count(b"HTTP/1.1 "), 1)
+        answer = self.exchange(head + pieces + b"Connection: close\r\n\r\n" + chunks)
+        self.assertEqual(answer[:13], b"HTTP/1.1 200 ", answer)
+        self.check_alive()
+
+    def test_requests_one_behind_the_other_are_answered_in_their_order(self):
+        data = b""
+        for k in range(6):
+            body = json.dumps(request(numbers(k), id=str(k))).encode()
+            data += b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        self.assertEqual(re.findall(rb'"id": "(\d)"', self.exchange(data)), [b"%d" % k for k in range(6)])
+        self.check_alive()
+
+    def test_long_bodies_for_other_addresses(self):
+        for path in (b"/metrics", b"/v2", b"/nowhere"):
+            answer = self.exchange(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+            self.assertEqual(answer[:13], b"HTTP/1.1 413 ", (path, answer))
+        self.assertEqual(self.server.get("/v2/models/small%00/infer")[0], 404)
 
     def test_compressed_bodies(self):
         code, words = self.server.infer(request(numbers(1)), {"Content-Encoding": "gzip"})

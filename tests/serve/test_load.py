@@ -26,7 +26,11 @@ class Simulation(unittest.TestCase):
         self.assertEqual(load.simulate([0, 0, 0], [(4, 1.0)], [2.0], 1.0), [2, 3, 4])
 
     def test_slots_are_waited_for(self):
-        self.assertEqual(load.simulate([0, 0, 0], [(1, 1.0)], [2.0], 1.0), [2, 4, 6])
+        self.assertEqual(load.simulate([0, 0, 0], [(1, 1.0)], [2.0], 0.5), [2, 4, 6])
+
+    def test_what_one_alone_takes_beyond_its_slot_keeps_no_other_waiting(self):
+        self.assertEqual(load.simulate([0, 0, 0], [(1, 1.0)], [2.0], 1.0), [2, 3, 4])
+        self.assertEqual(load.simulate([0, 0, 0], [(1, 0.5), (1, 0.5)], [2.0], 2.0), [2, 2, 3])
 
     def test_copies_do_not_wait_for_each_other(self):
         self.assertEqual(load.simulate([0, 0, 0], [(2, 0.5), (2, 0.5)], [2.0], 1.0), [2, 2, 4])
