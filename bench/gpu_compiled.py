@@ -248,14 +248,22 @@ class Case:
             self.say("calm", here=here, **{f"{k}_ms": ms for k, ms in took.items()})
             for some in by_link.values():
                 for what, plan, way, ns in some[:2]:
-                    if ns < 1.03 * some[0][3] and time.monotonic() - began < self.o.end:
-                        self.quiet(what, plan, way, how)
+                    if ns < _LIKELY * some[0][3]:
+                        self.quiet(what, plan, way, how, took[how])
 
-    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str) -> None:
+    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str, alone_ms: float) -> None:
+        """Loaded up to three times, until torch's graph is as fast as before the plan was loaded: some loads leave every
+        kernel of all parts some 0.35 us slower."""
         options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
-        with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
-            off = self.check(run)
-            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **self.whole.row(what, how, run))
+        for _ in range(3):
+            if time.monotonic() - began > self.o.end:
+                return
+            with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
+                off = self.check(run)
+                row = self.whole.row(what, how, run)
+            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **row)
+            if row["torch_ms"] < 1.02 * alone_ms:
+                return
 
     def nccl(self, cluster: moirai.Cluster, folder: Path) -> None:
         """The same by NCCL, in processes that torchrun starts (gpu_nccl.py)."""

@@ -186,5 +186,4 @@ class Module:
         theirs, ours = self.in_turns(how, run)
         best, ms = statistics.median(theirs), statistics.median(ours)
         return {"plan": what, "torch": how, "torch_ms": best, "ms": ms, "times_as_fast": best / ms,
-                "least": min(theirs) / max(ours), "most": max(theirs) / min(ours),
                 "torch_spread": spread(theirs), "spread": spread(ours)}  # fmt: skip

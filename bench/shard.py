@@ -128,7 +128,7 @@ def quiet(name: str, o: argparse.Namespace, found: Tuned, workers: mt.Workers, s
         how, took = whole.fastest()
         o.line(name, "calm", setting, here=here, **{f"{k}_ms": ms for k, ms in took.items()})
         for t in splits[:2]:
-            if t.measured_ns < 1.03 * splits[0].measured_ns:
+            if t.measured_ns < 1.1 * splits[0].measured_ns:
                 with mt.distribute(t.captured, t.plan, workers=workers, transport=found.transport) as run:
                     run(*args)
                     parts = f"{len(t.devices)} parts by {found.transport}, {'compiled' if t.fuse == 'inductor' else 'eager'}"

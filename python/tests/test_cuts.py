@@ -29,7 +29,8 @@ def test_cut_modules_compute_what_they_do_whole(name):
     kinds = {s.kind: s for s in whole.strips}
     assert (kinds["attention"].units, kinds["attention"].unit) == UNITS[name]
     assert sum(s.kind == "attention" for s in whole.strips) == sum(s.kind == "mlp" for s in whole.strips)
-    for cuts in ("*attention: 1:1; *mlp: 3:5", {"*": "2 tree"}, "*mlp: 1:5:7:2 tree; *attention: whole"):
+    for cuts in ("*attention: 1:1; *mlp: 3:5", {"*": "2 tree"}, "*mlp: 1:5:7:2 tree; *attention: whole",
+                 "*attention: 1:1 every; *mlp: 3:5:2 every"):  # fmt: skip
         cut = whole.recut(cuts)
         got = mt.whole(cut, args)
         assert got.dtype == expected.dtype and torch.allclose(got, expected, atol=2e-5, rtol=1e-4)
@@ -51,6 +52,19 @@ def test_pieces_have_their_part_of_arithmetic_and_weights_and_say_so():
             assert piece.flops * 72 == sum(whole[x].flops for x in name) * n
             assert list(piece.members) == [f"{x} {label}" for x in name if len(name) > 1]
     assert "0.q_proj+k_proj+v_proj (2 of 2, 1 of 2 head groups)" in ops and "0.o_proj (sum)" in ops and "1.o_proj" in ops
+
+
+def test_sums_that_every_piece_makes_for_itself_leave_partial_results_alone_to_be_sent():
+    module, args = networks.make("gpt2")
+    whole = mt.capture(module, args)
+    for how, most in (("", 0), (" every", 1)):
+        ops = {op.name: op for op in whole.recut(f"*attention: 1:1{how}; *mlp: 1:1{how}").graph.ops}
+        made_by = {t.name: op.name for op in ops.values() for t in op.outputs}
+        second = {n for n in ops if " (2 of 2, " in n}
+        read = {made_by[t] for n in second for t in ops[n].inputs if t in made_by} - second
+        parts = {n for n in read if " (1 of 2, " in n and n.split(" (")[0].endswith(("proj", "down", "out", "o"))}
+        assert read and (parts == read if most else not parts), how
+        assert any(n.endswith("(2 of 2, repeated)") for n in ops) == bool(most)
 
 
 def test_products_of_a_piece_that_read_the_same_are_one():
@@ -178,7 +192,8 @@ def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():
     found = mt.choose(whole, two())
     assert found.cut and found.cut_ns < 0.9 * found.whole_ns
     assert "0/mlp: 64,32" in found.cut and "0/attention: 3,1" in found.cut  # by speed
-    assert len(found.finalists) == 1 and "0/mlp: 64,32" in found.finalists[0]  # two devices: nothing in more pieces
+    assert len(found.finalists) == 2 and "0/mlp: 64,32;" in found.finalists[0]  # two devices: nothing in more pieces
+    assert "0/mlp: 64,32 every" in found.finalists[1]
     plan = mt.plan(whole, two(), split_operators="auto", effort=0.01)
     assert plan.cut == found.cut and plan.captured.cuts == plan.cut and len(set(plan.placement.values())) == 2
     assert torch.allclose(mt.whole(plan.captured, args), module(*args), atol=2e-5)

@@ -24,7 +24,7 @@ import torch
 
 from ..graph import Graph
 from ..plan import Plan
-from .measure import Ready
+from .measure import Ready, begun
 
 _ROUNDS = 8  # of the rank that has the longest ones
 _ALONE = 4  # rounds of a rank by itself, the first of which does not count
@@ -53,31 +53,12 @@ class Meeting:
             time.sleep(0.002)
 
 
-def _timer(device: torch.device) -> Callable[[Callable[[], Any]], Callable[[], float]]:
-    """Begins some work; what it returns says, when that is done, how many nanoseconds it took."""
-    if device.type != "cuda":
-
-        def on_processor(work: Callable[[], Any]) -> Callable[[], float]:
-            began = time.perf_counter_ns()
-            work()
-            took = float(time.perf_counter_ns() - began)
-            return lambda: took
-
-        return on_processor
-
-    def on_gpu(work: Callable[[], Any]) -> Callable[[], float]:
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-
-        def took() -> float:
-            end.synchronize()
-            return begin.elapsed_time(end) * 1e6
-
-        return took
-
-    return on_gpu
+def _on_processor(work: Callable[[], Any]) -> Callable[[], float]:
+    """As `begun` of a GPU: it is done at once."""
+    began = time.perf_counter_ns()
+    work()
+    took = float(time.perf_counter_ns() - began)
+    return lambda: took
 
 
 def turns(lengths: Sequence[float], counts: Sequence[int], calls: Sequence[int]) -> list[int]:
@@ -93,7 +74,7 @@ def both_times(
 ) -> list[tuple[float, float] | None]:
     """Nanoseconds of a call alone and with all ranks busy; None for what can't run."""
     runs = [(i, r) for i, r in enumerate(ready) if r.again is not None]
-    begin = _timer(device)
+    begin = begun if device.type == "cuda" else _on_processor
     meeting.count("ready", 1)
     meeting.wait("ready", meeting.world)
     meeting.wait("alone", meeting.rank)

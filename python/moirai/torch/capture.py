@@ -38,6 +38,7 @@ from .kinds import classify, live
 from .layout import channels_last as in_channels_last, follow, pays
 from .operators import make_graph, operator_names
 from .reader import CaptureError, Exported, read
+from .repeated import repeat
 from .tokens import apply_tokens, find_batch, find_tokens
 
 __all__ = ["CaptureError", "Captured", "capture", "remembered"]
@@ -223,8 +224,9 @@ def _pieces(
         known[before] = [] if how.core else find_strips(nodes, results)
     strips = known[before]
     if asked:
-        nodes = apply_cuts(nodes, strips, asked, operator_names(nodes))
+        nodes, pieces = apply_cuts(nodes, strips, asked, operator_names(nodes))
         classify(nodes)
+        nodes = repeat(nodes, pieces) if pieces else nodes
     return nodes, [*strips, *alternatives]
 
 

@@ -7,7 +7,8 @@ tiles, so that the times of all sizes are asked for, not one speed of a device. 
 of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
 (in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares; so are sequences by
 tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled; a batch by
-samples, with such sizes. Whole is always
+samples, with such sizes. The best cuts are tried with sums that
+every piece makes for itself (repeated.py), too. Whole is always
 among the candidates, and a gain below 0.5 % is none. `finalists` are those that are worth a run.
 """
 
@@ -68,7 +69,7 @@ class _Chooser:
         self.end = time.monotonic() + time_limit if time_limit else None
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
-        self.pieces: dict[str, tuple[int, str]] = {}  # cut -> the most pieces of a strip, and whether of tokens or samples
+        self.pieces: dict[str, tuple[int, str]] = {}  # cut -> the most pieces of a strip, and of what kind
         strips = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         total = sum(work(s, self.whole.nodes) for s in strips)
         for s in strips:
@@ -100,7 +101,7 @@ class _Chooser:
             if not cut and self.busy is not self.whole.graph:
                 single = place(Problem(self.whole.graph, self.cluster, **self.options), "single")
                 self.judged[cut] = min(self.judged[cut], single.makespan_ns)
-            self.pieces[cut] = (pieces, _parts_of(graph))
+            self.pieces[cut] = (pieces, _parts_of(graph) or ("every" if cut.endswith(" every") else ""))
         return self.judged[cut]
 
     def finalists(self, least: int) -> tuple[str, ...]:
@@ -164,6 +165,9 @@ class _Chooser:
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
         cut = self.text(best)
+        for candidate, pieces in self.by_every(least):
+            if not self.over() and (ns := self.judge_text(candidate, pieces)) < _WORTH * least:
+                cut, least = candidate, ns
         for rows, pieces in self.by_rows():
             for candidate in dict.fromkeys([rows, f"{rows}; {cut}" if cut else rows]):
                 if not self.over() and (ns := self.judge_text(candidate, pieces)) < _WORTH * least:
@@ -172,6 +176,11 @@ class _Chooser:
             if ns < _WORTH * least:
                 cut, least = candidate, ns
         return CutChoice(cut, whole, least, len(self.judged), self.finalists(least))
+
+    def by_every(self, least: int) -> list[tuple[str, int]]:
+        """The best cuts so far with sums that every piece makes for itself, and how many pieces."""
+        some = [c for c in self.finalists(least) if not self.pieces[c][1] and self.pieces[c][0] > 1]
+        return [("; ".join(f"{item} every" for item in cut.split("; ")), self.pieces[cut][0]) for cut in some]
 
     def by_rows(self) -> list[tuple[str, int]]:
         """All images in rows by the devices' speeds, for 2, 3, ... devices, and how many pieces: together, since a strip of

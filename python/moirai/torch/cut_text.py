@@ -8,7 +8,7 @@ from typing import Mapping
 
 from .._lib import UsageError
 
-_SUMS = ("chain", "star", "tree")
+_SUMS = ("chain", "star", "tree", "every")  # every: whoever reads a sum makes it for itself (repeated.py)
 
 
 @dataclass(frozen=True)

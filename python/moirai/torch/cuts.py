@@ -227,8 +227,9 @@ def match(strips: list[Strip], items: Iterable[Cut]) -> dict[str, Cut]:
 
 def apply_cuts(
     nodes: dict[str, Node], strips: list[Strip], items: Iterable[Cut], names: Mapping[str, str]
-) -> dict[str, Node]:
-    """New nodes of the same results; `strips` are what there is to cut, `names` those of the operators whole, by node."""
+) -> tuple[dict[str, Node], dict[str, int]]:
+    """New nodes of the same results; `strips` are what there is to cut, `names` those of the operators whole, by node. Of
+    strips whose sums every piece makes for itself, also which nodes are of which piece."""
     chosen = match(strips, items)
     sizes = {s.name: chosen[s.name].sizes(s.name, s.units, s.unit) for s in strips if s.name in chosen}
     writer = _Writer(nodes, names)
@@ -241,7 +242,7 @@ def apply_cuts(
         elif node.name not in gone:
             writer.out[node.name] = node
             node.named = names.get(node.name, "")
-    return writer.out
+    return writer.out, writer.piece_of
 
 
 def apply_rows(
@@ -286,6 +287,7 @@ class _Writer:
     def __init__(self, nodes: dict[str, Node], names: Mapping[str, str]) -> None:
         self.nodes, self.names = nodes, names
         self.out: dict[str, Node] = {}
+        self.piece_of: dict[str, int] = {}  # of strips with sums of the kind "every"
 
     def add(self, name: str, target: str, like: Node, label: str, *args: Any, **kwargs: Any) -> Ref:
         """A node, unless it was made before; its shape is found by running it on tensors without content."""
@@ -338,8 +340,11 @@ class _Writer:
         for k, (first, size) in enumerate(zip(firsts, sizes)):
             p = Piece(s.units, first, size)
             label, suffix = f"{k + 1} of {len(sizes)}, {size} of {s.units} {s.unit}", f"_{k + 1}of{len(sizes)}"
+            before = len(self.out)
             made = self.piece(s, p, suffix, label)
             results.append(made[s.end] if s.kind == "linear" else self.rows(s, p, made, suffix, label, k))
+            if how == "every":
+                self.piece_of.update(dict.fromkeys(list(self.out)[before:], k))
         whole = self.names.get(s.end, "")
         if s.kind == "linear":
             self.add(s.end, "aten.cat.default", end, f"{len(sizes)} joined", results, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Mapping
 
 from .ir import Meta, Node
 
@@ -64,6 +64,11 @@ def flops(node: Node, inputs: list[Meta], outputs: list[Meta]) -> int:
     if name in ("max_pool2d", "avg_pool2d", "mean", "sum", "amax", "adaptive_avg_pool2d", "max_pool2d_with_indices"):
         return max(inputs[0].numel, out.numel) if inputs else out.numel
     return _PER_ELEMENT.get(name, 1) * out.numel
+
+
+def of_node(node: Node, nodes: Mapping[str, Node]) -> int:
+    """As `flops`, of a call among these."""
+    return flops(node, [m for r in node.refs() if isinstance(m := nodes[r].meta, Meta)], metas(node.meta))
 
 
 def traffic_bytes(node: Node, inputs: list[Meta], outputs: list[Meta]) -> int:

@@ -220,13 +220,18 @@ def _measure_cpu(
 # ---- GPUs
 
 
-def _event_ns(work: Callable[[], None]) -> float:
+def begun(work: Callable[[], Any]) -> Callable[[], float]:
+    """Queues some work; what it returns says, when that is done, how many nanoseconds it took."""
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     work()
     end.record()
-    end.synchronize()
-    return begin.elapsed_time(end) * 1e6
+
+    def took() -> float:
+        end.synchronize()
+        return float(begin.elapsed_time(end) * 1e6)
+
+    return took
 
 
 def _measure_cuda(
@@ -238,10 +243,10 @@ def _measure_cuda(
 
     for _ in range(options.warmup):
         calls(1)
-    rough = max(min(_event_ns(lambda: calls(4)) / 4 for _ in range(2)), 500.0)
+    rough = max(min(begun(lambda: calls(4))() / 4 for _ in range(2)), 500.0)
     repeats = int(min(max(400_000 / rough, 4), _MOST_CALLS))
     eager, spread = _calmest(
-        lambda: [t / repeats for t in _limited(lambda: _event_ns(lambda: calls(repeats)), options)], 1 if keep else 3
+        lambda: [t / repeats for t in _limited(lambda: begun(lambda: calls(repeats))(), options)], 1 if keep else 3
     )
     eagerly = OpTime(max(int(eager), 1), max(int(eager), 1), spread)
     if not options.graphs:
@@ -261,7 +266,7 @@ def _measure_cuda(
     ready = Ready(eagerly, partial(_replay, graph, run, environments), repeats)
     if keep:
         return ready
-    inside, spread = _calmest(lambda: [t / repeats for t in _limited(lambda: _event_ns(graph.replay), options)])
+    inside, spread = _calmest(lambda: [t / repeats for t in _limited(lambda: begun(graph.replay)(), options)])
     return replace(ready, time=replace(eagerly, time_ns=max(int(inside), 1), spread=spread))
 
 

@@ -106,7 +106,7 @@ class _Builder:
             outputs=tuple(Tensor(self.tensor_name[s], self.nodes[s].meta.bytes) for s in sources),
             weight_bytes=sum(self._bytes(held) for held in self._held(group)),
             shared_weights=self._shared(group),
-            flops=sum(flops.flops(n, self._ins(n), flops.metas(n.meta)) for n in calls),
+            flops=sum(flops.of_node(n, self.nodes) for n in calls),
             traffic_bytes=self._traffic_bytes(calls),
             members=members,
         )

@@ -6,7 +6,7 @@ are what pieces take from each other, once a layer. Which axis of a value has th
 rules of cut_rules.py, tried for every axis of that length; where none fits, a value is whole, put together from pieces.
 
 A batch is cut in the same way, along the axis that samples have come in on: nothing mixes samples, so that pieces take
-nothing from each other. It is offered where nearly all products can be cut so.
+nothing from each other. It is offered where nearly all arithmetic can be cut so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Iterable, Mapping
 
 import torch
 
+from . import flops
 from .cut_rules import Layout, Needs, Piece, Refused, _RESHAPES, base_name, needs_of, piece_call
 from .cut_text import Cut
 from .cuts import Strip, _Writer, match, product, work_of
@@ -202,22 +203,13 @@ def _sampled(nodes: dict[str, Node], units: int) -> dict[str, Layout]:
     return {n: at for n, at in found.items() if nodes[n].kind != INPUT}
 
 
-def _heavy(node: Node, nodes: Mapping[str, Node]) -> float:
-    """The work of a product or a convolution, in multiplications."""
-    if product(node, nodes):
-        return work_of(node, nodes)
-    if base_name(node.target).startswith("conv") and isinstance(node.meta, Meta):
-        return float(node.meta.numel * nodes[node.refs()[1]].meta.numel) / node.meta.shape[1]
-    return 0.0
-
-
 def find_batch(nodes: dict[str, Node]) -> list[TokenStrip]:
     """The samples of all arguments that have as many, or nothing."""
     firsts = [_shape(n)[0] for n in nodes.values() if n.kind == INPUT and _shape(n)]
     if not firsts or len(set(firsts)) > 1 or firsts[0] < 2:
         return []
     at = _sampled(nodes, firsts[0])
-    done = {n: _heavy(node, nodes) for n, node in nodes.items() if node.kind == OP}
+    done = {n: flops.of_node(node, nodes) for n, node in nodes.items() if node.kind == OP}
     if not at or sum(w for n, w in done.items() if n in at) < (1 - _FEW) * sum(done.values()):
         return []
     return [TokenStrip("network/batch", firsts[0], at, "batch", "samples")]
