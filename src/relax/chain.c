@@ -4,7 +4,7 @@
  * (decompose/cuts.h, docs/theory.md, Lemma 2, Theorem 4): with the devices of the cuts as cases, the makespan is at least the shortest path
  * through the cuts, where the way from cut b on k to cut b + 1 on l takes what is proven of the block between them, with its ends there. Pairs begin
  * with their longest paths; those on the shortest path are solved, which moves it, until all pairs on it are. Then once more, with cases and more rounds.
- * Where devices are many, their ends alone come first (ends.c).
+ * Where devices are more than three, their ends alone come first (ends.c).
  * Copies of a block are solved once. Plans: the devices of each pair's choice, along the path of least loads. */
 #include <stdlib.h>
 #include <string.h>
