@@ -24,7 +24,7 @@ static void need(onnx_value *v)
 static void mark_needed(onnx_scope *s)
 {
     for (size_t i = 0; i < s->graph->n_output; i++)
-        need(onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : ""));
+        need(onnx_scope_find(s, s->graph->output[i]->name));
     for (int32_t o = s->n_nodes - 1; o >= 0; o--) {
         onnx_node *n = &s->node[s->order[o]];
         bool wanted = s->graph->n_output == 0; /* a graph without outputs is kept whole */

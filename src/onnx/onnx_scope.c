@@ -140,10 +140,14 @@ static void attach_declared(onnx_scope *s, Onnx__ValueInfoProto **info, size_t n
 
 static int check_outputs(const onnx_scope *s)
 {
-    for (size_t i = 0; i < s->graph->n_output; i++)
-        if (!onnx_scope_find(s, text(s->graph->output[i]->name)))
-            return moirai_error(MOIRAI_EINPUT, "output '%s' of graph '%s' is made by nobody",
-                                text(s->graph->output[i]->name), text(s->graph->name));
+    for (size_t i = 0; i < s->graph->n_output; i++) {
+        const char *name = text(s->graph->output[i]->name);
+        if (!*name)
+            return moirai_error(MOIRAI_EINPUT, "output %zu of graph '%s' has no name", i, text(s->graph->name));
+        if (!onnx_scope_find(s, name))
+            return moirai_error(MOIRAI_EINPUT, "output '%s' of graph '%s' is made by nobody", name,
+                                text(s->graph->name));
+    }
     return 0;
 }
 

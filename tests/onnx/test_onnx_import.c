@@ -357,6 +357,13 @@ static void test_onnx_contradictions_are_refused(void **state)
     refuse(&graph, NULL, MOIRAI_EINPUT, "'a': the name is taken");
     make_output(&graph, "ghost", MAKE_FLOAT, "4");
     refuse(&graph, NULL, MOIRAI_EINPUT, "output 'ghost'");
+    wire unnamed = {0}, output = {0};
+    wire_number(&unnamed, 1, 0);
+    wire_number(&unnamed, 2, MAKE_FLOAT);
+    wire_message(&graph, 5, &unnamed); /* and so it makes what has no name */
+    wire_number(&output, 15, 0);
+    wire_message(&graph, 12, &output);
+    refuse(&graph, NULL, MOIRAI_EINPUT, "output 0 of graph '' has no name");
     make_external(&graph, "w", MAKE_FLOAT, "4x-3", NULL, NULL);
     refuse(&graph, NULL, MOIRAI_EINPUT, "dimension 1 is -3");
     make_external(&graph, "w", MAKE_FLOAT, "4294967296x4294967296x4", NULL, NULL);
