@@ -105,8 +105,9 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
     if (x->search.n_tree)
         write_search(w, &x->block.problem, &x->search);
     if (pair_leaves_ns(x) >= pair_certified_ns(x)) { /* else they say less than what is written above */
+        pair_leaves leaves = pair_leaves_best(x);
         util_writer_pair_open(w, "leaves", '[');
-        for (const pair_case *c = x->cases; c < x->cases + x->n_cases; c++)
+        for (const pair_case *c = leaves.cases; c < leaves.cases + leaves.n; c++)
             bound_certificate_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
         util_writer_close(w, ']');
     }

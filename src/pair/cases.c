@@ -319,11 +319,36 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     return rc;
 }
 
+static bool some_open(const pair_state *x)
+{
+    for (int32_t i = 0; i < x->n_cases; i++)
+        if (x->sending.how[x->cases[i].sending].open)
+            return true;
+    return false;
+}
+
+/* Parts of a case that is divided by receivers begin without its proof (cases_split.c), and may never prove as much: then
+ * the cases as they were are kept beside them, for certificates. */
+static int go_on_and_keep(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
+{
+    pair_state *x = r->pair;
+    pair_leaves before = {0};
+    int rc = known_ns > x->path_ns && some_open(x) ? pair_cases_copy_proofs(&before, x) : 0;
+    rc = rc ? rc : go_on(r, ceiling, known_ns);
+    if (!rc && before.n > 0 && pair_leaves_ns(x) < known_ns) {
+        pair_leaves older = x->kept;
+        x->kept = before;
+        before = older;
+    }
+    pair_cases_free(before.cases, before.n);
+    return rc;
+}
+
 int pair_cases_solve(pair_bound_task *r)
 {
     pair_state *x = r->pair;
     int64_t known_ns = x->cases[pair_cases_weakest(x)].proven_ns, ceiling = UTIL_MIN(r->need_ns, x->plan.length_ns);
-    int rc = (x->sent_buckets == r->sent_buckets ? go_on : begin_anew)(r, ceiling, known_ns);
+    int rc = (x->sent_buckets == r->sent_buckets ? go_on_and_keep : begin_anew)(r, ceiling, known_ns);
     x->lower_ns = UTIL_MAX(x->lower_ns, x->cases[pair_cases_weakest(x)].proven_ns);
     return rc;
 }

@@ -47,6 +47,8 @@ int pair_case_split(pair_state *x, int32_t index);
 /* What the two cases of a split assume: up to split.least, or from split.most on. */
 void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
 void pair_case_free(pair_case *c);
+/* The cases as far as they are a proof: no duals. To be freed also where it fails. */
+int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight);
 

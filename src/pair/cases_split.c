@@ -215,6 +215,23 @@ static int split_receivers(pair_state *x, int32_t index)
     return rc;
 }
 
+int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x)
+{
+    pair_case *copy = util_alloc((size_t)x->n_cases, sizeof *copy);
+    *out = (pair_leaves){0, copy};
+    for (int32_t i = 0; copy && i < x->n_cases; i++) {
+        const pair_case *from = &x->cases[i];
+        copy[i] = (pair_case){.sending = from->sending, .n_branches = from->n_branches, .proven_ns = from->proven_ns};
+        copy[i].branch = util_alloc((size_t)from->n_branches, sizeof *copy[i].branch);
+        out->n++;
+        if (!copy[i].branch || copy_prices(x, &copy[i].proof, &from->proof))
+            return MOIRAI_EFAIL;
+        for (int32_t j = 0; j < from->n_branches; j++)
+            copy[i].branch[j] = from->branch[j];
+    }
+    return copy ? 0 : MOIRAI_EFAIL;
+}
+
 int pair_case_split(pair_state *x, int32_t index)
 {
     return x->cases[index].split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);

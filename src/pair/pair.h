@@ -45,6 +45,12 @@ typedef struct pair_loads {
     bool tried;
 } pair_loads;
 
+/* Cases that leave no plan out. */
+typedef struct pair_leaves {
+    int32_t n;
+    pair_case *cases;
+} pair_leaves;
+
 /* Block class between two devices. */
 typedef struct pair_state {
     bool open;             /* set up: cases and first bounds are there */
@@ -60,7 +66,8 @@ typedef struct pair_state {
     int32_t n_cases;
     size_t case_capacity;
     pair_case *cases;
-    int64_t solves;       /* at cases so far */
+    pair_leaves kept; /* earlier cases, where they prove more than those that they were divided into; none: n is 0 */
+    int64_t solves;   /* at cases so far */
     int32_t sent_buckets; /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
     pair_loads loads;
     pair_search_proof search;
@@ -73,7 +80,8 @@ void pair_cases_free(pair_case *cases, int32_t n);
 /* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
  * one class may have cuts of different devices): 0. */
 int64_t pair_certified_ns(const pair_state *x);
-/* What its cases and their prices prove, or the longest path. */
+/* The cases that prove most with their prices, and what that is; at least the longest path. */
+pair_leaves pair_leaves_best(const pair_state *x);
 int64_t pair_leaves_ns(const pair_state *x);
 /* Whether that is more than a longest path, which a verifier finds alone. */
 bool pair_certifies_more(const pair_state *x);

@@ -28,12 +28,23 @@ bool pair_certifies_more(const pair_state *x)
     return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
 }
 
+static int64_t proven_by(const pair_state *x, pair_leaves leaves)
+{
+    int64_t least = leaves.n ? INT64_MAX : x->path_ns;
+    for (int32_t i = 0; i < leaves.n; i++)
+        least = UTIL_MIN(least, leaves.cases[i].proof.price ? leaves.cases[i].proven_ns : x->path_ns);
+    return least;
+}
+
+pair_leaves pair_leaves_best(const pair_state *x)
+{
+    pair_leaves now = {x->n_cases, x->cases};
+    return proven_by(x, x->kept) > proven_by(x, now) ? x->kept : now;
+}
+
 int64_t pair_leaves_ns(const pair_state *x)
 {
-    int64_t least = x->n_cases ? INT64_MAX : x->path_ns;
-    for (int32_t i = 0; i < x->n_cases; i++)
-        least = UTIL_MIN(least, x->cases[i].proof.price ? x->cases[i].proven_ns : x->path_ns);
-    return least;
+    return proven_by(x, pair_leaves_best(x));
 }
 
 /* Bytes have no prices here: what is proven has to hold for all blocks of the class, and between equal devices, whatever

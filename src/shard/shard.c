@@ -43,7 +43,7 @@ static void mark_leaving(moirai_shards *s)
 {
     const onnx_scope *root = s->net->im.root;
     for (size_t i = 0; i < root->graph->n_output; i++) {
-        const onnx_value *v = onnx_scope_find(root, root->graph->output[i]->name ? root->graph->output[i]->name : "");
+        const onnx_value *v = onnx_scope_find(root, root->graph->output[i]->name);
         if (v)
             s->leaves[v->stamp] = true;
     }

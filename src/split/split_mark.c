@@ -47,7 +47,7 @@ static void mark_values(split_builder *b)
                 b->certain[n->out[k]->stamp] = false;
     }
     for (size_t i = 0; i < s->graph->n_output; i++) {
-        const onnx_value *v = onnx_scope_find(s, s->graph->output[i]->name ? s->graph->output[i]->name : "");
+        const onnx_value *v = onnx_scope_find(s, s->graph->output[i]->name);
         if (v && !v->constant)
             b->leaves[v->stamp] = true;
     }

@@ -224,7 +224,7 @@ static int add_constant_outputs(split_builder *b)
     const Onnx__GraphProto *g = b->net->im.root->graph;
     int rc = 0;
     for (size_t i = 0; i < g->n_output && !rc && b->segment == 0; i++) {
-        onnx_value *v = onnx_scope_find(b->net->im.root, g->output[i]->name ? g->output[i]->name : "");
+        onnx_value *v = onnx_scope_find(b->net->im.root, g->output[i]->name);
         if (!v || !v->constant)
             continue;
         rc = split_take_constant(b, v);

@@ -41,6 +41,20 @@ static void test_prove_no_bound_is_false(void **state)
     hunt(1, TEST_SHARE(40), 7);
 }
 
+/* Six devices: a case that was proven is divided by receivers at a later level, and its parts prove less than it did. */
+static void test_prove_divided_cases_lose_no_proof(void **state)
+{
+    (void)state;
+    const uint64_t seed = UINT64_C(1794985901559);
+    false_bound_counts counts = {.pair_every = 4};
+    char why[256];
+    moirai_problem *p = random_layers_on(seed, 8, 6);
+    assert_non_null(p);
+    if (!false_bound_check(p, seed, &counts, why))
+        fail_msg("%s", why);
+    moirai_problem_free(p);
+}
+
 /* Two devices, one tensor to four equal readers: the prices have to do the work. */
 static const char heads[] =
     "{\"format\":\"moirai-problem\",\"version\":1,\"name\":\"heads\",\"flow\":\"tensor\",\"congestion\":\"port\","
@@ -260,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prove_no_bound_is_false),
+        cmocka_unit_test(test_prove_divided_cases_lose_no_proof),
         cmocka_unit_test(test_prove_accepts_what_prices_prove),
         cmocka_unit_test(test_prove_rejects_a_raised_bound),
         cmocka_unit_test(test_prove_rejects_changed_prices),
