@@ -96,6 +96,7 @@ class TestAnswers(Here, promised.Answers):
 @pytest.mark.usefixtures("serving")
 class TestRefusals(Here, promised.Refusals):
     settings = {"idle": 1, "connections": 16}
+    in_pieces = 411
 
     def test_requests_in_which_one_thing_is_wrong(self):
         for body, headers, part in promised.spoilt():

@@ -5,8 +5,8 @@
  * annealing on the priced loads, from the plan that is cheapest now, and the programme is solved again (column generation). With weights everywhere the result
  * is all but the bound. A device holds the weights of every plan that is used: where these do not fit, there is no mixture.
  *
- * The programme's prices swing from round to round while it has few plans. Those of the bound do not: every other round takes prices between the two, at which plans are
- * missing that the swing passes by. Plans with a share are kept, so that the next mixture goes on where this one ended.
+ * The programme's prices swing from round to round while it has few plans. Those of the bound do not: every other plan is searched at prices between the two, at which some are
+ * missing that the swing passes by. Four plans are searched side by side. Plans with a share are kept, so that the next mixture goes on where this one ended.
  *
  * A stream does not fill ports as it fills devices: a transfer needs two of them at once, and goes whole. A mixture whose ports are all but full reaches its largest load with no number
  * of requests. So mixtures are also made with transfers that count for more than they take (`ease`), and the simulator says which is faster.
@@ -19,19 +19,22 @@
 #include "lp/simplex.h"
 #include "rate/anneal.h"
 #include "rate/search.h"
+#include "util/pool.h"
 #include "util/util.h"
 
-#define ROUNDS 24
+#define ROUNDS 30
+#define COOL_HEAT 2.0        /* of an operator's part of the value: a start is at hand */
+#define COOL_LAST 0.001      /* of that */
 #define ROUND_PART (1 / 3.0) /* of the steps of a run of annealing: a start is at hand */
-#define FAILED_ROUNDS 3      /* without a plan that is missing: it is over */
-#define MOST_COLUMNS 160
+#define FAILED_ROUNDS 2      /* without a plan that is missing: it is over */
+#define MOST_COLUMNS 256
 #define MOST_COPIES 16
 #define LEAST_PARTS 20
 #define MOST_PARTS 400
 #define PARTS_OF_ALL 1000000 /* a plan's shares are whole millionths: other parts would be other turns */
 #define CHEAPER 1e-4         /* of T: worth a column */
 
-static const double eases[] = {1.25, 1.1, 1.6, 1}; /* the first is mostly the best: it has the steps */
+static const double eases[] = {1.1, 1.05, 1.25, 1.6}; /* in the order in which they were the best */
 
 typedef struct mixture {
     rate_search *s;
@@ -44,7 +47,6 @@ typedef struct mixture {
     double unit_ns, value;
     double *dual, *primal, *price;
     double *proven; /* the bound's prices; NULL: there are none */
-    double *asked;  /* the prices of a round */
     int32_t *row;
     double *entry;
 } mixture;
@@ -109,34 +111,63 @@ static double cost(const mixture *x, const double *price, int32_t column)
     return sum / x->unit_ns;
 }
 
-/* A plan that is cheap at the prices, moved by `pull` to those of the bound; *found where it is worth a column. */
-static int price_column(mixture *x, double part, double pull, bool *found)
+/* Plans that are searched side by side, each at prices that are moved by `pull` to those of the bound. */
+typedef struct hunt {
+    const mixture *x;
+    double part;
+    double *asked;   /* [which * R + resource]: the prices */
+    int32_t *device; /* [which * operators + operator] */
+} hunt;
+
+static const double pull[] = {0, 0.5, 0, 0.9};
+#define HUNTED ((int32_t)(sizeof pull / sizeof *pull))
+
+/* A plan that is cheap at its prices, from the cheapest that there is. */
+static int hunt_one(void *data, int32_t which)
 {
-    rate_search *s = x->s;
-    int32_t best = 0;
+    hunt *h = data;
+    const mixture *x = h->x;
+    const rate_search *s = x->s;
+    size_t n = (size_t)s->p->n_ops;
+    double *asked = h->asked + (size_t)which * (size_t)x->R, cool = COOL_HEAT / UTIL_MAX(s->units->n, 1);
+    int32_t best = 0, *device = h->device + (size_t)which * n;
     int64_t load;
     for (int32_t r = 0; r < x->R; r++)
-        x->asked[r] = x->proven ? pull * x->proven[r] + (1 - pull) * x->price[r] : x->price[r];
+        asked[r] = x->proven ? pull[which] * x->proven[r] + (1 - pull[which]) * x->price[r] : x->price[r];
     for (int32_t i = 1; i < x->n; i++)
-        best = cost(x, x->asked, i) < cost(x, x->asked, best) ? i : best;
+        best = cost(x, asked, i) < cost(x, asked, best) ? i : best;
     for (int32_t r = s->v.K; r < x->R; r++)
-        x->asked[r] *= x->ease; /* of loads as they are */
-    int32_t *device = util_alloc((size_t)s->p->n_ops, sizeof *device);
-    if (!device)
-        return MOIRAI_EFAIL;
-    memcpy(device, x->column[best], sizeof *device * (size_t)s->p->n_ops);
+        asked[r] *= x->ease; /* of loads as they are */
+    memcpy(device, x->column[best], sizeof *device * n);
     rate_anneal_task job = {.v = &s->v,
                             .units = s->units,
                             .devices = s->all_devices,
-                            .price = x->asked,
-                            .steps = rate_search_steps(s, part),
-                            .seed = s->seed++,
+                            .price = asked,
+                            .heat = cool,
+                            .last_heat = COOL_LAST * cool,
+                            .steps = rate_search_steps(s, h->part),
+                            .seed = s->seed + (uint64_t)which,
                             .stop = s->stop};
-    int rc = rate_anneal(device, &load, &job);
-    int32_t before = x->n;
-    rc = rc ? rc : add_column(x, device);
-    free(device);
-    *found = !rc && x->n > before && cost(x, x->price, before) < x->value * (1 - CHEAPER);
+    return rate_anneal(device, &load, &job);
+}
+
+/* Adds HUNTED plans; *found where one is worth a column. */
+static int price_columns(mixture *x, double part, bool *found)
+{
+    rate_search *s = x->s;
+    size_t n = (size_t)s->p->n_ops;
+    hunt h = {.x = x, .part = part};
+    h.asked = util_alloc((size_t)x->R * HUNTED, sizeof *h.asked);
+    h.device = util_alloc(n * HUNTED, sizeof *h.device);
+    int rc = h.asked && h.device ? util_pool_run(hunt_one, &h, HUNTED, s->o->budget.threads) : MOIRAI_EFAIL;
+    s->seed += HUNTED;
+    for (int32_t i = 0; i < HUNTED && !rc; i++) {
+        int32_t before = x->n;
+        rc = add_column(x, h.device + (size_t)i * n);
+        *found |= !rc && x->n > before && cost(x, x->price, before) < x->value * (1 - CHEAPER);
+    }
+    free(h.asked);
+    free(h.device);
     return rc;
 }
 
@@ -209,12 +240,11 @@ static int add_candidate(mixture *x)
 
 static int improve(mixture *x, double part)
 {
-    static const double pull[] = {0, 0.5, 0, 0.9};
     const rate_search *s = x->s;
     int rc = solve(x), failed = 0;
     for (int32_t i = 0; i < ROUNDS && !rc && x->n < MOST_COLUMNS && !util_stopped(&s->stop); i++) {
         bool found = false;
-        rc = price_column(x, ROUND_PART * part, pull[i % 4], &found);
+        rc = price_columns(x, ROUND_PART * part, &found);
         rc = rc ? rc : solve(x);
         failed = found ? 0 : failed + 1;
         if (failed == FAILED_ROUNDS || x->value * x->unit_ns <= (double)s->bound_ns * (1 + CHEAPER))
@@ -258,7 +288,7 @@ static int add_columns(mixture *x)
         rc = add_column(x, s->columns.device[i]);
     for (int32_t i = 0; i < s->n_candidates && !rc; i++) {
         const rate_candidate *c = s->candidate[i];
-        for (int32_t j = 0; j < c->n_copies && !rc && x->n < MOST_COLUMNS - ROUNDS; j++)
+        for (int32_t j = 0; j < c->n_copies && !rc && x->n < MOST_COLUMNS - ROUNDS * HUNTED; j++)
             if (c->slots[0] > 0 || c->n_copies == 1) /* the copies of an earlier mixture are not worth it */
                 rc = add_column(x, c->device[j]);
     }
@@ -290,12 +320,11 @@ static int mix(rate_search *s, double part, double ease)
     x.load_ns = util_alloc(R * MOST_COLUMNS, sizeof *x.load_ns);
     x.dual = util_alloc(R + 1, sizeof *x.dual);
     x.price = util_alloc(R, sizeof *x.price);
-    x.asked = util_alloc(R, sizeof *x.asked);
     x.proven = util_alloc(R, sizeof *x.proven);
     x.primal = util_alloc(MOST_COLUMNS + 1, sizeof *x.primal);
     x.row = util_alloc(R + 1, sizeof *x.row);
     x.entry = util_alloc(R + 1, sizeof *x.entry);
-    bool fine = x.load_ns && x.dual && x.price && x.asked && x.proven && x.primal && x.row && x.entry;
+    bool fine = x.load_ns && x.dual && x.price && x.proven && x.primal && x.row && x.entry;
     if (fine)
         take_proven(&x);
     int rc = fine ? open_programme(&x) : MOIRAI_EFAIL;
@@ -307,7 +336,7 @@ static int mix(rate_search *s, double part, double ease)
     pricing_simplex_free(x.lp);
     for (int32_t i = 0; i < x.n; i++)
         free(x.column[i]);
-    void *all[] = {x.load_ns, x.dual, x.price, x.asked, x.proven, x.primal, x.row, x.entry};
+    void *all[] = {x.load_ns, x.dual, x.price, x.proven, x.primal, x.row, x.entry};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
@@ -319,6 +348,6 @@ int rate_add_mixtures(rate_search *s, double part)
     if (s->v.n_resources == s->v.K)
         return mix(s, part, 1);
     for (size_t i = 0; i < sizeof eases / sizeof *eases && !rc && !util_stopped(&s->stop); i++)
-        rc = mix(s, i == 0 ? part : part / 2, eases[i]);
+        rc = mix(s, part, eases[i]);
     return rc;
 }

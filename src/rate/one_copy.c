@@ -28,6 +28,9 @@ static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define LATER_PRICES 2
 #define KINDS \
     4 /* of runs: every other one begins with clusters, of units anywhere or of the same device; one is cool */
+#define FEWEST_RUNS 2
+#define LEAST_LATER_PART \
+    4.0                /* of the usual steps, for a run after the first round: rather fewer runs than shorter ones */
 #define COOL_HEAT 0.7  /* of a unit's part of the value: what one move of many changes */
 #define COOL_LAST 0.1  /* of that */
 #define MANY_UNITS 700 /* more: no run has the usual heat */
@@ -212,14 +215,15 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
 }
 
 /* Heat that suits the size: in a network of thousands of operators a move changes little, and at the usual heat all that the start has is lost before it cools down. With the bound's
- * prices as weights the norm asks for what the bound does: loads that are equal, although a nanosecond of one device is worth two of another's. */
-static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind)
+ * prices as weights the norm asks for what the bound does: loads that are equal, although a nanosecond of one device is worth two of another's. A stream does not fill ports as it fills
+ * devices, so that `eased` runs leave room there. */
+static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind, bool eased)
 {
     double cool = COOL_HEAT / UTIL_MAX(s->units->n, 1);
     if (kind % 2 == 0 && s->weight) {
         job->heat = kind == 0 ? 2 * cool : cool;
         job->last_heat = COOL_LAST * cool;
-        job->weight = s->weight;
+        job->weight = eased ? s->eased : s->weight;
     } else if (s->units->n > MANY_UNITS) {
         job->heat = 2 * cool;
     }
@@ -227,6 +231,7 @@ static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind)
 
 static int anneal_one(void *data, int32_t which)
 {
+    static const int32_t kinds[KINDS] = {2, 0, 1, 3}; /* where there are few runs, they are the first ones */
     batch *b = data;
     const rate_search *s = b->s;
     run *r = &b->run[which];
@@ -245,8 +250,8 @@ static int anneal_one(void *data, int32_t which)
                             .steps = rate_search_steps(s, b->part),
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
-    int32_t kind = which % KINDS;
-    set_heat(&job, s, kind);
+    int32_t kind = kinds[which % KINDS];
+    set_heat(&job, s, kind, !rate_by_loads(s) && which % 2);
     int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3) : 0;
     return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
 }
@@ -258,6 +263,12 @@ static bool lesser_stages(const rate_search *s, int32_t which)
     for (int32_t i = 0; i < s->n_candidates && !strcmp(s->candidate[which]->origin, "stages"); i++)
         n += !strcmp(s->candidate[i]->origin, "stages") && s->candidate[i]->load_ns < s->candidate[which]->load_ns;
     return n >= 2;
+}
+
+static int least_load_first(const void *a, const void *b)
+{
+    const rate_candidate *x = *(const rate_candidate *const *)a, *y = *(const rate_candidate *const *)b;
+    return x->load_ns != y->load_ns ? (x->load_ns < y->load_ns ? -1 : 1) : strcmp(x->origin, y->origin);
 }
 
 /* The first round begins with all plans of one copy, at all prices: many short runs. Later ones begin with the best by load and by period, at the price that was best and at
@@ -277,14 +288,26 @@ static void choose_starts(batch *b, int32_t round)
         by_load = !by_load || c->load_ns < by_load->load_ns ? c : by_load;
         by_period = rate_better(c, by_period) ? c : by_period;
     }
-    if (round == 0)
+    if (round == 0) {
+        qsort(b->start, (size_t)b->n_starts, sizeof *b->start, least_load_first);
         return;
+    }
     const rate_candidate *all[] = {by_load, by_period, round % 2 ? NULL : stages};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] && (b->n_starts == 0 || all[i] != b->start[b->n_starts - 1]))
             b->start[b->n_starts++] = all[i];
     b->price[0] = by_period ? by_period->send_price : 0;
     b->price[1] = send_price[(round - 1) % N_PRICES];
+}
+
+/* Where there is less time than that for each run, as with thousands of operators, there are fewer of them. */
+static void fewer_runs(batch *b, double least_part)
+{
+    double all = b->part * b->n_runs;
+    if (b->s->o->budget.time_limit_s > 0 && b->part < least_part && b->n_runs > FEWEST_RUNS) {
+        b->n_runs = UTIL_MIN(b->n_runs, UTIL_MAX(FEWEST_RUNS, (int32_t)(all / least_part)));
+        b->part = all / b->n_runs;
+    }
 }
 
 int rate_add_annealed(rate_search *x, double part, int32_t round)
@@ -295,6 +318,7 @@ int rate_add_annealed(rate_search *x, double part, int32_t round)
     choose_starts(&b, round);
     b.n_runs = round == 0 ? b.n_starts * N_PRICES : b.n_starts > 0 ? KINDS * LATER_PRICES : 0;
     b.part = round == 0 ? part : part * MOST_STARTS * N_PRICES / (KINDS * LATER_PRICES);
+    fewer_runs(&b, round == 0 ? 1 : LEAST_LATER_PART);
     int rc = util_pool_run(anneal_one, &b, b.n_runs, x->o->budget.threads);
     for (int32_t i = 0; i < b.n_runs; i++) {
         int32_t before = x->n_candidates;

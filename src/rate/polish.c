@@ -88,7 +88,7 @@ int rate_add_polished(rate_search *s, double part)
     for (int32_t i = 0; i < s->n_candidates; i++)
         if (s->candidate[i]->n_copies == 1 && !s->candidate[i]->alone && rate_better(s->candidate[i], best))
             best = s->candidate[i];
-    if (!best || s->p->n_devices < 2 || s->p->n_ops == 0)
+    if (!best || s->p->n_devices < 2 || s->p->n_ops == 0 || rate_stream_is_long(s->p, s->in_flight))
         return 0;
     if ((double)(best->outcome.period_ns - best->load_ns) <= NO_WAITING * (double)best->load_ns)
         return 0;

@@ -22,6 +22,8 @@
 #include "util/util.h"
 
 #define JUDGE_BATCH 8     /* simulated side by side, against the same best */
+#define LONG_BATCH 2      /* the same, where a stream takes long: the first may rule out the others */
+#define JUDGE_SHARE 0.3   /* of the time left, after which no further batch is begun */
 #define FIRST_STEPS 30000 /* of annealing, and */
 #define STEPS_PER_OP 100  /* more for every operator */
 #define LEAST_PART 0.02   /* of these */
@@ -139,10 +141,12 @@ int rate_search_judge(rate_search *x)
                        .most_tasks = RATE_STREAM_TASKS,
                        .stop = x->stop}};
     rate_candidate **list;
-    int32_t n_list;
+    int32_t n_list, most = rate_stream_is_long(x->p, x->in_flight) ? LONG_BATCH : JUDGE_BATCH;
+    util_stop share =
+        x->o->budget.time_limit_s > 0 ? util_stop_within(&x->stop, JUDGE_SHARE * util_stop_left_s(&x->stop)) : x->stop;
     int rc = list_promising(&list, &n_list, x);
     for (int32_t at = 0; at < n_list && !rc;) {
-        int32_t n = 0, batch = at == 0 ? 1 : JUDGE_BATCH;
+        int32_t n = 0, batch = at == 0 ? 1 : most;
         for (; at < n_list && n < batch; at++)
             if (promising(x, list[at]))
                 j.c[n++] = list[at];
@@ -152,7 +156,7 @@ int rate_search_judge(rate_search *x)
                 x->best = j.c[i];
                 tell(x);
             }
-        if (x->best && util_stopped(&x->stop))
+        if (x->best && util_stopped(&share))
             break;
     }
     free(list);
@@ -222,6 +226,7 @@ static bool good_enough(const rate_search *x)
 #define BOUND_SHARE 0.25
 #define ONE_COPY_CASES 200
 #define LEAST_WEIGHT 0.005 /* of what the bound has no price for */
+#define EASE 300.0         /* of a port: at 0.84 of a load it counts as that of the dearest device (300^(1/32) = 1.2) */
 
 static int find_latency(rate_search *x)
 {
@@ -267,9 +272,12 @@ static int take_weights(rate_search *x)
     if (most == 0)
         return 0;
     x->weight = util_alloc((size_t)x->v.n_resources, sizeof *x->weight);
-    for (int32_t r = 0; x->weight && r < x->v.n_resources; r++)
+    x->eased = util_alloc((size_t)x->v.n_resources, sizeof *x->eased);
+    for (int32_t r = 0; x->weight && x->eased && r < x->v.n_resources; r++) {
         x->weight[r] = fmax((double)proof->leaf[0].price[r] / (double)most, LEAST_WEIGHT);
-    return x->weight ? 0 : MOIRAI_EFAIL;
+        x->eased[r] = r < x->v.K ? x->weight[r] : EASE;
+    }
+    return x->weight && x->eased ? 0 : MOIRAI_EFAIL;
 }
 
 /* What holds for plans of one copy alone: an operator on which many transfers hang is on one device then, which are cases. */
@@ -370,6 +378,7 @@ void rate_search_close(rate_search *x)
     moirai_plan_free(x->latency);
     relax_answer_clear(&x->relaxed);
     free(x->weight);
+    free(x->eased);
     place_units_free(x->units);
     relax_view_close(&x->v);
 }
@@ -380,6 +389,7 @@ void rate_search_close(rate_search *x)
 #define ROUND_SHARE \
     0.15 /* of the time left, for the annealing of the first round: each has twice the steps of the one before */
 #define MOST_PART 64.0
+#define MIX_PART 4.0 /* at most, for mixtures of the first round: many plans do more for them than good ones */
 #define TRIAL_STEPS 2000
 #define RUNS 30         /* of a round, at most */
 #define LAST_SHARE 0.03 /* of the time: no round is begun in it */
@@ -424,6 +434,17 @@ static int run_by_loads(rate_search *x, double part)
     return rc ? rc : judge_by_loads(x);
 }
 
+/* Groups and plans of one copy. */
+static int add_others(rate_search *x, double part, int32_t round)
+{
+    int rc = x->o->copies == 1 ? 0 : rate_add_groups(x, part / 2);
+    rc = rc ? rc : rate_search_judge(x);
+    rc = rc ? rc : rate_add_annealed(x, part, round);
+    rc = rc ? rc : rate_search_judge(x);
+    rc = rc ? rc : rate_add_polished(x, UTIL_MIN(part, (double)(1 << UTIL_MIN(round, 20))));
+    return rc ? rc : rate_search_judge(x);
+}
+
 int rate_search_run(rate_search *x)
 {
     double part = 1;
@@ -437,17 +458,14 @@ int rate_search_run(rate_search *x)
     int rc = first_part(x, &part);
     if (!rc && rate_by_loads(x))
         return run_by_loads(x, part);
+    bool late = limited && rate_stream_is_long(x->p, x->in_flight); /* what annealing begins with will be ruled out */
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
-        rc = rate_search_judge(x);
+        rc = late && round == 0 ? 0 : rate_search_judge(x);
         if (rc || good_enough(x) || util_stopped(&x->stop))
             break;
-        rc = x->o->copies == 1 ? 0 : rate_add_groups(x, part / 2);
-        rc = rc ? rc : rate_search_judge(x);
-        rc = rc ? rc : rate_add_annealed(x, part, round);
-        rc = rc ? rc : rate_search_judge(x);
-        rc = rc ? rc : rate_add_polished(x, UTIL_MIN(part, (double)(1 << UTIL_MIN(round, 20))));
-        rc = rc ? rc : rate_search_judge(x);
-        rc = rc || x->o->copies == 1 ? rc : rate_add_mixtures(x, part);
+        if (!(round % 2 && x->best && !strcmp(x->best->origin, "mixture"))) /* mixtures go on with what they have */
+            rc = add_others(x, part, round);
+        rc = rc || x->o->copies == 1 ? rc : rate_add_mixtures(x, UTIL_MIN(part, MIX_PART * (1 << UTIL_MIN(round, 20))));
         rc = rc ? rc : rate_search_judge(x);
     }
     return rc || !limited ? rc : judge_last(x);

@@ -25,6 +25,7 @@ typedef struct rate_search {
     moirai_plan *latency; /* the plan of one request */
     relax_answer relaxed; /* bound by prices, its proof, devices that balance loads */
     double *weight;       /* of resources, by the bound's prices: the largest is 1; NULL: there are none */
+    double *eased;        /* the same, where ports are full before devices are */
     int64_t one_copy_ns;  /* a bound of plans of one copy, where no others are allowed; 0: none */
     int64_t bound_ns;     /* of the period */
     int64_t certified_ns; /* of it, by the certificate that was asked for; MOIRAI_UNKNOWN: none was */

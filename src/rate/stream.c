@@ -18,7 +18,9 @@
 #include "rate/stream_state.h"
 #include "util/util.h"
 
-#define LEAST_ROUNDS 12 /* of N requests, before a mean is taken */
+#define LEAST_ROUNDS 12 /* of N requests, before a mean is taken, */
+#define FEW_ROUNDS 3    /* or so many, where these would have more operators than MANY_OPS */
+#define MANY_OPS 1500000.0
 
 /* A random number of a task. */
 static uint64_t name_of(int64_t task)
@@ -215,7 +217,8 @@ static void judge(rate_outcome *out, const rate_sim *x, int64_t first, int64_t l
 static int run(rate_outcome *out, rate_sim *x)
 {
     const rate_stream_task *task = x->task;
-    int64_t least = (int64_t)LEAST_ROUNDS * task->in_flight;
+    double rounds = MANY_OPS / ((double)task->in_flight * UTIL_MAX(x->p->n_ops, 1));
+    int64_t least = (int64_t)UTIL_MAX(UTIL_MIN(rounds, LEAST_ROUNDS), FEW_ROUNDS) * task->in_flight;
     settle(x);
     for (;;) {
         bool any = false;
@@ -296,6 +299,11 @@ static void close_sim(rate_sim *x)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(x);
+}
+
+bool rate_stream_is_long(const moirai_problem *p, int32_t in_flight)
+{
+    return (double)p->n_ops * in_flight * LEAST_ROUNDS > MANY_OPS;
 }
 
 int rate_stream(rate_outcome *out, const moirai_problem *p, const rate_stream_task *task)

@@ -28,6 +28,8 @@ typedef struct rate_outcome {
     int64_t tensor_bytes[MOIRAI_MASK_DEVICES]; /* of all requests, the most alive at once */
 } rate_outcome;
 
+/* Whether a stream takes so many operators that not all that may be worth it can be simulated. */
+bool rate_stream_is_long(const moirai_problem *p, int32_t in_flight);
 /* Deterministic. MOIRAI_ELIMIT where the stop came before the period was known. O(requests * (V + E) log). */
 int rate_stream(rate_outcome *out, const moirai_problem *p, const rate_stream_task *task);
 

@@ -135,18 +135,18 @@ class Model:
 
     def _settings(self, root: dict[str, Any]) -> Wanted:
         called, timeout = root.get("id", ""), _parameters(root).get("timeout", 0)
-        if not isinstance(called, str) or len(called.encode(errors="replace")) >= _MOST_ID:
-            _bad(f'"id" must be a string of less than {_MOST_ID} bytes')
+        if not isinstance(called, str) or len(called.encode(errors="replace")) >= _MOST_ID or "\0" in called:
+            _bad(f'"id" must be a string of less than {_MOST_ID} bytes, none of them zero')
         if type(timeout) is not int or timeout < 0:
             _bad('parameter "timeout" must be a whole number of microseconds')
         return Wanted(called, timeout / 1e6)
 
     def _wanted_outputs(self, root: dict[str, Any], wanted: Wanted) -> None:
         asked = root.get("outputs", [])
-        every = _parameters(root).get("binary_data_output") is True
+        every = _flag(root, "binary_data_output", False)
         if not isinstance(asked, list):
             _bad('"outputs" must be an array')
-        chosen = [(_find(self.outputs, x, "output"), _parameters(x).get("binary_data", every) is True) for x in asked]
+        chosen = [(_find(self.outputs, x, "output"), _flag(x, "binary_data", every)) for x in asked]
         for k, binary in chosen or [(k, every) for k in range(len(self.outputs))]:
             t = self.outputs[k]
             if any(k == other for other, _ in wanted.outputs):
@@ -277,8 +277,17 @@ def _shapes(m: Model) -> str:
 
 
 def _parameters(item: Any) -> dict[str, Any]:
-    found = item.get("parameters") if isinstance(item, dict) else None
-    return found if isinstance(found, dict) else {}
+    found = item.get("parameters", {}) if isinstance(item, dict) else {}
+    if not isinstance(found, dict):
+        _bad('"parameters" must be an object')
+    return found
+
+
+def _flag(item: Any, name: str, default: bool) -> bool:
+    found = _parameters(item).get(name, default)
+    if not isinstance(found, bool):
+        _bad(f'parameter "{name}" must be true or false')
+    return found
 
 
 def _find(tensors: list[Tensor], item: Any, kind: str) -> int:

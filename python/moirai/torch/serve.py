@@ -108,6 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         what = ""
         with owner.busy():
             try:
+                self._look_at_the_end()
                 what = owner.route(self.path.partition("?")[0], self.command)
                 if what == "infer":
                     self._infer(begin)
@@ -136,6 +137,18 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         super().finish()
 
+    def _look_at_the_end(self) -> None:
+        """Where two headers say where a body ends, a proxy in front may believe the other one, and what follows is a
+        request to one of them alone. What is announced to be too long is not waited for, whatever it is for."""
+        lengths, codings = self.headers.get_all("Content-Length", []), self.headers.get_all("Transfer-Encoding", [])
+        if len(lengths) + len(codings) > 1 or any(c.strip().lower() != "chunked" for c in codings):
+            self.close_connection = self.unread = True
+            raise Refusal(400, "Content-Length and Transfer-Encoding: one of them, once, and no coding but chunked")
+        most = self.server.owner.model.most_bytes
+        if lengths and (not (lengths[0].isascii() and lengths[0].isdigit()) or len(lengths[0]) > 18 or int(lengths[0]) > most):
+            self.close_connection = self.unread = True
+            raise Refusal(413, f"the body has {lengths[0][:40]} bytes, a request of this model at most {most}")
+
     def _skip_body(self) -> None:
         """A body that nobody asked for is not read: what follows it would be taken for a request."""
         if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
@@ -143,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _infer(self, begin: float) -> None:
         owner = self.server.owner
-        body = self._body(owner.model.most_bytes)
+        body = self._body()
         json_bytes = self.headers.get("Inference-Header-Content-Length")
         if json_bytes is not None and not (json_bytes.isascii() and json_bytes.isdigit() and len(json_bytes) < 19):
             raise Refusal(400, f"Inference-Header-Content-Length '{json_bytes[:40]}' is no number")
@@ -161,15 +174,13 @@ class _Handler(BaseHTTPRequestHandler):
         owner.metrics.count(200, time.monotonic() - begin)
         self._respond(200, answer, "application/json" if of_json is None else "application/octet-stream", of_json)
 
-    def _body(self, most: int) -> bytearray:
+    def _body(self) -> bytearray:
         length = self.headers.get("Content-Length", "")
         keep, self.close_connection, self.unread = self.close_connection, True, True  # until all of it is read
         if self.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Refusal(415, "the body is compressed (Content-Encoding), which is not known here")
         if "Transfer-Encoding" in self.headers or not length:
             raise Refusal(411, "a request needs a Content-Length")
-        if not (length.isascii() and length.isdigit()) or len(length) > 18 or int(length) > most:
-            raise Refusal(413, f"the body has {length[:40]} bytes, a request of this model at most {most}")
         body = bytearray(int(length))
         at, view = 0, memoryview(body)
         while at < len(body):
