@@ -94,6 +94,22 @@ def test_pieces_have_whole_weights_and_their_tokens_of_the_arithmetic():
         assert piece.weight_bytes == of.weight_bytes and piece.flops * 16 == of.flops * n
 
 
+def test_products_of_a_piece_of_tokens_that_read_the_same_are_one():
+    module, args = networks.make("llama")
+    whole = mt.capture(module, args)
+    cut = whole.recut("*tokens: 2:1")
+    ops = {op.name: op for op in cut.graph.ops}
+    before = {op.name: op for op in whole.graph.ops}
+    units = next(s.units for s in whole.strips if s.kind == "tokens")
+    for names in (("0.q_proj", "0.k_proj", "0.v_proj"), ("0.gate", "0.up")):
+        one = f"{names[0]}+{'+'.join(n.rpartition('.')[2] for n in names[1:])}"
+        parts = [op for name, op in ops.items() if name.startswith(f"{one} (") and "tokens" in name]
+        assert len(parts) == 2 and sum(op.flops for op in parts) == sum(before[n].flops for n in names), (units, list(ops))
+        assert all(op.weight_bytes == sum(before[n].weight_bytes for n in names) for op in parts)
+    with torch.no_grad():
+        assert torch.allclose(mt.whole(cut, args), module(*args), atol=2e-5)
+
+
 def test_a_causal_piece_reads_no_token_behind_it():
     module, args = both(1)
     made = mt.capture(module, args, cuts="sequence2/tokens: 4,4,4")

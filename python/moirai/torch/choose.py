@@ -36,12 +36,13 @@ _SIZES = 24  # of a piece, that are looked at
 _ROWS = 2  # rows that pieces have at least, in the mean
 _PIECE = re.compile(r" \((\d+) of \d+, (\d+) of (\d+) (\w+)\)$")  # number, size, units, unit
 _FAR = 1.1  # a cut that is predicted to take so much longer than the best is not worth a run
+_FAR_FIRST = 1.25  # nor is the first of its kind: pieces of tokens and of columns have other kernels, meetings and sums
 
 
 @dataclass(frozen=True)
 class CutChoice:
     """What to cut: `cut` is "" where no cut pays. Times are those of quick plans. `finalists` are the best cut into each
-    number of pieces, of tokens and otherwise, of those that are not far behind: what a run of them says counts more than what a plan does."""
+    number of pieces, of tokens and otherwise, of those that are not far behind, and the best of each kind: what a run of them says counts more than what a plan does."""
 
     cut: str
     whole_ns: int
@@ -107,7 +108,8 @@ class _Chooser:
     def finalists(self, least: int) -> tuple[str, ...]:
         best: dict[tuple[int, str], str] = {}
         for cut in sorted((c for c in self.judged if c), key=lambda c: self.judged[c]):
-            if self.judged[cut] < _FAR * least:
+            first = all(kind != self.pieces[cut][1] for _, kind in best)
+            if self.judged[cut] < (_FAR_FIRST if first else _FAR) * least:
                 best.setdefault(self.pieces[cut], cut)
         return tuple(best.values())
 

@@ -368,7 +368,7 @@ class _Writer:
             node = self.nodes[name]
             if name in s.sources:
                 if name not in made:
-                    made.update(self.columns(s, self.siblings(s, name), p, suffix, label))
+                    made.update(self.columns(s, self.siblings(name, s.sources), p, suffix, label))
                 continue
             needs = needs_of(node, at, s.units, self.nodes)
             target, args, kwargs = piece_call(node, at, p, self.nodes)
@@ -385,31 +385,38 @@ class _Writer:
             made[name] = self.add(f"{name}{suffix}", target, node, label, *args, **kwargs)
         return made
 
-    def siblings(self, s: Strip, name: str) -> list[str]:
-        """Products of a strip that read the same: queries, keys and values, a gate and what it gates."""
+    def siblings(self, name: str, among: Iterable[str]) -> list[str]:
+        """Products that read the same: queries, keys and values, a gate and what it gates."""
 
         def reads(other: str) -> Any:
             x, weight, bias, out_axis, _ = product(self.nodes[other], self.nodes)  # type: ignore[misc]
             return x, self.nodes[other].target, out_axis, bias is None, self.nodes[weight.name].meta.dtype
 
-        return [n for n in s.sources if reads(n) == reads(name)]
+        own = reads(name)
+        return [n for n in among if reads(n) == own]
 
     def columns(self, s: Strip, names: list[str], p: Piece, suffix: str, label: str) -> dict[str, Ref]:
-        """Columns of products that read the same are one product, and views of its result: a few columns are too few
-        tiles for a device to be busy with, three times as many are not."""
-        weights, biases, sizes = [], [], []
+        """Columns of products that read the same."""
+        weights, biases = [], []
         for name in names:
             _, weight, bias, out_axis, _ = product(self.nodes[name], self.nodes)  # type: ignore[misc]
             at = s.cut[name]
             weights.append(self.slice_of(weight, Layout(out_axis, at.outer, at.inner), p, self.nodes[name]))
             biases += [] if bias is None else [self.slice_of(bias, Layout(0, at.outer, at.inner), p, self.nodes[name])]
-            sizes.append(self.out[weights[-1].name].meta.shape[out_axis])
+        x = product(self.nodes[names[0]], self.nodes)[0]  # type: ignore[index]
+        return self.joined(names, x, weights, biases, f"{names[0]}{suffix}", suffix, label)
+
+    def joined(self, names: list[str], x: Ref, weights: list[Ref], biases: list[Ref], made_as: str, suffix: str,
+               label: str) -> dict[str, Ref]:  # fmt: skip
+        """Products that read the same as one product, and views of its result: few columns, or few rows, are too few
+        tiles for a device to be busy with, three times as many are not. `made_as` is what their weights are called."""
         first = self.nodes[names[0]]
-        x, _, _, out_axis, _ = product(first, self.nodes)  # type: ignore[misc]
+        out_axis = product(first, self.nodes)[3]  # type: ignore[index]
         if len(names) == 1:
             return {names[0]: self.product(first, x, weights[0], biases[0] if biases else None, suffix, label)}
-        weight = self.add(f"{first.name}{suffix}_weights", "aten.cat.default", first, "", weights, out_axis)
-        own = self.add(f"{first.name}{suffix}_biases", "aten.cat.default", first, "", biases, 0) if biases else None
+        sizes = [self.out[w.name].meta.shape[out_axis] for w in weights]
+        weight = self.add(f"{made_as}_weights", "aten.cat.default", first, "", weights, out_axis)
+        own = self.add(f"{made_as}_biases", "aten.cat.default", first, "", biases, 0) if biases else None
         whole = self.product(first, x, weight, own, f"{suffix}_joined", label)
         called = [self.names.get(n, n) for n in names]
         self.out[whole.name].named = f"{called[0]}+{'+'.join(c.rpartition('.')[2] for c in called[1:])} ({label})"

@@ -219,6 +219,11 @@ class _TokenWriter:
     def __init__(self, nodes: dict[str, Node], strips: Iterable[tuple[TokenStrip, list[int]]], names: Mapping[str, str]) -> None:
         self.nodes, self.w = nodes, _Writer(nodes, names)
         self.cut = {n: (s, sizes) for s, sizes in strips for n in s.at}
+        self.products: dict[str, list[str]] = {}  # by what they read, those that are cut between rows
+        for n in self.cut:
+            known = product(nodes[n], nodes)
+            if known and self.cut[n][0].at[n].axis < len(_shape(nodes[n])) - 1:
+                self.products.setdefault(known[0].name, []).append(n)
 
     def write(self, results: Iterable[Any]) -> dict[str, Node]:
         for name, node in self.nodes.items():
@@ -243,6 +248,9 @@ class _TokenWriter:
         s, sizes = self.cut[node.name]
         p, suffix = Piece(s.units, sum(sizes[:k]), sizes[k]), self.suffix(k, sizes)
         at = s.at[node.name]
+        label = f"{k + 1} of {len(sizes)}, {sizes[k]} of {s.units} {s.unit}"
+        if f"{node.name}{suffix}" in self.w.out or self.one_product(node, s, suffix, label):
+            return
         needs = s.needs(node, self.nodes)
         target, args, kwargs = piece_call(node, at, p, self.nodes)
         causal = _causal(node) and s.kind == "tokens"
@@ -260,8 +268,22 @@ class _TokenWriter:
         args, kwargs = substitute(tuple(args), change), substitute(dict(kwargs), change)
         if causal and p.first:
             args, kwargs = args[:3], {**kwargs, "is_causal": False, "attn_mask": self.mask(node, args, p)}
-        label = f"{k + 1} of {len(sizes)}, {sizes[k]} of {s.units} {s.unit}"
         self.w.add(f"{node.name}{suffix}", target, node, label, *args, **kwargs)
+
+    def one_product(self, node: Node, s: TokenStrip, suffix: str, label: str) -> bool:
+        """Products of a piece that read the same are one, where there are several."""
+        known = product(node, self.nodes)
+        x = known[0].name if known else ""
+        like = [n for n in self.products.get(x, ()) if s.at.get(n) == s.at[node.name]] if x in s.at else []
+        names = self.w.siblings(node.name, like) if node.name in like else []
+        if len(names) < 2 or any(s.needs(self.nodes[n], self.nodes).get(x) != s.at[x] for n in names):
+            return False
+        parts = [product(self.nodes[n], self.nodes) for n in names]
+        weights, biases = [q[1] for q in parts], [q[2] for q in parts if q[2]]  # type: ignore[index]
+        if any(r.name not in self.w.out for r in [*weights, *biases]):
+            return False
+        self.w.joined(names, Ref(f"{x}{suffix}"), weights, biases, f"{names[0]}_and_others", suffix, label)
+        return True
 
     def up_to(self, name: str, p: Piece, k: int, causal: bool) -> Ref:
         """All tokens of a value, for one piece: each puts together its own, so that none waits for another's. Causal:
