@@ -125,6 +125,8 @@ static int solve_end(void *data, int32_t which)
     int32_t at = c->due[which], class_ = at / (2 * c->K);
     const decompose_block *b = c->block[class_];
     relax_task job = *c->job;
+    if (util_stopped(&job.stop)) /* even the first sweeps of a large block take long */
+        return 0;
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
     job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
@@ -223,7 +225,10 @@ static void list_due(relax_chain *c)
 
 static int raise_chain(relax_chain *c)
 {
-    int rc = c->K > RELAX_CHAIN_MANY_DEVICES || c->job->ends ? raise_ends(c) : 0;
+    bool ends = c->K > RELAX_CHAIN_MANY_DEVICES || c->job->ends;
+    int rc = ends ? raise_ends(c) : 0;
+    if (ends && util_stopped(&c->job->stop))
+        return rc;
     for (c->level = 1; c->level <= RELAX_CHAIN_LEVELS && !rc; c->level++) {
         do {
             relax_chain_path(c, false);

@@ -4,7 +4,9 @@
  * The first of two is cheap: few rounds, the cases of the largest hub. Where it proves much less than is known (deep
  * networks, in which paths decide), the whole is not asked again. */
 #include <math.h>
+#include <stdlib.h>
 
+#include "place/fit.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
@@ -13,14 +15,43 @@
 
 static const int32_t send_percent[N_SENDS] = {108, 120, 135}; /* no plan keeps all resources busy: less is sent */
 
-static int offer_choices(incumbent *in, const relax_answer *answer)
+static bool oversteps(const relax_choice *choice, const moirai_problem *p)
+{
+    int64_t bytes[MOIRAI_MASK_DEVICES] = {0};
+    bool over = false;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        bytes[choice->device[i]] += p->op_memory_bytes[i];
+    for (int32_t k = 0; k < p->n_devices; k++)
+        over |= bytes[k] > p->device_memory_bytes[k];
+    return over;
+}
+
+/* Blocks in a row know nothing of each other's bytes: as few operators as possible move until all fit. Where nothing is found, devices stay. */
+static int make_fit(relax_choice *choice, const moirai_problem *p)
+{
+    place_units *units = NULL;
+    int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
+    int rc = device ? place_units_new(&units, p) : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < p->n_ops && !rc; i++) /* a group is where its first operator is */
+        device[i] = choice->device[units->op[units->off[units->of_op[i]]]];
+    rc = rc ? rc : place_fit_assignment(p, units, p->device_memory_bytes, device);
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
+        choice->device[i] = (uint8_t)device[i];
+    place_units_free(units);
+    free(device);
+    return rc == MOIRAI_EINFEASIBLE ? 0 : rc;
+}
+
+static int offer_choices(incumbent *in, relax_answer *answer)
 {
     int rc = 0;
     for (int32_t i = 0; i < answer->n_choices && !rc; i++) {
         moirai_plan *plan = NULL;
         if (in->best && answer->choice[i].load_ns >= in->best->makespan_ns)
             continue;
-        rc = relax_plan(&plan, in->p, &answer->choice[i], in->best != NULL, &in->stop);
+        if (oversteps(&answer->choice[i], in->p) && in->p->n_ops < PLACE_FIT_LARGE)
+            rc = make_fit(&answer->choice[i], in->p);
+        rc = rc ? rc : relax_plan(&plan, in->p, &answer->choice[i], in->best != NULL, &in->stop);
         if (plan)
             rc = incumbent_offer(in, plan, 'L');
     }
