@@ -83,7 +83,8 @@ typedef struct moirai_plan {
     int32_t n_transfers;
     moirai_transfer *transfer; /* sorted by (start, from, to, tensor, reader) */
     int32_t n_devices;
-    int64_t *device_busy_ns, *device_memory_bytes, *device_peak_bytes;
+    int64_t *device_busy_ns, *device_memory_bytes;
+    int64_t *device_peak_bytes; /* MOIRAI_UNKNOWN: a file does not say, or the search was interrupted (docs/model.md) */
     uint32_t uncertified; /* bits of moirai_uncertified; 0 where all of the bound is certified, or nothing was asked */
     int64_t solver_bound_ns; /* what a solver says in floating point, proven by nobody; MOIRAI_UNKNOWN without one */
     moirai_plan_origin origin;

@@ -245,7 +245,9 @@ class Plan:
 
     @property
     def peak_bytes(self) -> dict[str, int]:
-        return {d: int(self._c.device_peak_bytes[k]) for k, d in enumerate(self.problem.devices)}
+        """The most memory at once, of devices where it is known."""
+        peak = self._c.device_peak_bytes
+        return {d: int(peak[k]) for k, d in enumerate(self.problem.devices) if peak[k] >= 0}
 
     # ---- people
 

@@ -12,6 +12,7 @@
 #include "place/moves.h"
 #include "place/placers.h"
 #include "schedule/plan.h"
+#include "schedule/plan_order.h"
 #include "schedule/sim.h"
 #include "util/stop.h"
 #include "util/util.h"
@@ -86,7 +87,7 @@ static int carry_out(moirai_plan **out, climb *x, const moirai_plan *ports, cons
                      const util_stop *stop)
 {
     moirai_plan *own = NULL;
-    int rc = moirai_plan_tighten(&own, x->p, ports);
+    int rc = schedule_plan_tighten(&own, x->p, ports, stop->interrupt);
     if (rc)
         return rc;
     if (x->p->memory == MOIRAI_MEMORY_PEAK && moirai_plan_check(x->p, own, NULL, NULL)) {

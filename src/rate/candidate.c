@@ -145,7 +145,7 @@ static int judge_alone(rate_candidate *c, const rate_judge_task *task)
     c->outcome.steady = true;
     c->outcome.requests = c->outcome.of_copy[0] = 1;
     for (int32_t k = 0; k < p->n_devices; k++)
-        c->outcome.tensor_bytes[k] = c->plan->device_peak_bytes[k] - c->plan->device_memory_bytes[k];
+        c->outcome.tensor_bytes[k] = UTIL_MAX(c->plan->device_peak_bytes[k] - c->plan->device_memory_bytes[k], 0);
     return 0;
 }
 

@@ -103,6 +103,15 @@ static void add_weights(const schedule_check *c, wide *resident)
     }
 }
 
+/* Whether a rule or a number of the plan hangs on them. */
+static bool peaks_matter(const schedule_check *c)
+{
+    bool said = c->p->memory == MOIRAI_MEMORY_PEAK;
+    for (int32_t d = 0; d < c->p->n_devices && !said; d++)
+        said = c->plan->device_peak_bytes[d] != MOIRAI_UNKNOWN;
+    return said;
+}
+
 void schedule_check_memory(schedule_check *c, int64_t makespan_ns)
 {
     const moirai_problem *p = c->p;
@@ -110,7 +119,8 @@ void schedule_check_memory(schedule_check *c, int64_t makespan_ns)
     for (int32_t i = 0; i < p->n_ops; i++)
         resident[c->plan->op_device[i]] += p->op_memory_bytes[i];
     add_weights(c, resident);
-    peaks(c, makespan_ns, peak);
+    if (peaks_matter(c))
+        peaks(c, makespan_ns, peak);
     for (int32_t d = 0; d < p->n_devices; d++) {
         wide need = resident[d] + (p->memory == MOIRAI_MEMORY_PEAK ? peak[d] : 0);
         if (need > p->device_memory_bytes[d])

@@ -24,9 +24,9 @@ static void fill_transfer(moirai_transfer *out, const moirai_sim *sim, int32_t s
     out->start_ns = out->finish_ns - moirai_transfer_ns(p, out->tensor, out->from, out->to);
 }
 
-int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
+/* Without `peaks` those that nobody has asked for yet stay unknown. */
+static int sim_plan(moirai_plan **out, moirai_sim *sim, bool peaks)
 {
-    moirai_sim *sim = (moirai_sim *)const_sim; /* memory accounting uses its working memory, not its results */
     const moirai_problem *p = sim->p;
     *out = NULL;
     if (!sim->complete)
@@ -51,10 +51,15 @@ int moirai_sim_plan(moirai_plan **out, const moirai_sim *const_sim)
     schedule_sim_need(sim, plan->device_memory_bytes, false);
     if (sim->peak_known) /* by whoever asked whether it fits */
         memcpy(plan->device_peak_bytes, sim->need_bytes, (size_t)p->n_devices * sizeof *sim->need_bytes);
-    else
+    else if (peaks)
         schedule_sim_need(sim, plan->device_peak_bytes, true);
     *out = plan;
     return 0;
+}
+
+int moirai_sim_plan(moirai_plan **out, const moirai_sim *sim)
+{
+    return sim_plan(out, (moirai_sim *)sim, true); /* memory accounting uses its working memory, not its results */
 }
 
 /* ---- tighten ---- */
@@ -99,11 +104,11 @@ static int collect(schedule_timed_task *task, const moirai_problem *p, const moi
 }
 
 /* With peak memory an earlier start can be a start too early for the memory: then the plan stays as it is. */
-static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan)
+static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan, bool peaks)
 {
     if (sim->p->memory == MOIRAI_MEMORY_PEAK && moirai_sim_memory_excess(sim, NULL) > 0)
         return moirai_plan_copy(out, plan);
-    int rc = moirai_sim_plan(out, sim);
+    int rc = sim_plan(out, sim, peaks);
     if (!rc && (rc = schedule_plan_keep_origin(*out, plan))) {
         moirai_plan_free(*out);
         *out = NULL;
@@ -136,6 +141,12 @@ int schedule_plan_order(moirai_task **out, int64_t *n_order, const moirai_proble
 
 int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan)
 {
+    return schedule_plan_tighten(out, p, plan, NULL);
+}
+
+int schedule_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan,
+                          const moirai_interrupt *hurry)
+{
     *out = NULL;
     moirai_task *order = NULL;
     moirai_sim *sim = NULL;
@@ -144,7 +155,7 @@ int moirai_plan_tighten(moirai_plan **out, const moirai_problem *p, const moirai
     rc = rc ? rc : moirai_sim_new(&sim, p);
     if (!rc && moirai_sim_replay(sim, plan->op_device, order, n) < 0)
         rc = moirai_error(MOIRAI_EINPUT, "plan of '%s': its devices or its order of starts are not allowed", p->name);
-    rc = rc ? rc : tightened(out, sim, plan);
+    rc = rc ? rc : tightened(out, sim, plan, !moirai_interrupt_raised(hurry));
     moirai_sim_free(sim);
     free(order);
     return rc;

@@ -129,6 +129,12 @@ static void test_refine_names_what_does_not_belong(void **state)
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": -1}]}]", "median_ns");
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [3], \"median_ns\": 1}]}]", "ops");
     assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"]}]}]", "median_ns");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9, \"start_ns\": "
+                   "-9223372036854775808, \"finish_ns\": 50}]}]",
+                   "start_ns");
+    assert_refuses("[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\"], \"median_ns\": 9, \"start_ns\": "
+                   "0, \"finish_ns\": 9223372036854775807}]}]",
+                   "finish_ns");
     assert_refuses("[{\"segments\": []}]", "name");
     assert_refuses("{}", "devices");
 }

@@ -137,7 +137,8 @@ static void add_plan(cli_context *cli, yyjson_mut_val *o, const cli_comparison *
         yyjson_mut_obj_add_int(d, device, "ops", r->ops[k]);
         yyjson_mut_obj_add_int(d, device, "busy_ns", r->busy_ns[k]);
         yyjson_mut_obj_add_int(d, device, "memory_bytes", r->memory_bytes[k]);
-        yyjson_mut_obj_add_int(d, device, "peak_bytes", r->peak_bytes[k]);
+        if (r->peak_bytes[k] != MOIRAI_UNKNOWN)
+            yyjson_mut_obj_add_int(d, device, "peak_bytes", r->peak_bytes[k]);
         yyjson_mut_obj_add_int(d, device, "capacity_bytes", p->device_memory_bytes[k]);
     }
 }

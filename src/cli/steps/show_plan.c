@@ -59,7 +59,8 @@ static void add_device(cli_context *cli, yyjson_mut_val *list, const moirai_prob
     yyjson_mut_obj_add_int(cli->doc, o, "busy_ns", plan->device_busy_ns[k]);
     yyjson_mut_obj_add_real(cli->doc, o, "load", load_of(plan, k));
     yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", plan->device_memory_bytes[k]);
-    yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", plan->device_peak_bytes[k]);
+    if (plan->device_peak_bytes[k] != MOIRAI_UNKNOWN)
+        yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", plan->device_peak_bytes[k]);
     yyjson_mut_obj_add_int(cli->doc, o, "capacity_bytes", p->device_memory_bytes[k]);
 }
 

@@ -302,9 +302,14 @@ static int place_at(etf *x, int32_t op, int32_t k)
     x->last[k] = op;
     x->n_left--;
     for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++)
-        for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++)
-            if (--x->missing[p->edge_reader[e]] == 0 && become_ready(x, p->edge_reader[e]))
-                return MOIRAI_EFAIL;
+        for (int32_t e = p->tensor_edge_off[p->op_out[j]]; e < p->tensor_edge_off[p->op_out[j] + 1]; e++) {
+            bool late = e % STOP_EVERY == 0 && util_stopped(&x->rules->stop); /* all others may wait for this one */
+            int rc = late                                   ? place_list_late(p, p->n_ops - x->n_left)
+                     : --x->missing[p->edge_reader[e]] == 0 ? become_ready(x, p->edge_reader[e])
+                                                            : 0;
+            if (rc)
+                return rc;
+        }
     return 0;
 }
 
