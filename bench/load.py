@@ -251,7 +251,7 @@ def at_work(server):
 def stand_by(server, n_lost):
     """Waits, a while, until the plans without a device that there are stand by; each that was used comes up again."""
     found = server.wait_for(r"plans for the case that a device leaves: (\d+) of", 120) if server.ahead else None
-    end = time.monotonic() + 30
+    end = time.monotonic() + 10
     while found and server.said().count("is loaded and stands by") < int(found.group(1)) + n_lost and time.monotonic() < end:
         time.sleep(0.1)
 
@@ -268,6 +268,7 @@ def kill_ranks(server, tally, n_kills, n_clients):
             os.kill(ranks[k % len(ranks)], signal.SIGKILL)
             server.wait_for("lost: ", 300, k + 1)
             server.wait_for(r"(back: |going on after [\d.]+ s with )all \d+ devices of the plan", 300, k + 1)
+            print(f"kill {k + 1}: going on after {re.findall(r'going on after ([0-9.]+) s', server.said())[-1]} s", flush=True)
             time.sleep(0.3)
     finally:
         done.set()

@@ -16,6 +16,7 @@
 #define MOST_ORDERS 64
 #define ORDERED_OPS 100000 /* operators of all orders together, between these */
 #define ANNEAL_SHARE 0.6   /* of the time left, at most, for a round of it */
+#define TIME_USED 0.85     /* of that, by what a few steps took */
 #define LEAST_CLUSTERS 20  /* or twice, four or eight times as many */
 #define CLUSTER_SIZES 4
 #define CLUSTER_HEAT 0.1
@@ -300,14 +301,18 @@ static void choose_starts(batch *b, int32_t round)
     b->price[1] = send_price[(round - 1) % N_PRICES];
 }
 
-/* Where there is less time than that for each run, as with thousands of operators, there are fewer of them. */
-static void fewer_runs(batch *b, double least_part)
+/* Runs that end in the time that there is: one that is broken off has cooled down at no point. Where there is less time than `least_part` for each run, as with
+ * thousands of operators, there are fewer of them. */
+static void fit_time(batch *b, double seconds, double least_part)
 {
-    double all = b->part * b->n_runs;
-    if (b->s->o->budget.time_limit_s > 0 && b->part < least_part && b->n_runs > FEWEST_RUNS) {
+    const rate_search *s = b->s;
+    double most = seconds * s->steps_per_s / (double)UTIL_MAX(rate_search_steps(s, 1), 1),
+           all = UTIL_MIN(b->part * b->n_runs, most);
+    if (!(s->steps_per_s > 0) || b->n_runs == 0)
+        return;
+    if (all < least_part * b->n_runs)
         b->n_runs = UTIL_MIN(b->n_runs, UTIL_MAX(FEWEST_RUNS, (int32_t)(all / least_part)));
-        b->part = all / b->n_runs;
-    }
+    b->part = all / b->n_runs;
 }
 
 int rate_add_annealed(rate_search *x, double part, int32_t round)
@@ -318,7 +323,7 @@ int rate_add_annealed(rate_search *x, double part, int32_t round)
     choose_starts(&b, round);
     b.n_runs = round == 0 ? b.n_starts * N_PRICES : b.n_starts > 0 ? KINDS * LATER_PRICES : 0;
     b.part = round == 0 ? part : part * MOST_STARTS * N_PRICES / (KINDS * LATER_PRICES);
-    fewer_runs(&b, round == 0 ? 1 : LEAST_LATER_PART);
+    fit_time(&b, TIME_USED * ANNEAL_SHARE * util_stop_left_s(&x->stop), round == 0 ? 1 : LEAST_LATER_PART);
     int rc = util_pool_run(anneal_one, &b, b.n_runs, x->o->budget.threads);
     for (int32_t i = 0; i < b.n_runs; i++) {
         int32_t before = x->n_candidates;

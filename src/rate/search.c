@@ -412,7 +412,8 @@ static int first_part(rate_search *x, double *part)
         .v = &x->v, .units = x->units, .devices = x->all_devices, .steps = TRIAL_STEPS, .seed = 1, .stop = x->stop};
     double begun = util_seconds();
     int rc = rate_anneal(device, &load, &job);
-    double seconds = (util_seconds() - begun) / TRIAL_STEPS * (double)rate_search_steps(x, 1) * RUNS / threads;
+    x->steps_per_s = threads * TRIAL_STEPS / fmax(util_seconds() - begun, 1e-9);
+    double seconds = (double)rate_search_steps(x, 1) * RUNS / x->steps_per_s;
     *part = fmin(fmax(ROUND_SHARE * left / fmax(seconds, 1e-9), LEAST_PART), MOST_PART);
     free(device);
     return rc;
@@ -437,8 +438,11 @@ static int run_by_loads(rate_search *x, double part)
 /* Groups and plans of one copy. */
 static int add_others(rate_search *x, double part, int32_t round)
 {
-    int rc = x->o->copies == 1 ? 0 : rate_add_groups(x, part / 2);
-    rc = rc ? rc : rate_search_judge(x);
+    int rc = 0;
+    if (x->o->copies != 1) {
+        rc = rate_add_groups(x, part / 2);
+        rc = rc ? rc : rate_search_judge(x);
+    }
     rc = rc ? rc : rate_add_annealed(x, part, round);
     rc = rc ? rc : rate_search_judge(x);
     rc = rc ? rc : rate_add_polished(x, UTIL_MIN(part, (double)(1 << UTIL_MIN(round, 20))));
@@ -461,7 +465,8 @@ int rate_search_run(rate_search *x)
     bool late = limited && rate_stream_is_long(x->p, x->in_flight); /* what annealing begins with will be ruled out */
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
         rc = late && round == 0 ? 0 : rate_search_judge(x);
-        if (rc || good_enough(x) || util_stopped(&x->stop))
+        if (rc || good_enough(x) || util_stopped(&x->stop) ||
+            (limited && util_stop_left_s(&x->stop) < LAST_SHARE * x->o->budget.time_limit_s))
             break;
         if (!(round % 2 && x->best && !strcmp(x->best->origin, "mixture"))) /* mixtures go on with what they have */
             rc = add_others(x, part, round);

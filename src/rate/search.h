@@ -34,6 +34,7 @@ typedef struct rate_search {
     size_t capacity;
     rate_candidate *best; /* one of them, or NULL */
     uint64_t seed;        /* of the next random part */
+    double steps_per_s;   /* of annealing, all threads together; 0: there is no limit of time */
     rate_columns columns; /* of the last mixture */
 } rate_search;
 

@@ -19,8 +19,8 @@
 #include "util/util.h"
 
 #define LEAST_ROUNDS 12 /* of N requests, before a mean is taken, */
-#define FEW_ROUNDS 3    /* or so many, where these would have more operators than MANY_OPS */
-#define MANY_OPS 1500000.0
+#define FEW_ROUNDS 4    /* or so many, where these would have more operators than MANY_OPS */
+#define MANY_OPS 3000000.0
 
 /* A random number of a task. */
 static uint64_t name_of(int64_t task)
