@@ -12,6 +12,7 @@ from conftest import links, need
 torch = need("torch")
 
 import networks  # noqa: E402
+from small_networks import Branches  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
@@ -277,8 +278,8 @@ def test_runs_of_several_devices_say_more_than_a_profile(inception, cpu_cluster,
 # ---- measured
 
 
-def test_profile_measures_with_all_devices_busy_and_keeps_both(inception, cpu_workers, tmp_path):
-    _, _, network = inception
+def test_profile_measures_with_all_devices_busy_and_keeps_both(cpu_workers, tmp_path):
+    network = mt.capture(Branches().eval(), (torch.randn(1, 3, 16, 16),))
     few = mt.Options(runs=2, seconds=0.01)
     plain = mt.profile(network, workers=cpu_workers, cache=tmp_path, options=few)
     assert network.busy is None and plain.measured == plain.distinct  # processors: only where that is asked for

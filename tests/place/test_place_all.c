@@ -84,12 +84,14 @@ static void run_placer(const moirai_placer *placer, const random_spec *spec, con
     assert_string_equal(plan->problem, p->name);
     assert_int_equal(plan->seed, spec->seed);
     assert_true(plan->generation_ns >= 0 && plan->lower_bound_ns >= 0);
-    assert_ok(moirai_place(&again, p, placer->name, &o));
-    assert_same_plan(spec, placer, plan, again);
+    if (spec->seed % 4 == 0) { /* to place twice is half of the work */
+        assert_ok(moirai_place(&again, p, placer->name, &o));
+        assert_same_plan(spec, placer, plan, again);
+        moirai_plan_free(again);
+    }
     if (spec->seed % 8 == 0)
         verify_add(batch, p, plan, true);
     moirai_plan_free(plan);
-    moirai_plan_free(again);
 }
 
 static void test_placers_hold_on_small_problems(void **state)

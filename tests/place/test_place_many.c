@@ -8,6 +8,7 @@
 #include "problem/device_part.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/verify.h"
 #include "util/json.h"
 #include "util/util.h"
@@ -39,7 +40,7 @@ static void test_place_many_plans_are_valid_and_above_the_bound(void **state)
     moirai_place_options o = quick();
     verify_batch batch;
     verify_begin(&batch);
-    for (uint64_t seed = 1; seed <= 7; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(7); seed++) {
         moirai_problem *p = random_many(seed);
         assert_non_null(p);
         int64_t bound = 0, best = INT64_MAX;
@@ -139,7 +140,7 @@ static void test_place_many_bounds_hold_for_all_devices(void **state)
 {
     (void)state;
     moirai_place_options o = quick();
-    for (uint64_t seed = 100; seed < 104; seed++) {
+    for (uint64_t seed = 100; seed < 100 + TEST_SHARE(4); seed++) {
         random_spec spec = random_spec_draw(seed, 6);
         spec.tight = spec.tables = spec.nulls = spec.groups = spec.shuffled = false;
         spec.congestion = seed % 2 ? MOIRAI_CONGESTION_PORT : MOIRAI_CONGESTION_CHANNEL;
@@ -265,7 +266,7 @@ static void test_place_many_certificates_hold(void **state)
     moirai_place_options o = quick();
     char *path = temporary_path("many-certificate.json");
     o.certificate_path = path;
-    for (uint64_t seed = 1; seed <= 5; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(5); seed++) {
         moirai_problem *p = random_many(seed);
         moirai_plan *plan = NULL;
         if (p->congestion == MOIRAI_CONGESTION_DEVICE) {

@@ -83,7 +83,7 @@ static void test_moirai_same_plan_on_one_and_two_threads(void **state)
 {
     (void)state;
     static const char *const network[] = {"gpt3-mini", "inception-tiny"};
-    double effort = TEST_SHARE(12) / 400.0;
+    double effort = TEST_SHARE(12) / 1200.0;
     for (int i = 0; i < 2; i++) {
         moirai_problem *p = zoo_problem(network[i], "inter-server", i ? MOIRAI_FLOW_EDGE : MOIRAI_FLOW_TENSOR);
         moirai_plan *one = place(p, "moirai", effort, 1), *two = place(p, "moirai", effort, 2);
@@ -126,7 +126,7 @@ static void test_moirai_keeps_to_memory_that_binds(void **state)
         total += p->op_memory_bytes[i];
     for (int32_t k = 0; k < p->n_devices; k++)
         p->device_memory_bytes[k] = total * 2 / 5;
-    moirai_plan *plan = place(p, "moirai", 0.03, 2);
+    moirai_plan *plan = place(p, "moirai", TEST_SHARE(12) / 1200.0, 2);
     assert_non_null(plan);
     assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
     assert_true(plan->lower_bound_ns <= plan->makespan_ns);
@@ -175,7 +175,7 @@ static void test_moirai_memory_binds_where_starts_are_not_allowed(void **state)
     char *json = pinned_layers(14);
     moirai_problem *p;
     assert_int_equal(moirai_problem_parse(&p, json, strlen(json), "pinned"), 0);
-    moirai_plan *plan = place(p, "moirai", 0.02, 2);
+    moirai_plan *plan = place(p, "moirai", TEST_SHARE(12) / 600.0, 2);
     assert_non_null(plan);
     assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
     assert_true(plan->lower_bound_ns <= plan->makespan_ns);

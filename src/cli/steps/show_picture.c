@@ -80,10 +80,9 @@ void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_pl
         if (ops[k] == 0 && left_out > 0)
             continue;
         const double *row = cell + (size_t)k * (size_t)n * 2;
-        double load = plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
         cli_print(cli, "%-*.*s |", width, width, p->device_name[k]);
         draw(cli, row, n, utf8 ? blocks : ascii);
-        cli_print(cli, "| %3.0f %%\n%*s |", 100 * load, width, "");
+        cli_print(cli, "| %3.0f %%\n%*s |", 100 * cli_load_of(plan, k), width, "");
         draw(cli, row + n, n, utf8 ? dashes : ascii_dashes);
         cli_print(cli, "|\n");
     }

@@ -23,7 +23,7 @@ static void add_ns(cli_context *cli, const char *key, int64_t ns)
 
 #define MOST_IDLE 8 /* devices without operators that have lines of their own */
 
-static double load_of(const moirai_plan *plan, int32_t k)
+double cli_load_of(const moirai_plan *plan, int32_t k)
 {
     return plan->makespan_ns > 0 ? (double)plan->device_busy_ns[k] / (double)plan->makespan_ns : 0;
 }
@@ -57,7 +57,7 @@ static void add_device(cli_context *cli, yyjson_mut_val *list, const moirai_prob
     yyjson_mut_obj_add_strcpy(cli->doc, o, "type", p->device_type[k]);
     yyjson_mut_obj_add_int(cli->doc, o, "ops", ops);
     yyjson_mut_obj_add_int(cli->doc, o, "busy_ns", plan->device_busy_ns[k]);
-    yyjson_mut_obj_add_real(cli->doc, o, "load", load_of(plan, k));
+    yyjson_mut_obj_add_real(cli->doc, o, "load", cli_load_of(plan, k));
     yyjson_mut_obj_add_int(cli->doc, o, "memory_bytes", plan->device_memory_bytes[k]);
     if (plan->device_peak_bytes[k] != MOIRAI_UNKNOWN)
         yyjson_mut_obj_add_int(cli->doc, o, "peak_bytes", plan->device_peak_bytes[k]);
@@ -82,7 +82,7 @@ static void show_devices(cli_context *cli, const moirai_problem *p, const moirai
         if (ops[k] > 0 || left_out == 0)
             cli_print(cli, "%s%*s %s%*s%10s %12s %4.0f %% %12s %12s\n", p->device_name[k],
                       width - columns(p->device_name[k]), "", p->device_type[k], kind - columns(p->device_type[k]), "",
-                      cli_human_count(ops[k]).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * load_of(plan, k),
+                      cli_human_count(ops[k]).s, cli_human_ns(plan->device_busy_ns[k]).s, 100 * cli_load_of(plan, k),
                       cli_human_bytes(held).s, cli_human_bytes(p->device_memory_bytes[k]).s);
         add_device(cli, list, p, plan, k, ops[k]);
     }

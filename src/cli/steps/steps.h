@@ -215,6 +215,8 @@ int cli_split(moirai_split_report *report, const cli_context *cli, const char *p
 void cli_show_plan(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);
 /* How many operators are on each device; free() it, or NULL. *n_left_out: devices without any, where these are too many for a line each, else 0. */
 int32_t *cli_ops_on(int32_t *n_left_out, const moirai_plan *plan);
+/* The part of the makespan in which device k computes. */
+double cli_load_of(const moirai_plan *plan, int32_t k);
 /* The steps behind the plan and its bound, into cli->result only. */
 void cli_show_steps(cli_context *cli, const moirai_plan *plan);
 void cli_show_picture(cli_context *cli, const moirai_problem *p, const moirai_plan *plan);

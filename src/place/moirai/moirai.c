@@ -14,16 +14,13 @@
  * read after it ends, so that the result depends on seed and effort, not on the number of threads. */
 #include "bound/bounds.h"
 #include "place/moirai/engine.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/many/many.h"
 #include "place/placers.h"
 #include "place/starts.h"
 #include "util/util.h"
 
 #include <math.h>
-
-#define CERTIFY_SHARE 0.15 /* of the time, where the proof is wanted as well */
-#define AFTER_KEPT \
-    0.4 /* of what the search leaves for the plan's check (RESERVE checks), as does the proof; freeing it is in there */
 
 static int take_plain(void *data, int64_t lower_ns, const char *name)
 {
@@ -54,10 +51,10 @@ static int solve_within(util_stop *proof, engine *x)
     *proof = *search;
     if (!x->in.o->certificate_path || search->deadline <= 0)
         return solve(x);
-    double share_s = CERTIFY_SHARE * x->in.o->budget.time_limit_s, end = search->deadline - share_s;
+    double share_s = MOIRAI_CERTIFY_SHARE * x->in.o->budget.time_limit_s, end = search->deadline - share_s;
     search->deadline = end;
     int rc = solve(x);
-    proof->deadline -= fmin(AFTER_KEPT * (end - search->deadline), share_s);
+    proof->deadline -= fmin(MOIRAI_AFTER_KEPT * (end - search->deadline), share_s);
     return rc;
 }
 

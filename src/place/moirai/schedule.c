@@ -5,19 +5,12 @@
  * before and after them: what these have raised, blocks with their spanning trees would not raise further. Time that is
  * left when all has been tried goes to the third list, again and again. */
 #include "place/moirai/engine.h"
+#include "place/moirai/incumbent/engine_tuning.h"
 
 #include <math.h>
 
 #include "place/fit.h"
 #include "util/util.h"
-
-#define SMALL_GAP 0.025    /* what is left is more likely the plan's */
-#define WIDE 0.3           /* of the operators in large components: blocks are weak */
-#define LARGE_COMPONENT 36 /* operators */
-#define LITTLE 0.14        /* of the work floats beside a spine: encoder-decoders; cells leave more out */
-#define ONE_BLOCK 0.8      /* of the operators between two cuts */
-#define MANY_DEVICES 8     /* more: prices of such a block seldom prove anything, and never soon */
-#define MOST_AGAIN 12
 
 /* ---- conditions ---- */
 
@@ -38,12 +31,12 @@ static bool none_repeats(const engine *x)
 
 static bool none_repeats_small_gap(const engine *x)
 {
-    return !x->copies && incumbent_gap(&x->in) <= SMALL_GAP;
+    return !x->copies && incumbent_gap(&x->in) <= SCHEDULE_SMALL_GAP;
 }
 
 static bool none_repeats_wide_gap(const engine *x)
 {
-    return !x->copies && incumbent_gap(&x->in) > SMALL_GAP;
+    return !x->copies && incumbent_gap(&x->in) > SCHEDULE_SMALL_GAP;
 }
 
 static bool none_repeats_far(const engine *x)
@@ -75,7 +68,7 @@ static bool nothing_raised(const engine *x)
 
 static bool is_undivided(const engine *x)
 {
-    return x->undivided && x->in.p->n_devices > MANY_DEVICES && has_intervals(x);
+    return x->undivided && x->in.p->n_devices > SCHEDULE_MANY_DEVICES && has_intervals(x);
 }
 
 static bool has_intervals_and_blocks(const engine *x)
@@ -191,10 +184,10 @@ static int find_width(double *part, bool *one, const moirai_problem *p)
     for (int32_t i = 0; i < c->s->n_classes && !rc; i++) {
         const decompose_block *b = pair_chain_block(c, i);
         rc = b ? 0 : MOIRAI_EFAIL;
-        *one |= b && b->n_interior >= ONE_BLOCK * p->n_ops;
+        *one |= b && b->n_interior >= SCHEDULE_ONE_BLOCK * p->n_ops;
         for (int32_t j = 0; b && j < b->n_components; j++) {
             int32_t n = b->component_off[j + 1] - b->component_off[j];
-            large += n > LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
+            large += n > SCHEDULE_LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
         }
     }
     *part = large / fmax(p->n_ops, 1);
@@ -221,7 +214,7 @@ static int find_spine_width(double *part, engine *x)
     decompose_spine *spine = NULL;
     bool one = false;
     int rc = decompose_spine_new(&spine, x->in.p, &x->in.stop);
-    if (!rc && spine && part_that_floats(spine) <= LITTLE)
+    if (!rc && spine && part_that_floats(spine) <= SCHEDULE_LITTLE_FLOATS)
         rc = find_width(part, &one, spine->problem);
     decompose_spine_free(spine);
     return rc;
@@ -232,7 +225,7 @@ static int search_on(engine *x)
 {
     int rc = 0;
     while (!rc && has_intervals(x) && !incumbent_off(&x->in, AGAIN) && x->in.stop.deadline > 0 &&
-           !incumbent_done(&x->in) && x->in.best && x->again < MOST_AGAIN) {
+           !incumbent_done(&x->in) && x->in.best && x->again < SCHEDULE_MOST_AGAIN) {
         x->again++;
         rc = TAKE_TURNS(x, again);
     }
@@ -246,11 +239,11 @@ int engine_search(engine *x)
     if (rc || incumbent_done(&x->in))
         return rc;
     rc = find_width(&width, &x->undivided, x->in.p);
-    if (!rc && width > WIDE && has_intervals(x) && !incumbent_off(&x->in, SPINE))
+    if (!rc && width > SCHEDULE_WIDE && has_intervals(x) && !incumbent_off(&x->in, SPINE))
         rc = find_spine_width(&width, x);
     if (rc)
         return rc;
-    rc = width > WIDE && has_intervals(x) ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
+    rc = width > SCHEDULE_WIDE && has_intervals(x) ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
     rc = rc ? rc : search_on(x);
     while (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && incumbent_grow(&x->in))
         rc = engine_take_turn(x, &exact_again);

@@ -1,4 +1,4 @@
-/* The tuned numbers of the engine, by the file that uses them; shares of time and their conditions are the table of
+/* The tuned numbers of the engine, by the file that uses them; which step has which share of time is the table of
  * schedule.c. What a step is worth is what `bench_ablate` loses without its switch, where one is named, and what
  * docs/results.md says of it. */
 #ifndef MOIRAI_PLACE_MOIRAI_ENGINE_TUNING_H
@@ -14,6 +14,20 @@
 #define CERTIFY_MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
 #define CERTIFY_PLAIN_KEPT 8 /* times what plain bounds take, for less than which nothing more is begun */
 #define CERTIFY_PATHS_KEPT 3 /* times what a path along the chain takes, kept of the time */
+
+/* moirai.c: what is kept of the time */
+#define MOIRAI_CERTIFY_SHARE 0.15 /* of the time, where the proof is wanted as well */
+#define MOIRAI_AFTER_KEPT \
+    0.4 /* of what the search leaves for the plan's check (INCUMBENT_RESERVE), as does the proof; freeing it is in there */
+
+/* schedule.c: conditions of its table */
+#define SCHEDULE_SMALL_GAP 0.025    /* what is left is more likely the plan's */
+#define SCHEDULE_WIDE 0.3           /* of the operators in large components: blocks are weak */
+#define SCHEDULE_LARGE_COMPONENT 36 /* operators */
+#define SCHEDULE_LITTLE_FLOATS 0.14 /* of the work floats beside a spine: encoder-decoders; cells leave more out */
+#define SCHEDULE_ONE_BLOCK 0.8      /* of the operators between two cuts */
+#define SCHEDULE_MANY_DEVICES 8     /* more: prices of such a block seldom prove anything, and never soon */
+#define SCHEDULE_MOST_AGAIN 12
 
 /* step_blocks.c: switch `blocks` */
 #define STEP_BLOCKS_FEW_BATCHES 2 /* where levels are limited */
