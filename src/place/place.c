@@ -122,7 +122,7 @@ static int write_first(verifying *v, double *search_s, const moirai_problem *p, 
     stop = util_stop_within(&stop, WRITE_SHARE * limit_s);
     int rc = write_problem(v, p, &stop);
     double rest_s = (1 - VERIFY_KEPT) * limit_s - (VERIFY_READS + 1) * v->write_s;
-    *search_s = v->problem.text ? UTIL_MAX(SEARCH_LEAST * limit_s, rest_s) : limit_s - v->write_s;
+    *search_s = UTIL_MAX(SEARCH_LEAST * limit_s, v->problem.text ? rest_s : limit_s - v->write_s); /* 0 were no limit */
     return rc;
 }
 
