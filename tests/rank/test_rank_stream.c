@@ -61,6 +61,10 @@ static void check_rate(int in_flight)
     assert_true(of(latency, "p99_ns") <= of(latency, "most_ns"));
     yyjson_arr_foreach(yyjson_obj_get(r, "devices"), i, n, d) {
         double share = yyjson_get_num(yyjson_obj_get(d, "busy_share"));
+        if (n_copies > 1 && of(d, "busy_ns") == 0) { /* a copy of few requests may have had none of these */
+            assert_true(share == 0);
+            continue;
+        }
         assert_true(of(d, "busy_ns") > 0);
         assert_true(fabs(share * (double)window_ns / ((double)requests * (double)of(d, "busy_ns")) - 1) < 0.01);
     }
