@@ -61,10 +61,6 @@ static void check_rate(int in_flight)
     assert_true(of(latency, "p99_ns") <= of(latency, "most_ns"));
     yyjson_arr_foreach(yyjson_obj_get(r, "devices"), i, n, d) {
         double share = yyjson_get_num(yyjson_obj_get(d, "busy_share"));
-        if (n_copies > 1 && of(d, "busy_ns") == 0) { /* a copy of few requests may have had none of these */
-            assert_true(share == 0);
-            continue;
-        }
         assert_true(of(d, "busy_ns") > 0);
         assert_true(fabs(share * (double)window_ns / ((double)requests * (double)of(d, "busy_ns")) - 1) < 0.01);
     }
@@ -239,7 +235,7 @@ static void test_stream_more_in_flight_are_shared_out_to_copies(void **state)
     size_t i, n;
     int64_t sum = 0;
     plan_replicas();
-    assert_runs(RUN "--in-flight 8 --runs 150");
+    assert_runs(RUN "--in-flight 8 --runs 1500"); /* each copy has its turn, also where ranks are more than cores */
     check_rate(8);
     yyjson_arr_foreach(yyjson_obj_get(rate(), "copies"), i, n, c) {
         sum += of(c, "slots");
