@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A rank of bench/gpu_compiled.py's rows by NCCL: torchrun starts one for every part of the GPU, with a job's file.
 
-NCCL takes no two ranks on a GPU of one host. Here ranks pass for hosts of their own (NCCL_HOSTID) and talk by NCCL's
-sockets on this one: what is measured is plans, order and graphs of the runtime by NCCL, not a fast link.
+NCCL takes several ranks on a GPU from 2.31 on, where NCCL_MULTI_RANK_GPU_ENABLE=1 is in the environment: they meet in the
+host's memory. Without it ranks pass for hosts of their own (NCCL_HOSTID) and talk by NCCL's sockets on this one.
 Links are probed by the runtime itself, as moirai.torch.probe does; rank 0 plans, all learn from every run.
 """
 
@@ -23,7 +23,8 @@ JOB = json.loads(Path(sys.argv[1]).read_text()) if len(sys.argv) > 1 else {}
 RANK = int(os.environ.get("RANK", "0"))
 if JOB.get("shares"):  # before CUDA is there
     os.environ["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = f"{100 * JOB['shares'][RANK]:g}"
-    os.environ["NCCL_HOSTID"] = f"host{RANK}"
+    if os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") != "1":
+        os.environ["NCCL_HOSTID"] = f"host{RANK}"
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402

@@ -191,7 +191,7 @@ def test_both_ends_issue_messages_in_one_order(early, captured, cpu_cluster):
                 assert mine == theirs == sorted(mine)
 
 
-def test_nccl_takes_a_gpu_for_every_rank():
+def test_nccl_takes_a_gpu_for_every_rank(monkeypatch):
     one, other, cpu = ("cuda", "h", "1"), ("cuda", "h", "2"), ("cpu", "h", "3")
     assert choose_transport("auto", [one, other]) == choose_transport("nccl", [one, other]) == "nccl"
     assert choose_transport("auto", [one, one]) == choose_transport("auto", [one, cpu]) == "gloo"
@@ -203,6 +203,10 @@ def test_nccl_takes_a_gpu_for_every_rank():
         choose_transport("nccl", [one, cpu])
     with pytest.raises(moirai.UsageError, match="under torchrun"):
         choose_transport("ipc", [one, other])
+    monkeypatch.setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1")  # where it is asked for, not by itself
+    assert choose_transport("nccl", [one, one]) == "nccl" and choose_transport("auto", [one, one]) == "gloo"
+    with pytest.raises(moirai.UsageError, match="processors"):
+        choose_transport("nccl", [one, cpu])
 
 
 # ---- tune

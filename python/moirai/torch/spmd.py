@@ -2,8 +2,8 @@
 time.
 
 Devices are the plan's, by rank, on one host or on several. Where every rank has a GPU of its own, tensors travel by
-NCCL; else by gloo, those of a GPU through its host. For parts of one GPU let `distribute` start the ranks. Results are
-sent to all.
+NCCL; else by gloo, those of a GPU through its host. For parts of one GPU let `distribute` start the ranks: NCCL takes
+several on one only where it is told to, from 2.31 on, and they meet in the host's memory then. Results are sent to all.
 """
 
 from __future__ import annotations
@@ -48,12 +48,16 @@ def own_device(given: torch.device | str | None) -> torch.device:
 
 
 def choose_transport(asked: str, devices: list[tuple[str, str, str]]) -> str:
-    """`devices` are (kind, host, identity) of all ranks. NCCL takes one rank per GPU, and GPUs only."""
-    gpus = [d for d in devices if d[0] == "cuda"]
-    apart = len(gpus) == len(devices) and len(set(devices)) == len(devices)
-    if asked == "nccl" and not apart:
-        why = "several ranks share one" if len(gpus) == len(devices) else "some ranks are processors"
-        raise UsageError(f"transport 'nccl' needs a GPU for every rank: {why}")
+    """`devices` are (kind, host, identity) of all ranks. NCCL takes GPUs only, and one rank per GPU unless its user says
+    otherwise: then it is taken where it is asked for, not by itself."""
+    gpus = len([d for d in devices if d[0] == "cuda"]) == len(devices)
+    apart = gpus and len(set(devices)) == len(devices)
+    if asked == "nccl" and not gpus:
+        raise UsageError("transport 'nccl' needs a GPU for every rank: some ranks are processors")
+    if asked == "nccl" and not apart and os.environ.get("NCCL_MULTI_RANK_GPU_ENABLE") != "1":
+        raise UsageError(
+            "transport 'nccl' needs a GPU for every rank: several ranks share one (NCCL from 2.31 on takes them with NCCL_MULTI_RANK_GPU_ENABLE=1)"
+        )
     if asked not in ("auto", "nccl", "gloo"):
         raise UsageError(f"transport '{asked}': expected auto, nccl or gloo under torchrun")
     return "nccl" if asked == "nccl" or (asked == "auto" and apart) else "gloo"
