@@ -131,6 +131,21 @@ def test_what_a_profile_left_out_takes_its_part_of_what_was_compiled(monkeypatch
         assert min(ends) < after[name] < max(ends)
 
 
+def test_cuts_of_a_network_for_gpus_are_chosen_where_biases_are_sums_of_their_own(monkeypatch):
+    monkeypatch.setattr(grouping, "_ask", lambda piece, metas, nodes, base, calls, device: (grouping.by_rules(calls, nodes), "inductor"))
+    module, (x,) = networks.make("gpt2")
+    devices = [{"name": n, "type": "cpu", "memory": "2GB"} for n in "AB"]
+    cluster = moirai.Cluster.open({"name": "two", "devices": devices, "links": links("AB", "1000GB/s", "1ns")})
+    found = []
+    for kind in ("cpu", "cuda"):
+        whole = mt.capture(module, (x[:1],), fuse="inductor", fuse_for=kind, cache=None)
+        for d in "AB":
+            whole.graph.set_times(d, invented(whole, True))
+        found.append(mt.choose(whole, cluster, threads=1, congestion="none"))
+    assert any("(bias)" in op.name for op in whole.graph.ops) or any("(bias)" in m for op in whole.graph.ops for m in op.members)
+    assert all(f.cut and f.cut_ns < 0.8 * f.whole_ns for f in found)
+
+
 @pytest.mark.parametrize("cut", ["*tokens: 2:1", "*attention: 1:1 every; *mlp: 3:5 every"])
 def test_groups_by_rules_are_whole_and_compute_the_same(cut):
     module, args = networks.make("gpt2")
