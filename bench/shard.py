@@ -98,11 +98,11 @@ def by_turns(turns: Turns, folder: Path) -> None:
     tuning = importlib.import_module("moirai.torch.tune")  # moirai.torch.tune is the function
     runs = itertools.count()
 
-    def profiling(self: Any, captured: Any, own: Any = tuning._Tuner.profile) -> None:
-        if captured.fuse == "inductor":  # code first
+    def profiling(self: Any, captured: Any, code: bool = True, own: Any = tuning._Tuner.profile) -> None:
+        if captured.fuse == "inductor" and code:  # code first
             mt.profile(captured, workers=self.workers, cache=self.o["cache"], fresh=True, options=mt.Options(runs=0))
         with turns.turn():
-            own(self, captured)
+            own(self, captured, code)
 
     def measuring(self: Any, *args: Any, own: Any = mt.Distributed.measure, **options: Any) -> Any:
         with turns.turn():
@@ -149,7 +149,7 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
     hand, said = [] if o.no_hand else by_hand(shares, kinds), []
     found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
                     rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
-                    transport=o.transport, busy=None if o.busy == "on" else False, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+                    transport=o.transport, busy=None if o.busy == "on" else False, seconds=o.tune_seconds, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
     setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
     setting += ["compiled kernels, too"] * ("inductor" in o.fuse)
     quiet(name, o, found, workers, ", ".join(setting), args)
@@ -200,6 +200,7 @@ def main() -> None:
     p.add_argument("--calm", type=int, default=0, help="so many processes share the folder: when all are done, torch.compile and "
                    "what is fastest are measured in turns, by one at a time")  # fmt: skip
     p.add_argument("--seconds", type=float, default=600, help="that the others are waited for at most, from the beginning")
+    p.add_argument("--tune-seconds", type=float, help="after these, counted for each network, nothing more is tried")
     p.add_argument("names", nargs="*", help="networks (default: all of this size), also those of networks_public.py")
     o = p.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)

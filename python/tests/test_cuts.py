@@ -213,7 +213,7 @@ def test_sizes_of_pieces_are_looked_at_in_all_layers_at_once(monkeypatch):
     key = next(k for k, strips in chooser.classes.items() if strips[0].kind == "mlp")
     assert len(chooser.classes[key]) > 1
     made, again = [], whole.again
-    monkeypatch.setattr(whole, "again", lambda cuts: made.append(cuts) or again(cuts))
+    monkeypatch.setattr(whole, "again", lambda cuts, quick: made.append(cuts) or again(cuts, quick))
     at_once, few = chooser.piece_ns(key), len(made)
     chooser.classes[key] = chooser.classes[key][:1]
     assert chooser.piece_ns(key) == at_once and set(at_once) == {"A", "B"}
@@ -247,10 +247,11 @@ def test_samples_are_cuts_of_many_sizes():
 
 
 def test_tune_runs_the_cuts_that_are_worth_it_and_keeps_the_fastest(cpu_workers, tmp_path, monkeypatch):
-    tuning = sys.modules["moirai.torch.tune"]
+    tuning, contest = (sys.modules[f"moirai.torch.{m}"] for m in ("tune", "contest"))
     cuts = ("0/mlp: 48,48", "0/mlp: 32,32,32")
-    monkeypatch.setattr(tuning, "choose", lambda *_, **__: mt.CutChoice(cuts[0], 10, 5, 2, cuts))
-    monkeypatch.setattr(tuning, "_HOPELESS", 1e9)
+    monkeypatch.setattr(contest, "choose", lambda *_, **__: mt.CutChoice(cuts[0], 10, 5, 2, cuts))
+    for module, name, value in ((tuning, "_HOPELESS", 1e9), (contest, "_NEAR", 1e9), (contest, "one_device", lambda _: False)):
+        monkeypatch.setattr(module, name, value)  # all of them are run
     said = []
     module, args = networks.make("gpt2")
     found = mt.tune(module, args, workers=cpu_workers, probed=cpu_workers.cluster, cuts=("auto",), fuse=("none",), rounds=0,

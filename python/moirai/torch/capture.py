@@ -107,9 +107,10 @@ class Captured:
             found[known.name] = given.detach()
         return found
 
-    def recut(self, cuts: str | Mapping[str, str] | None) -> Captured:
-        """The same module cut otherwise, or (None) whole, without exporting it again."""
-        return self.again(cuts)  # type: ignore[no-any-return]
+    def recut(self, cuts: str | Mapping[str, str] | None, quick: bool = False) -> Captured:
+        """The same module cut otherwise, or (None) whole, without exporting it again. `quick`: calls are grouped by rules of
+        our own, where a compiler would be asked: that takes longer than all else, and of pieces it says nearly the same."""
+        return self.again(cuts, quick) if quick else self.again(cuts)  # type: ignore[no-any-return]
 
     def save_graph(self, path: str | os.PathLike[str]) -> None:
         self.graph.save(path)
@@ -247,8 +248,9 @@ def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool)
 
 
 def _make(
-    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Strip]] | None = None
-) -> Captured:
+    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Strip]] | None = None,
+    quick: bool = False,
+) -> Captured:  # fmt: skip
     known = {} if known is None else known
     nodes, strips = _pieces(exported, how, cuts, known)
     last = pays(nodes) if how.channels_last is None else how.channels_last
@@ -265,7 +267,7 @@ def _make(
         fuse=how.fuse,
         strips=strips,
         cuts=text(cuts) if cuts else "",
-        again=lambda other: _make(exported, how, other, known),
+        again=lambda other, quick=False: _make(exported, how, other, known, quick),
     )
     if not how.core:
         inputs = {n: nodes[n].meta for n in exported.inputs}
@@ -274,7 +276,8 @@ def _make(
     if how.fuse == "inductor":
         base = {n: captured.path_to(n)[0] for n in nodes}
         wanted = [r.name for r in exported.out_leaves if isinstance(r, Ref)]
-        groups, captured.grouped_by = find_groups(nodes, base, wanted, torch.device(how.kind), chosen_folder(how.cache))
+        where = None if quick else torch.device(how.kind)
+        groups, captured.grouped_by = find_groups(nodes, base, wanted, where, chosen_folder(how.cache))
     captured.graph = make_graph(captured, how.name, groups)
     return captured
 

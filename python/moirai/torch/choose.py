@@ -7,9 +7,10 @@ tiles, so that the times of all sizes are asked for, not one speed of a device. 
 of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
 (in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares; so are sequences by
 tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled; a batch by
-samples, with such sizes. The best cuts are tried with sums that
+samples, with such sizes. Cuts of all classes are tried with sums that
 every piece makes for itself (repeated.py), too. Whole is always
-among the candidates, and a gain below 0.5 % is none. `finalists` are those that are worth a run.
+among the candidates, and a gain below 0.5 % is none. Where the network is compiled, so are the pieces whose times are
+given; groups of calls are those of our own rules then. `finalists` are those that are worth a run.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class _Chooser:
     def judge_text(self, cut: str, pieces: int) -> int:
         """The makespan of a quick plan."""
         if cut not in self.judged:
-            graph = self.whole.recut(cut).graph if cut else self.busy
+            graph = self.whole.recut(cut, quick=True).graph if cut else self.busy
             if cut and self.measured:
                 piece_times(graph, self.like.get(_parts_of(graph), self.measured))
             plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
@@ -102,7 +103,7 @@ class _Chooser:
             if not cut and self.busy is not self.whole.graph:
                 single = place(Problem(self.whole.graph, self.cluster, **self.options), "single")
                 self.judged[cut] = min(self.judged[cut], single.makespan_ns)
-            self.pieces[cut] = (pieces, _parts_of(graph) or ("every" if cut.endswith(" every") else ""))
+            self.pieces[cut] = (pieces, kind_of(cut, graph))
         return self.judged[cut]
 
     def finalists(self, least: int) -> tuple[str, ...]:
@@ -122,7 +123,8 @@ class _Chooser:
         took: dict[str, dict[int, int]] = {}
         for first in range(0, len(sizes), len(strips)):
             some = dict(zip((s.name for s in strips), sizes[first : first + len(strips)]))
-            graph = self.whole.recut("; ".join(f"{name}: {n},{units - n}" for name, n in some.items())).graph
+            cut = "; ".join(f"{name}: {n},{units - n}" for name, n in some.items())
+            graph = self.whole.recut(cut, quick=True).graph
             if self.measured:
                 piece_times(graph, self.measured)
             self._add_pieces(Problem(graph, self.cluster, **self.options), some.values(), units, took)
@@ -153,7 +155,7 @@ class _Chooser:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
         others = [*self.by_batch(), *self.by_tokens()]
-        sequences = {cut: self.judge_text(cut, pieces) for cut, pieces in others if not self.over()}
+        other = {cut: self.judge_text(cut, pieces) for cut, pieces in others if not self.over()}
         sizes = {k: self.sizes(k) for k in self.order}
         most = max((len(v) for v in sizes.values()), default=0)
         together = [{k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most)]
@@ -161,28 +163,27 @@ class _Chooser:
         for number, candidate in enumerate(tries):
             if self.over():
                 break
-            if number >= len(together):  # one class at a time, from the best so far
+            if number < len(together):
+                every = self.every(candidate)
+                other[every] = self.judge_text(every, max(map(len, candidate.values())))
+            else:  # one class at a time, from the best so far
                 candidate = {**best, **candidate}
             ns = self.judge(candidate)
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
         cut = self.text(best)
-        for candidate, pieces in self.by_every(least):
-            if not self.over() and (ns := self.judge_text(candidate, pieces)) < _WORTH * least:
-                cut, least = candidate, ns
         for rows, pieces in self.by_rows():
             for candidate in dict.fromkeys([rows, f"{rows}; {cut}" if cut else rows]):
                 if not self.over() and (ns := self.judge_text(candidate, pieces)) < _WORTH * least:
                     cut, least = candidate, ns
-        for candidate, ns in sequences.items():
+        for candidate, ns in other.items():
             if ns < _WORTH * least:
                 cut, least = candidate, ns
         return CutChoice(cut, whole, least, len(self.judged), self.finalists(least))
 
-    def by_every(self, least: int) -> list[tuple[str, int]]:
-        """The best cuts so far with sums that every piece makes for itself, and how many pieces."""
-        some = [c for c in self.finalists(least) if not self.pieces[c][1] and self.pieces[c][0] > 1]
-        return [("; ".join(f"{item} every" for item in cut.split("; ")), self.pieces[cut][0]) for cut in some]
+    def every(self, sizes: Mapping[Any, list[int]]) -> str:
+        """This cut with sums that every piece makes for itself."""
+        return "; ".join(f"{item} every" for item in self.text(sizes).split("; "))
 
     def by_rows(self) -> list[tuple[str, int]]:
         """All images in rows by the devices' speeds, for 2, 3, ... devices, and how many pieces: together, since a strip of
@@ -252,6 +253,11 @@ class _Chooser:
                 if len(sizes) > 1 and min(sizes) > 0 and sizes not in found:
                     found.append(sizes)
         return found
+
+
+def kind_of(cut: str, graph: Graph) -> str:
+    """Of a cut: "tokens", "samples", "every", or "" (heads, columns, channels, rows)."""
+    return _parts_of(graph) or ("every" if cut.endswith(" every") else "")
 
 
 def _parts_of(graph: Graph) -> str:

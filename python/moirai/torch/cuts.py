@@ -444,8 +444,9 @@ class _Writer:
 
 
 def work(strip: Strip, nodes: Mapping[str, Node]) -> float:
-    """Products of a strip, in multiplications: what makes one worth a cut."""
-    return sum(work_of(nodes[name], nodes) for name in {*strip.sources, strip.end})
+    """Products of a strip, in multiplications: what makes one worth a cut. Where biases are sums of their own, the product
+    has another name (fold.py)."""
+    return sum(work_of(nodes.get(f"{name}_product", nodes[name]), nodes) for name in {*strip.sources, strip.end})
 
 
 def work_of(node: Node, nodes: Mapping[str, Node]) -> float:

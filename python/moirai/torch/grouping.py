@@ -27,12 +27,15 @@ def find_groups(
     nodes: Mapping[str, Node],
     base: Mapping[str, str],
     results: Sequence[str],
-    device: torch.device,
+    device: torch.device | None,
     folder: Path | None,
 ) -> tuple[list[list[str]], str]:
-    """The groups, and who made them: "inductor", or the reason why our own rules did."""
-    piece = whole_piece(nodes, base, results)
+    """The groups, and who made them: "inductor", or the reason why our own rules did; without a device nobody else is
+    asked."""
     calls = calls_of(nodes, base, results)
+    if device is None:
+        return by_rules(calls, nodes), "as asked"
+    piece = whole_piece(nodes, base, results)
     metas = {a: nodes[a].meta for a in piece.args}
     key = repr((piece.text(metas), torch.__version__, device.type, _place(device), sorted(flags().items())))
     path = folder / "groups" / f"{digest(key)}.json" if folder else None

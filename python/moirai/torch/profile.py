@@ -18,6 +18,7 @@ from ..problem import Problem
 from .busy import graph_with
 from .cache import chosen_folder, digest, read_json, write_json
 from .capture import Captured
+from .compiler import Compiler
 from .distribute import distribute
 from .ir import CONST, INPUT, OP, WEIGHT, Meta, Node, Ref
 from .measure import OpTime, Options, OpToMeasure, bytes_of
@@ -104,6 +105,7 @@ def profile(
     options: Options | None = None,
     turns: bool | None = None,
     busy: bool | None = None,
+    code: bool = True,
 ) -> Profile:
     """Measures every distinct operator on every device and puts the times into `captured.graph`.
 
@@ -113,13 +115,16 @@ def profile(
     Times are kept on disk (`cache`: a folder, True for the usual one, None for nowhere) under the operator and all that
     they depend on; `fresh` measures anew. Operators of a network with fuse="inductor" are measured as compiled code.
     Ranks of processors take `turns`; shares of a GPU are measured side by side, since they run side by side, too.
+    Without `code` nothing is compiled: operators that are no library's get no time (products of a piece depend on its
+    size by tiles, all else nearly by its bytes: `piece_times`).
     Operators that can't run alone (`failed`) are estimated from their traffic.
     """
     if workers is None:
         if cluster is None:
             raise ValueError("profile needs a cluster or workers")
         with Workers(cluster) as started:
-            return profile(captured, workers=started, cache=cache, fresh=fresh, options=options, turns=turns, busy=busy)
+            return profile(captured, workers=started, cache=cache, fresh=fresh, options=options, turns=turns, busy=busy,
+                           code=code)  # fmt: skip
     options = options or Options()
     if workers.kind == "mixed":  # GPUs run operator by operator there
         options = replace(options, graphs=False)
@@ -131,6 +136,8 @@ def profile(
     todo = _Todo({}, {})
     for name in captured.ops:
         op = to_measure(captured, name, outside.get(name, []))
+        if not code and captured.fuse == "inductor" and Compiler.worth(op.piece):
+            continue
         todo.ops.setdefault(signature(op), op)
         todo.names.setdefault(signature(op), []).append(name)
     report = Profile(len(captured.ops), len(todo.ops), 0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import statistics
 import tempfile
+import time
 from dataclasses import dataclass, field
 from typing import Any, Callable, Iterable, Mapping
 
@@ -21,8 +22,7 @@ from ..cluster import Cluster
 from ..plan import Plan
 from ..search import place
 from .capture import Captured, capture
-from .choose import CutChoice, batch_samples, choose, samples
-from .cuts import ALTERNATIVES
+from .contest import Contest, CutTried
 from .distribute import Distributed, distribute
 from .held import meetings
 from .merging import expected_ns
@@ -75,12 +75,14 @@ def _fastest(trials: list[Trial]) -> str:
 
 @dataclass
 class Tuned:
-    """What `tune` found: `best`, and all that was tried."""
+    """What `tune` found: `best`, all that was tried, and `cuts`, those that were looked at where one was to be chosen, with
+    why it was kept or not."""
 
     best: Trial
     trials: list[Trial]
     cluster: Cluster
     transport: str
+    cuts: list[CutTried] = field(default_factory=list)
 
     @property
     def captured(self) -> Captured:
@@ -114,7 +116,7 @@ class Tuned:
 
     def __repr__(self) -> str:
         lines = [("* " if t is self.best else "  ") + repr(t) for t in self.trials]
-        return "\n".join([self.verdict, *lines])
+        return "\n".join([self.verdict, *lines, *map(repr, self.cuts)])
 
 
 class _Tuner:
@@ -122,7 +124,9 @@ class _Tuner:
         self.workers, self.cluster, self.o, self.folder = workers, cluster, o, folder
         self.trials: list[Trial] = []
         self.seen: set[Any] = set()
-        self.chosen: dict[bool | int, str] = {}  # cuts, by heads
+        self.chosen: dict[Way, str] = {}  # cuts
+        self.looked_at: list[CutTried] = []
+        self.end = time.monotonic() + o["seconds"] if o["seconds"] else float("inf")
         self.known: dict[tuple[bool | int, str, str], Times] = {}  # by way and cut
         self.meet: dict[str, int] = {}
         self.search = {k: o[k] for k in ("time_limit", "threads", "seed")}
@@ -156,51 +160,35 @@ class _Tuner:
         alone = [t for t in ranked if one_device(t.plan)]
         chosen += [t for t in alone[:1] if t not in chosen]
         for _ in range(self.o["passes"] if len(chosen) > 1 else 0):
-            for trial in chosen:
+            for trial in chosen if self.left() else ():
                 self.measure(trial)
         best = min(chosen, key=lambda t: t.measured_ns)
         if alone and not one_device(best.plan) and best.measured_ns > _WORTH * alone[0].measured_ns:
             return alone[0]
         return best
 
-    def profile(self, captured: Captured) -> None:
-        report = profile(captured, workers=self.workers, cache=self.o["cache"], busy=self.o["busy"])
+    def profile(self, captured: Captured, code: bool = True) -> None:
+        report = profile(captured, workers=self.workers, cache=self.o["cache"], busy=self.o["busy"], code=code)
         for op, why in list(report.not_compiled.items())[:1]:
             self.o["say"](f"{len(report.not_compiled)} operators are not compiled, such as '{op}': {why}")
 
-    def choose(self, heads: bool | int, captures: Mapping[Way, Captured], options: Mapping[str, Any]) -> str:
-        """The cut of a network, by profiles of pieces of several sizes and by runs of the few that are predicted to be
-        the best. It is chosen for eager kernels, and compiled ones take the same: grouping anew for every size would take
-        longer than everything else."""
-        if heads not in self.chosen:
-            whole, measured = self.plain(heads, captures), []
-            plain = [s for s in whole.strips if s.kind not in ALTERNATIVES]
-            tokens, batch = ([s for s in whole.strips if s.kind == kind] for kind in ("tokens", "batch"))
-            for cut in [*batch_samples(batch), *samples(plain), *samples(tokens)[:2]]:
-                measured.append(whole.recut(cut))
-                self.profile(measured[-1])
-            search = {**self.search, "time_limit": 3 * self.search["time_limit"]}
-            if self.meet:
-                search["segment_us"] = statistics.median(self.meet.values()) / 1000
-            graphs = [c.busy or c.graph for c in (whole, *measured)]
-            found = choose(whole, self.cluster, measured=graphs, **search, **options)
-            self.chosen[heads] = self.faster(heads, whole, found, options) if found.cut else ""
-            self.o["say"](f"cut: {self.chosen[heads] or 'no cut pays':.200}")
-        return self.chosen[heads]
+    def left(self) -> float:
+        """Seconds in which something may still begin."""
+        return max(self.end - time.monotonic(), 0.0)
 
-    def faster(self, heads: bool | int, whole: Captured, found: CutChoice, options: Mapping[str, Any]) -> str:
-        """Of the cuts that are worth a run, the one whose run ended first."""
-        took = {}
-        for cut in dict.fromkeys([found.cut, *found.finalists]) if len(found.finalists) > 1 else ():
-            made = whole.recut(cut)
-            self.profile(made)
-            times, before = self.times((heads, "none"), made, options), len(self.trials)
-            for placer in self.o["placers"]:
-                self.attempt((heads, "none"), times, placer, times.place(placer, **self.search))
-            tried = [t.measured_ns for t in self.trials[before:]]
-            if tried:
-                took[cut] = min(tried)
-        return min(took, key=lambda cut: took[cut]) if took else found.cut
+    def choose(self, way: Way, whole: Captured, options: Mapping[str, Any]) -> str:
+        """The cut that is kept, "" where none pays, for the way in which one device runs the network fastest: others would
+        run the same cut slower, or a worse one."""
+        alone = {(t.heads, t.fuse): t.measured_ns for t in reversed(self.trials) if not t.captured.cuts and one_device(t.plan)}
+        if way != min((w for w in alone if w[0] == way[0]), key=lambda w: alone[w]):
+            return ""
+        if way not in self.chosen:
+            self.looked_at += (tried := Contest(self, way, whole, options).run())
+            self.chosen[way] = tried[0].cut if tried and tried[0].measured_ns is not None else ""
+            for t in tried:
+                self.o["say"](f"{t!r:.300}")
+            self.o["say"](f"cut: {self.chosen[way] or 'no cut pays':.200}")
+        return self.chosen[way]
 
     def times(self, way: Way, captured: Captured, options: Mapping[str, Any]) -> Times:
         """One per capture and cut: what was learnt stays."""
@@ -212,18 +200,10 @@ class _Tuner:
             self.known[key] = Times(captured, self.cluster, options, self.folder, self.meet, whole, gain)
         return self.known[key]
 
-    def plain(self, heads: bool | int, captures: Mapping[Way, Captured]) -> Captured:
-        """The eager capture, profiled."""
-        found = captures.get((heads, "none"))
-        if found is None:
-            found = capture(self.o["module"], self.o["args"], self.o["kwargs"], heads=heads, name=self.o["name"])
-            self.profile(found)
-        return found
-
-    def cut(self, way: Way, whole: Captured, captures: Mapping[Way, Captured], options: Mapping[str, Any]) -> None:
+    def cut(self, way: Way, whole: Captured, options: Mapping[str, Any]) -> None:
         """The network cut in every way asked for, profiled."""
         for asked in self.o["cuts"]:
-            text = self.choose(way[0], captures, options) if asked == "auto" else asked
+            text = self.choose(way, whole, options) if asked == "auto" else asked
             if text and (*way, text) not in self.known:
                 made = whole.recut(text)
                 self.profile(made)
@@ -237,17 +217,17 @@ class _Tuner:
             times = self.times(way, captured, options)
             self.attempt(way, times, "single", place(times.problem(True), "single"), always=True)
         for way, captured in captures.items():
-            self.cut(way, captured, captures, options)
+            self.cut(way, captured, options)
         for _ in range(self.o["rounds"] + 1):
             before = len(self.trials)
             for (heads, fuse, cut), times in self.known.items():
-                if cut and "auto" in self.o["cuts"] and cut not in (*self.o["cuts"], self.chosen.get(heads)):
+                if cut and "auto" in self.o["cuts"] and cut not in (*self.o["cuts"], self.chosen.get((heads, fuse))):
                     continue  # was tried, and was not the fastest cut
-                for placer in self.o["placers"]:
+                for placer in self.o["placers"] if self.left() else ():
                     self.attempt((heads, fuse), times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
-        return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"])
+        return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"], self.looked_at)
 
 
 def _captures(module: torch.nn.Module, args: Any, kwargs: Any, heads: Iterable[bool | int], fuses: Iterable[str],
@@ -290,18 +270,20 @@ def tune(
     busy: bool | None = None,
     name: str | None = None,
     say: Callable[[str], None] | None = None,
+    seconds: float | None = None,
 ) -> Tuned:
     """The plan that was measured to be the fastest, of one device or of several.
 
     The module is captured once for every entry of `heads` (`capture`: whole attention, groups of heads) and of `fuse`:
     by default eager calls, and on GPUs compiled code, too, since that is what a split has to beat there; `cuts` are tried
-    beside each of these, "auto" being a choice by measured times (docs/shard.md). Links are
+    beside each of these, "auto" being a choice by measured times and runs of the kernels of the fastest of these ways
+    (docs/shard.md). Links are
     probed and operators profiled, `busy` as in `profile`; then, `rounds` times and once more, plans of each capture are made by `placers` from
     all that is known (`time_limit` seconds each), run, and learnt from: what a model says of two plans can be wrong by
     more than they differ, so that a list scheduler's plan, which takes no time to make, is sometimes the faster one.
     One device that runs everything is among what is tried.
     The fastest few are run again in turns, `passes` times; their medians decide, and several devices have to be at
-    least 1 % faster than one. `say` is called with a line per run.
+    least 1 % faster than one. `say` is called with a line per run. After `seconds`, if given, nothing more is begun.
 
     `cluster` starts processes and ends them; `workers` that are there already go on. `probed` is what `probe` has
     returned for them, if it was called before. Everything else is as in `distribute`, `profile`, `place` and `Problem`.
@@ -313,14 +295,14 @@ def tune(
             return tune(module, args, kwargs, workers=started, probed=probed, heads=heads, cuts=cuts, fuse=fuse,
                         placers=placers, transport=transport, rounds=rounds, time_limit=time_limit,
                         threads=threads, seed=seed, runs=runs, passes=passes, cache=cache, problem=problem,
-                        busy=busy, name=name, say=say)  # fmt: skip
+                        busy=busy, name=name, say=say, seconds=seconds)  # fmt: skip
     given = tuple(args)
     kind = "cpu" if workers.kind == "cpu" else "cuda"
     fuses = tuple(fuse) if fuse is not None else ("none", "inductor") if workers.kind == "cuda" else ("none",)
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
     o = {"module": module, "args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
-         "problem": dict(problem or {}), "busy": busy, "cuts": tuple(cuts), "name": name, "say": say or (lambda line: None)}  # fmt: skip
+         "problem": dict(problem or {}), "busy": busy, "cuts": tuple(cuts), "name": name, "seconds": seconds, "say": say or (lambda line: None)}  # fmt: skip
     captures = _captures(module, given, kwargs, tuple(heads), fuses, kind, o)
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
         return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)
