@@ -468,7 +468,7 @@ class Section:
             for graph in GRAPHS:
                 found += [lambda g=graph, x=link, p=p: self.measure(g, x, p) for p in FIRST if p in self.o.placers]
             if i == 0:
-                found += [lambda: self.baseline("graph"), lambda: self.baseline("compiled")]
+                found += [lambda h=how: self.baseline(h) for how in self.o.baselines.split(",")]
                 found += [self.pieces] if self.o.pieces else []
         for link in links:
             for graph in GRAPHS:
@@ -513,6 +513,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--testbeds", default="intra-server,inter-server")
     p.add_argument("--links", default="ipc,host")
     p.add_argument("--placers", default=",".join(FIRST + REST))
+    p.add_argument("--baselines", default="graph,compiled", help="how else the module runs alone")
     p.add_argument("--seconds", type=float, default=280, help="no step begins after that; shared among sections")
     p.add_argument("--runs", type=int, default=10)
     p.add_argument("--rounds", type=int, default=1, choices=(0, 1), help="1: a plan from what the first ones took, too")

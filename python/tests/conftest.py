@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,22 @@ def need(name: str) -> Any:
 
 def links(names: str | list[str], bandwidth: str = "10GB/s", latency: str = "20us") -> list[dict[str, str]]:
     return [{"from": a, "to": b, "bandwidth": bandwidth, "latency": latency} for a in names for b in names if a != b]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nest():
+    """Ranks on processors start quickly; those that have a GPU, and those of other programs, are started as users' are."""
+    if importlib.util.find_spec("torch") is None or need("torch").cuda.is_available():
+        yield
+        return
+    from nest import Nest
+
+    from moirai.torch import workers
+
+    found = workers.subprocess = Nest()  # type: ignore[assignment]
+    yield
+    workers.subprocess = subprocess  # type: ignore[assignment]
+    found.close()
 
 
 @pytest.fixture(scope="session")

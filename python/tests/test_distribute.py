@@ -114,6 +114,19 @@ def test_arguments_that_were_not_captured_are_refused(captured, cpu_workers, cpu
         run(*args)
 
 
+def test_plans_that_are_closed_leave_no_thread_in_the_ranks(captured, cpu_workers, cpu_cluster):
+    module, args, network = captured("moe")
+    problem = problem_of(network, cpu_cluster)
+    plan = moirai.Plan.by_devices(problem, {n: problem.devices[i % 4] for i, n in enumerate(problem.op_names)})
+    job = {"module": "os", "function": "listdir", "args": ("/proc/self/task",)}
+    threads = []
+    for _ in range(3):
+        with mt.distribute(network, plan, workers=cpu_workers) as run:
+            run(*args)
+        threads.append({k: len(x) for k, x in cpu_workers.tell("call", dict.fromkeys(range(4), job)).items()})
+    assert threads[1] == threads[2] == threads[0]
+
+
 def test_plan_of_another_network_is_refused(captured, cpu_workers, cpu_cluster):
     _, _, moe = captured("moe")
     _, _, other = captured("recommender")

@@ -68,7 +68,7 @@ def test_a_run_on_processors(tmp_path):
     script = Path(paper_measured.__file__)
     command = [sys.executable, str(script), "--small", "--out", str(tmp_path), "--networks", "gpt3-330M", "--runs", "2",
                "--testbeds", "intra-server", "--links", "ipc", "--placers", "moirai,single,heft", "--time-limit", "0.5",
-               "--threads", "1", "--seconds", "600", "--pieces"]  # fmt: skip
+               "--threads", "1", "--seconds", "600", "--pieces", "--baselines", "graph"]  # fmt: skip
     package = str(Path(mt.__file__).parents[2])
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([package, os.environ.get("PYTHONPATH", "")])}
     subprocess.run(command, check=True, env=env, capture_output=True, timeout=900)

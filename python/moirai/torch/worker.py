@@ -177,8 +177,11 @@ class Worker:
             rank.close()
 
     def free(self, job: dict[str, Any]) -> None:
-        """Second step: memory that nobody else looks at any more."""
-        self.loaded.pop(job["key"], None)
+        """Second step: memory that nobody else looks at any more, and the group, whose thread would wake for ever."""
+        rank: Any = self.loaded.pop(job["key"], (None,))[0]
+        if isinstance(rank, ExchangeRank):
+            dist.destroy_process_group(rank.everybody)
+        del rank
         self.weights.pop(job["forget"], None)
         gc.collect()
         if self.kind == "cuda":
