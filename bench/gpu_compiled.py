@@ -271,7 +271,7 @@ class Case:
         own.mkdir(exist_ok=True)
         cluster.save(own / "cluster.json")
         shares = [] if self.o.small else [float(s) for s in self.o.shares.split(",")]
-        ops = self.captured.graph.ops
+        ops = (self.captured.busy or self.captured.graph).ops  # parts of one GPU slow each other down
         times = {d.name: [(op.time_ns or {}).get(d.name) for op in ops] for d in self.workers.devices}
         job = {"network": self.name, "small": self.o.small, "dtype": self.o.dtype, "cuts": self.o.cuts, "flags": flags(),
                "cache": str(self.o.out / "cache"), "cluster": str(own / "cluster.json"), "shares": shares, "times": times,

@@ -3,6 +3,7 @@
 
     python3 bench/gpu_tables.py alone LINES.jsonl...          # one part that runs all against torch.compile
     python3 bench/gpu_tables.py plans LINES.jsonl...          # plans of compiled kernels against torch.compile
+    python3 bench/gpu_tables.py nccl LINES.jsonl...           # the same, by NCCL
     python3 bench/gpu_tables.py where LINES.jsonl...          # where the time of the fastest plans goes
     python3 bench/gpu_tables.py quiet LINES.jsonl...          # plans against torch.compile in turns, with nothing else on the GPU
     python3 bench/gpu_tables.py cut RESULTS.json...           # operators in pieces
@@ -19,6 +20,7 @@ import json
 import re
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,7 @@ class Row:
         return [f"{best:.3f}", groups, f"{first['predicted_ms']:.3f} / {first['ms']:.3f}", off, parts, f"{best / fastest['ms']:.2f}"]
 
 
-def plans(lines: list[dict[str, Any]]) -> list[str]:
+def plans(lines: list[dict[str, Any]], nccl: bool = False) -> list[str]:
     rows: dict[tuple[str, str], Row] = {}
     for x in lines:
         if x["what"].startswith("alone on"):
@@ -104,7 +106,7 @@ def plans(lines: list[dict[str, Any]]) -> list[str]:
             "|---|---|---|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
     offs = []
     for (name, shares), row in rows.items():
-        for links in row.plans if row.torch else ():
+        for links in [x for x in row.plans if (x == "nccl") == nccl] if row.torch else ():
             made.append(f"| {name} | {shares.replace(',', ', ')} | {links} | {' | '.join(row.cells(links))} |")
             offs += [abs(p["predicted_ms"] / p["ms"] - 1) for p in row.plans[links][:1] if p["parts"] > 1]
     if offs:
@@ -156,19 +158,24 @@ def quiet(lines: list[dict[str, Any]]) -> list[str]:
     loaded counts, where it was faster then, and is the divisor of the last column; "in turns" is both with the plan loaded."""
     rows: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     before: dict[tuple[str, ...], float] = {}
+    again: set[tuple[str, ...]] = set()  # kinds of links since torch was measured last
     for x in lines:
         if x["what"] == "calm":
-            before[named(x), x["shares"]] = min(v for k, v in x.items() if k.endswith("_ms"))
-            for key in [k for k in rows if k[:2] == (named(x), x["shares"])]:
-                del rows[key]  # measured again
+            last = named(x), x["shares"]
+            before[last] = min(v for k, v in x.items() if k.endswith("_ms"))
+            again = {key for key in again if key[:2] != last}
         if x["what"] == "quiet":
-            rows.setdefault((named(x), x["shares"], x["plan"].split(" by ")[1].split(",")[0]), []).append(x)
+            key = named(x), x["shares"], x["plan"].split(" by ")[1].split(",")[0]
+            if key not in again:
+                again.add(key)
+                rows[key] = []
+            rows[key].append({**x, "before": before[key[:2]]})
     made = ["| network | parts | links | torch on the largest, ms | plan, ms | parts used | in turns: torch / plan, ms | runs differ by | so many times as fast | "
             "times as fast as torch before |",
             "|---|---|---|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
     for (name, shares, links), some in rows.items():
         x = min(some, key=lambda r: r["ms"])
-        best = min([before[name, shares], *(r["torch_ms"] for r in some)])
+        best = min(min(r["before"], r["torch_ms"]) for r in some)
         made.append(f"| {name} | {shares.replace(',', ', ')} | {links} | {best:.3f} ({x['torch']}) | {x['ms']:.3f} | {x['plan'].split(' ')[0]} | "
                     f"{x['torch_ms']:.3f} / {x['ms']:.3f} | {100 * max(x['torch_spread'], x['spread']):.1f} % | {x['times_as_fast']:.2f} | "
                     f"{best / x['ms']:.2f} |")  # fmt: skip
@@ -185,14 +192,15 @@ def cut(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
-    p.add_argument("kind", choices=["alone", "plans", "where", "quiet", "cut"])
+    p.add_argument("kind", choices=["alone", "plans", "nccl", "where", "quiet", "cut"])
     p.add_argument("files", nargs="+", help="of cut also FILE=SETTING, where the file does not say it")
     o = p.parse_args()
     if o.kind == "cut":
         files = [f.partition("=") for f in o.files]
         made = cut([{**r, **({"setting": s} if s else {})} for f, _, s in files for r in json.loads(Path(f).read_text())])
     else:
-        made = {"alone": alone, "plans": plans, "where": where, "quiet": quiet}[o.kind](lines_of([Path(f) for f in o.files]))
+        kinds = {"alone": alone, "plans": plans, "nccl": partial(plans, nccl=True), "where": where, "quiet": quiet}
+        made = kinds[o.kind](lines_of([Path(f) for f in o.files]))
     if not o.write:
         print("\n".join(made))
         return 0
