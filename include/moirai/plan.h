@@ -65,6 +65,7 @@ typedef struct moirai_rate {
     int64_t alone_ns;  /* the period of one request at a time, by the best plan of one request; MOIRAI_UNKNOWN */
     int32_t n_copies;  /* at least 1 */
     moirai_copy *copy; /* the first has the plan's own devices */
+    int32_t pace;      /* requests that enter while one goes its way, as its operators are due; 0: oldest first */
 } moirai_rate;
 
 typedef struct moirai_plan {

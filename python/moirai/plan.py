@@ -65,6 +65,7 @@ class Rate:
     latency_ns: int  # of the slowest request in flight
     alone_ns: int | None  # the period of one request at a time
     copies: list[Copy]  # the first is the plan itself
+    pace: int = 0  # requests that enter while one goes its way, as its operators are due; 0: the oldest goes first
 
     @property
     def per_second(self) -> float:
@@ -205,7 +206,7 @@ class Plan:
             )
             for c in range(r.n_copies)
         ]
-        return Rate(int(r.in_flight), int(r.period_ns), *known[:2], int(r.latency_ns), known[2], copies)
+        return Rate(int(r.in_flight), int(r.period_ns), *known[:2], int(r.latency_ns), known[2], copies, int(r.pace))
 
     # ---- who, what, when
 

@@ -16,7 +16,9 @@ torch = need("torch")
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch.copies import paces_of  # noqa: E402
 from moirai.torch.flight import Places, Queue, Requests  # noqa: E402
+from moirai.torch.stream import Turns  # noqa: E402
 
 
 class Stages(torch.nn.Module):
@@ -292,3 +294,36 @@ def test_all_copies_of_a_plan_answer(stages, cpu_cluster, cpu_workers):
         with pytest.raises(mt.RequestError, match="out of range"):
             run.submit(bad).result(60)
     assert not any(cpu_workers.held.get((k, captured.number)) for k in range(4))
+
+
+def test_what_is_due_first_goes_first():
+    turns, order, free = Turns(lambda: None), [], threading.Event()
+    asked = [(1, 2.5), (2, 0.0), (3, 0.0)]  # the oldest of them asks for what comes late in it
+    threads = [threading.Thread(target=turns.do, args=(0, free.wait))]
+    threads += [threading.Thread(target=turns.do, args=(n, lambda n=n: order.append(n), later)) for n, later in asked]
+    threads[0].start()
+    while turns._heap:  # until it is at work
+        time.sleep(0.001)
+    for t in threads[1:]:
+        t.start()
+    while len(turns._heap) < len(asked):
+        time.sleep(0.001)
+    free.set()
+    for t in threads:
+        t.join()
+    turns.end()
+    assert order == [2, 3, 1]
+
+
+def test_a_plan_of_one_copy_is_run_at_its_pace(stages, cpu_cluster, cpu_workers):
+    module, captured = stages
+    for k, device in enumerate(cpu_cluster.devices):
+        captured.graph.set_times(device.name, [(1 + (i + k) % 4) * 50_000 for i in range(len(captured.graph))])
+    problem = moirai.Problem(captured.graph, cpu_cluster)
+    plan = moirai.place(problem, objective="rate", in_flight=8, copies=1, effort=0.1)
+    assert plan.rate.pace == 7  # 0.9 of 8: no stream waits at it
+    assert paces_of(plan, 4) == [3.5 / plan.makespan_ns]
+    with mt.distribute(captured, plan, workers=cpu_workers, verify=module) as run:
+        alone = [run(rows(i)) for i in range(24)]
+        futures = [run.submit(rows(i)) for i in range(24)]
+        assert all(torch.equal(f.result(60)[0], y[0]) for f, y in zip(futures, alone))

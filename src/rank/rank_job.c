@@ -49,6 +49,7 @@ static int read_settings(rank_job *job, const char *path, yyjson_val *root)
     rc = rc ? rc : util_json_string(&job->rate, NULL, &at, root, "rate", false);
     job->in_flight = 1;
     rc = rc ? rc : util_json_int64(&job->in_flight, &at, root, "in_flight", false, 1);
+    rc = rc ? rc : util_json_int64(&job->pace, &at, root, "pace", false, 0);
     rc = rc ? rc : util_json_real(&job->at_least_s, &at, root, "at_least_s", false);
     rc = rc ? rc : util_json_int64(&job->warmup, &at, root, "warmup", true, 0);
     rc = rc ? rc : util_json_int64(&job->runs, &at, root, "runs", true, 1);

@@ -53,6 +53,7 @@ typedef struct rank_job {
     const char *rate;             /* where the measured rate goes, if in_flight is above 1 */
     int64_t warmup, runs, seed, makespan_ns;
     int64_t in_flight; /* requests at a time, beside runs one by one; 1: these alone */
+    int64_t pace;      /* at which they go; 0: the oldest goes first */
     double at_least_s; /* to measure their rate */
     bool progress;     /* rank 0 tells how many runs are done */
     double stall_s;

@@ -190,6 +190,7 @@ static int stream_apart(rate_outcome *out, const moirai_problem *p, const rate_s
         rate_stream_task own = {
             .n_copies = 1, .in_flight = job->slots[i], .most_tasks = job->most_tasks, .stop = job->stop};
         rate_outcome one;
+        own.pace = (int32_t)((int64_t)job->pace * job->slots[i] / job->in_flight);
         own.route[0] = job->route[i];
         own.share[0] = 1;
         int rc = rate_stream(&one, p, &own);
@@ -217,8 +218,11 @@ static int judge_stream(rate_candidate *c, const rate_judge_task *task, int32_t 
                         const rate_route *const *route)
 {
     const moirai_problem *p = task->v->p;
-    rate_stream_task job = {
-        .n_copies = c->n_copies, .in_flight = in_flight, .most_tasks = task->most_tasks, .stop = task->stop};
+    rate_stream_task job = {.n_copies = c->n_copies,
+                            .in_flight = in_flight,
+                            .pace = c->pace,
+                            .most_tasks = task->most_tasks,
+                            .stop = task->stop};
     for (int32_t i = 0; i < c->n_copies; i++) {
         job.route[i] = route[i];
         job.share[i] = c->share[i];
@@ -268,8 +272,30 @@ static int judge_with(rate_candidate *c, const rate_judge_task *task, int32_t in
     return rc;
 }
 
-/* With so many requests, or half, a quarter ... but no fewer than `least`. */
-static int judge_down_to(rate_candidate *c, const rate_judge_task *task, int32_t least)
+#define PACE \
+    0.9 /* of the requests in flight: rather a few that wait at the entrance than a device that waits for one */
+
+/* At a pace, and, where requests wait or do not fit so, with the oldest first: what is better. */
+static int judge_paced(rate_candidate *c, const rate_judge_task *task, int32_t in_flight,
+                       const rate_route *const *route)
+{
+    c->pace = (int32_t)(PACE * in_flight);
+    int rc = judge_with(c, task, in_flight, route);
+    if (rc || c->pace == 0 ||
+        (c->fits && (double)(c->outcome.period_ns - c->load_ns) <= RATE_NO_WAITING * (double)c->load_ns))
+        return rc;
+    rate_candidate paced = *c;
+    c->pace = 0;
+    rc = judge_with(c, task, in_flight, route);
+    if (rc == MOIRAI_ELIMIT || (!rc && !rate_better(c, &paced))) {
+        *c = paced;
+        rc = 0;
+    }
+    return rc;
+}
+
+/* With so many requests, or half, a quarter ... but no fewer than `least`; `as_is`: at its own pace. */
+static int judge_down_to(rate_candidate *c, const rate_judge_task *task, int32_t least, bool as_is)
 {
     const moirai_problem *p = task->v->p;
     const rate_route *route[RATE_MOST_COPIES] = {0};
@@ -281,7 +307,7 @@ static int judge_down_to(rate_candidate *c, const rate_judge_task *task, int32_t
         route[i] = one;
     }
     for (int32_t n = c->alone ? 1 : task->in_flight; n >= least && !rc; n /= 2) {
-        rc = judge_with(c, task, n, route);
+        rc = as_is ? judge_with(c, task, n, route) : judge_paced(c, task, n, route);
         if (c->fits || rc)
             break;
     }
@@ -292,12 +318,12 @@ static int judge_down_to(rate_candidate *c, const rate_judge_task *task, int32_t
 
 int rate_judge(rate_candidate *c, const rate_judge_task *task)
 {
-    return judge_down_to(c, task, c->slots[0] > 0 ? c->n_copies : 1);
+    return judge_down_to(c, task, c->slots[0] > 0 ? c->n_copies : 1, false);
 }
 
 int rate_judge_as_is(rate_candidate *c, const rate_judge_task *task)
 {
-    return judge_down_to(c, task, task->in_flight);
+    return judge_down_to(c, task, task->in_flight, true);
 }
 
 bool rate_better(const rate_candidate *a, const rate_candidate *b)

@@ -19,7 +19,8 @@ typedef struct rate_candidate {
     int64_t
         load_ns; /* the largest; of several copies once it is judged, by their shares, with slots as these came out */
     bool judged, fits; /* fits: memory, and the limit of latency */
-    int32_t in_flight; /* with which it was judged */
+    int32_t in_flight; /* with which it was judged, */
+    int32_t pace;      /* and this */
     rate_outcome outcome;
 } rate_candidate;
 
@@ -44,9 +45,12 @@ typedef struct rate_judge_task {
     util_stop stop;
 } rate_judge_task;
 
-/* Simulates it with as many requests in flight as are allowed, or half of them, a quarter ... until memory and latency are kept. */
+/* Of the load: a stream that takes no longer has nothing to gain but less load, which annealing finds sooner. */
+#define RATE_NO_WAITING 1e-3
+
+/* Simulates it with as many requests in flight as are allowed, or half of them, a quarter ... until memory and latency are kept; at a pace, and, where they wait, with the oldest first. */
 int rate_judge(rate_candidate *c, const rate_judge_task *task);
-/* Simulates it with just so many, whether it fits or not. */
+/* Simulates it with just so many, at its pace, whether it fits or not. */
 int rate_judge_as_is(rate_candidate *c, const rate_judge_task *task);
 /* Whether a is better than b: what fits, the period, the latency, fewer copies. b may be NULL. */
 bool rate_better(const rate_candidate *a, const rate_candidate *b);

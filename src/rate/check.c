@@ -48,6 +48,7 @@ static int candidate_of(rate_candidate **out, const moirai_problem *p, const moi
         (*out)->slots[c] = r->copy[c].slots;
         (*out)->share[c] = r->copy[c].share_ppm;
     }
+    (*out)->pace = r->pace;
     rc = moirai_plan_copy(&(*out)->plan, plan);
     if (rc)
         rate_candidate_free(*out);

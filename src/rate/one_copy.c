@@ -232,7 +232,7 @@ static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind, 
 
 static int anneal_one(void *data, int32_t which)
 {
-    static const int32_t kinds[KINDS] = {2, 0, 1, 3}; /* where there are few runs, they are the first ones */
+    static const int32_t kinds[KINDS] = {2, 0, 1, 3}; /* where there are few runs, the next round has the others */
     batch *b = data;
     const rate_search *s = b->s;
     run *r = &b->run[which];
@@ -251,7 +251,7 @@ static int anneal_one(void *data, int32_t which)
                             .steps = rate_search_steps(s, b->part),
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
-    int32_t kind = kinds[which % KINDS];
+    int32_t kind = kinds[(which + b->round * b->n_runs) % KINDS];
     set_heat(&job, s, kind, !rate_by_loads(s) && which % 2);
     int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3) : 0;
     return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);

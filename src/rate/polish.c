@@ -16,8 +16,6 @@
 #define BATCHES 6.0    /* times the effort and the part */
 #define TRIES 400      /* of moves, until one is worth a simulation */
 #define SHORT_STREAM 4 /* a share of the usual tasks */
-#define NO_WAITING \
-    1e-3 /* of the load: a stream that takes no longer has nothing to gain but less load, which annealing finds sooner */
 
 typedef struct polish {
     rate_search *s;
@@ -90,7 +88,7 @@ int rate_add_polished(rate_search *s, double part)
             best = s->candidate[i];
     if (!best || s->p->n_devices < 2 || s->p->n_ops == 0 || rate_stream_is_long(s->p, s->in_flight))
         return 0;
-    if ((double)(best->outcome.period_ns - best->load_ns) <= NO_WAITING * (double)best->load_ns)
+    if ((double)(best->outcome.period_ns - best->load_ns) <= RATE_NO_WAITING * (double)best->load_ns)
         return 0;
     polish x = {.s = s, .now = best, .moves = {.p = s->p, .units = s->units}};
     x.task = (rate_judge_task){.v = &s->v,

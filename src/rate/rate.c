@@ -105,6 +105,7 @@ static int write_down(moirai_plan **out, const rate_search *x)
     plan->uncertified = 0;
     plan->generation_ns = (int64_t)((util_seconds() - x->begun) * 1e9);
     plan->rate->in_flight = c->in_flight;
+    plan->rate->pace = c->pace;
     plan->rate->period_ns = c->outcome.period_ns;
     plan->rate->period_bound_ns = UTIL_MIN(x->bound_ns, c->outcome.period_ns);
     plan->rate->period_certified_ns = UTIL_MIN(x->certified_ns, plan->rate->period_bound_ns);

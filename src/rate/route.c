@@ -17,8 +17,9 @@ void rate_route_free(rate_route *r)
 {
     if (!r)
         return;
-    void *all[] = {r->device, r->op_ns,  r->rank,    r->by_rank,   r->local_off, r->local,       r->send_off,
-                   r->send,   r->reader, r->in_hold, r->home_uses, r->hold_uses, r->hold_tensor, r->hold_device};
+    void *all[] = {r->device,    r->op_ns,     r->rank,      r->by_rank,     r->place,
+                   r->local_off, r->local,     r->send_off,  r->send,        r->reader,
+                   r->in_hold,   r->home_uses, r->hold_uses, r->hold_tensor, r->hold_device};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(r);
@@ -40,8 +41,13 @@ static int rank_ops(rate_route *r, const int64_t *op_start_ns)
         key[z] = (uint64_t)op_start_ns[p->topo[z]];
     }
     util_sort(key, r->by_rank, key + n, spare, p->n_ops);
-    for (int32_t z = 0; z < p->n_ops; z++)
+    int64_t span = 1;
+    for (int32_t i = 0; i < p->n_ops; i++)
+        span = UTIL_MAX(span, op_start_ns[i] + r->op_ns[i]);
+    for (int32_t z = 0; z < p->n_ops; z++) {
         r->rank[r->by_rank[z]] = z;
+        r->place[z] = (int32_t)((__int128)op_start_ns[r->by_rank[z]] * RATE_WHOLE / span);
+    }
     free(key);
     free(spare);
     return 0;
@@ -136,6 +142,7 @@ static int open_route(rate_route *r, const int32_t *op_device, const int64_t *op
     r->op_ns = util_alloc(n, sizeof *r->op_ns);
     r->rank = util_alloc(n, sizeof *r->rank);
     r->by_rank = util_alloc(n, sizeof *r->by_rank);
+    r->place = util_alloc(n, sizeof *r->place);
     r->local_off = util_alloc(n + 1, sizeof *r->local_off);
     r->local = util_alloc(E, sizeof *r->local);
     r->send_off = util_alloc(n + 1, sizeof *r->send_off);
@@ -147,17 +154,17 @@ static int open_route(rate_route *r, const int32_t *op_device, const int64_t *op
     r->hold_tensor = util_alloc(E, sizeof *r->hold_tensor);
     r->hold_device = util_alloc(E, sizeof *r->hold_device);
     int32_t *hold_at = util_alloc(E, sizeof *hold_at);
-    int rc = r->device && r->op_ns && r->rank && r->by_rank && r->local_off && r->local && r->send_off && r->send &&
-                     r->reader && r->in_hold && r->home_uses && r->hold_uses && r->hold_tensor && r->hold_device &&
-                     hold_at
+    int rc = r->device && r->op_ns && r->rank && r->by_rank && r->place && r->local_off && r->local && r->send_off &&
+                     r->send && r->reader && r->in_hold && r->home_uses && r->hold_uses && r->hold_tensor &&
+                     r->hold_device && hold_at
                  ? 0
                  : MOIRAI_EFAIL;
     if (!rc && n > 0)
         memcpy(r->device, op_device, sizeof *r->device * n);
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
+        r->op_ns[i] = moirai_op_ns(p, i, r->device[i]);
     rc = rc ? rc : rank_ops(r, op_start_ns);
     if (!rc) {
-        for (int32_t i = 0; i < p->n_ops; i++)
-            r->op_ns[i] = moirai_op_ns(p, i, r->device[i]);
         list_local(r);
         list_sends(r, hold_at);
     }

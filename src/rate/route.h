@@ -4,6 +4,8 @@
 
 #include <moirai/plan.h>
 
+#define RATE_WHOLE 65536
+
 /* A transfer: a tensor to a device with flow tensor, to a reader with flow edge. */
 typedef struct rate_send {
     int32_t tensor, from, to;
@@ -18,6 +20,7 @@ typedef struct rate_route {
     int32_t *device;
     int64_t *op_ns;
     int32_t *rank, *by_rank;    /* of one request, the order in which a device takes what is ready */
+    int32_t *place;             /* by rank: when it starts in one request, in parts of RATE_WHOLE of that request */
     int32_t *local_off, *local; /* operator -> readers of its outputs on its own device */
     int32_t *send_off;          /* operator -> transfers of its outputs */
     rate_send *send;

@@ -3,6 +3,11 @@
  * A closed loop: N requests enter at time 0, and each that finishes lets the next one in. A device that is free takes, of what is ready, the oldest
  * request's operator of least rank; a free pair of ports (a free channel) the oldest request's transfer whose most urgent reader has the least rank
  * (stream_start.c).
+ *
+ * **Pace.** With the oldest first, young requests go on where devices have nothing better to do, all of them as far as they come: they gather in front of one device, then of another, and
+ * meanwhile the rest waits. With a pace the operator goes first that is due first: that of request n which starts at the part s of one request alone is due at n + pace * s. Requests
+ * are then spread evenly along the network, and every device has some of them before it: few less than N in flight are a pace at which a plan reaches its load.
+ *
  * Both orders are total and nothing waits on purpose, so there is no deadlock (route.c) and the same stream on every machine.
  * Operators and transfers that take no time run the moment they can, as in the simulator of one request (schedule/sim_dispatch.c).
  *
@@ -21,6 +26,7 @@
 #define LEAST_ROUNDS 12 /* of N requests, before a mean is taken, */
 #define FEW_ROUNDS 4    /* or so many, where these would have more operators than MANY_OPS */
 #define MANY_OPS 3000000.0
+#define RANK_BITS 24 /* of a key */
 
 /* A random number of a task. */
 static uint64_t name_of(int64_t task)
@@ -33,7 +39,9 @@ static uint64_t name_of(int64_t task)
 
 static uint64_t key_of(const rate_sim *x, int32_t slot, int32_t rank)
 {
-    return (uint64_t)x->slot[slot].number << 32 | (uint32_t)rank;
+    uint64_t whole = (uint64_t)x->slot[slot].number * RATE_WHOLE,
+             due = whole + (uint64_t)x->task->pace * (uint64_t)rate_sim_route(x, slot)->place[rank];
+    return due << RANK_BITS | (uint64_t)UTIL_MIN(rank, (1 << RANK_BITS) - 1);
 }
 
 /* ---- what follows from a finish ---- */

@@ -14,6 +14,7 @@ typedef struct rate_stream_task {
     int64_t share[RATE_MOST_COPIES]; /* whole parts of requests; read where slots are all 0 */
     int32_t slots[RATE_MOST_COPIES]; /* requests that a copy has in flight; of all copies, or of none */
     int32_t in_flight;
+    int32_t pace;       /* 0: the oldest request goes first */
     int64_t most_tasks; /* operators and transfers that are simulated at most, after the first requests */
     util_stop stop;
 } rate_stream_task;

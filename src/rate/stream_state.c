@@ -60,6 +60,7 @@ static uint64_t state_of(const rate_sim *x)
     for (int32_t i = 0; i < x->n_order; i++) {
         const rate_request *r = &x->slot[x->order[i]];
         h = mix(h, mix(r->done, mix((uint64_t)r->copy, (uint64_t)(x->now_ns - r->entered_ns))));
+        h = task->pace > 0 ? mix(h, (uint64_t)(x->entered - r->number)) : h; /* what is due first depends on it */
     }
     int32_t *place = x->spare; /* of each slot in the order of ages */
     for (int32_t i = 0; i < x->n_order; i++)

@@ -108,6 +108,8 @@ int schedule_rate_write(util_writer *w, const moirai_plan *plan, const moirai_pr
     util_writer_break(w);
     util_writer_pair_string(w, "objective", "rate");
     util_writer_pair_int(w, "in_flight", r->in_flight);
+    if (r->pace > 0)
+        util_writer_pair_int(w, "pace", r->pace);
     util_writer_pair_int(w, "period_ns", r->period_ns);
     util_writer_key(w, "period_bound_ns");
     if (r->period_bound_ns == MOIRAI_UNKNOWN)
@@ -178,7 +180,7 @@ int schedule_rate_read(moirai_plan *plan, const moirai_problem *p, const util_js
     const char *objective = NULL;
     yyjson_val *copies = NULL, *value;
     size_t index, n;
-    int64_t in_flight = 0;
+    int64_t in_flight = 0, pace = 0;
     int rc = util_json_string(&objective, NULL, at, root, "objective", false);
     if (rc || !objective || !strcmp(objective, "latency"))
         return rc;
@@ -193,6 +195,9 @@ int schedule_rate_read(moirai_plan *plan, const moirai_problem *p, const util_js
     rc = plan->rate ? util_json_int64(&in_flight, at, root, "in_flight", true, 1) : MOIRAI_EFAIL;
     if (!rc && in_flight > MOST_IN_FLIGHT)
         rc = util_json_fail(at, "in_flight is %lld, expected at most %d", (long long)in_flight, MOST_IN_FLIGHT);
+    rc = rc ? rc : util_json_int64(&pace, at, root, "pace", false, 0);
+    if (!rc && pace > MOST_IN_FLIGHT)
+        rc = util_json_fail(at, "pace is %lld, expected at most %d", (long long)pace, MOST_IN_FLIGHT);
     rc = rc ? rc : util_json_int64(&plan->rate->period_ns, at, root, "period_ns", true, 0);
     rc = rc ? rc : util_json_int64(&plan->rate->period_bound_ns, at, root, "period_bound_ns", false, 0);
     rc = rc ? rc : util_json_int64(&plan->rate->period_certified_ns, at, root, "period_certified_ns", false, 0);
@@ -201,6 +206,7 @@ int schedule_rate_read(moirai_plan *plan, const moirai_problem *p, const util_js
     if (rc)
         return rc;
     plan->rate->in_flight = (int32_t)in_flight;
+    plan->rate->pace = (int32_t)pace;
     plan->rate->copy[0].share_ppm = WHOLE_PPM;
     yyjson_arr_foreach(copies, index, n, value) {
         rc = rc ? rc : read_copy(&plan->rate->copy[index], p, at->label, value, index);

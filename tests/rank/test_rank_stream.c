@@ -181,7 +181,14 @@ static void test_stream_what_the_plan_says_is_the_default(void **state)
     assert_runs(RUN "--in-flight 2"); /* for which nothing was promised */
     check_rate(2);
     assert_null(yyjson_obj_get(shell_json(), "planned_period_ns"));
-    assert_runs("sed -i 's/\"in_flight\": 3,/\"in_flight\": 300,/' plan.json");
+    /* at a pace requests go in another order, and give the same */
+    assert_runs("sed -i 's/\"in_flight\": 3,/\"in_flight\": 3, \"pace\": 2,/' plan.json");
+    assert_runs(RUN "--in-flight 6 --keep --work w");
+    check_rate(6);
+    assert_runs("grep -q '\"pace\": 4' w/job.json");
+    assert_runs("sed -i 's/\"pace\": 2,/\"pace\": 2000000,/' plan.json");
+    assert_fails(3, "pace is 2000000, expected at most 1000000", RUN "-q");
+    assert_runs("sed -i 's/\"in_flight\": 3, \"pace\": 2000000,/\"in_flight\": 300,/' plan.json");
     assert_fails(2, "the plan is for 300 requests in flight, at most 256 can be", RUN "-q");
 }
 

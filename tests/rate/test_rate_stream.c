@@ -41,6 +41,30 @@ static void test_rate_two_stages(void **state)
     moirai_problem_free(p);
 }
 
+/* a and c on x, b on y between them: 3, 4 and 3 ns, so that c of a request is ready 4 ns after its a. Three in flight. The oldest first: x has a1 a2, at 7 c1, at 10 (1 has left, 4 has entered) c2, and so on.
+ * At a pace of 2, c, which begins at 7 of 10, is due 1.4 requests later: with a4 it waits until a3 has gone. Both fill x, 6 ns a request. */
+static void test_rate_paced_by_hand(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 3,3 > t:0\nop b 4,4 t > u:0\nop c 3,3 u > v:0\n");
+    int32_t device[] = {0, 1, 0};
+    rate_route *route;
+    rate_outcome out;
+    assert_ok(rate_route_of(&route, p, device));
+    assert_int_equal(route->place[0], 0);
+    assert_int_equal(route->place[1], 3 * RATE_WHOLE / 10);
+    assert_int_equal(route->place[2], 7 * RATE_WHOLE / 10);
+    for (int32_t pace = 0; pace <= 2; pace += 2) {
+        rate_stream_task task = {.n_copies = 1, .in_flight = 3, .pace = pace, .most_tasks = 100000, .share = {1}};
+        task.route[0] = route;
+        assert_ok(rate_stream(&out, p, &task));
+        assert_true(out.steady);
+        assert_int_equal(out.period_ns, 6);
+    }
+    rate_route_free(route);
+    moirai_problem_free(p);
+}
+
 /* No operator, and operators that take no time. */
 static void test_rate_of_nothing(void **state)
 {
@@ -106,8 +130,11 @@ static bool check_problem(const moirai_problem *p, uint64_t seed)
     util_rng_seed(&rng, seed);
     setting s = {.n_copies = 1 + (int)util_rng_below(&rng, 3), .in_flight = 1 + (int)util_rng_below(&rng, 6)};
     bool slots = s.in_flight >= s.n_copies && util_rng_below(&rng, 2);
+    int pace = seed % 2 ? 0 : 1 + (int)util_rng_below(&rng, 6);
     slow_task slow = {.p = p, .n_copies = s.n_copies, .in_flight = s.in_flight, .n_requests = REQUESTS};
-    rate_stream_task task = {.n_copies = s.n_copies, .in_flight = s.in_flight, .most_tasks = 20000};
+    slow.pace = pace;
+    slow.whole = RATE_WHOLE;
+    rate_stream_task task = {.n_copies = s.n_copies, .in_flight = s.in_flight, .pace = pace, .most_tasks = 20000};
     for (int c = 0; c < s.n_copies; c++) {
         draw_devices(s.device[c], p, &rng);
         assert_ok(rate_route_of(&s.route[c], p, s.device[c]));
@@ -115,6 +142,7 @@ static bool check_problem(const moirai_problem *p, uint64_t seed)
             s.rank[c][i] = s.route[c]->rank[i];
         slow.device[c] = s.device[c];
         slow.rank[c] = s.rank[c];
+        slow.place[c] = s.route[c]->place;
         task.route[c] = s.route[c];
         task.share[c] = slow.share[c] = 1 + (int)util_rng_below(&rng, 3);
         task.slots[c] = slow.slots[c] = !slots ? 0 : c ? 1 : s.in_flight - s.n_copies + 1;
@@ -145,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rate_two_stages),
+        cmocka_unit_test(test_rate_paced_by_hand),
         cmocka_unit_test(test_rate_of_nothing),
         cmocka_unit_test(test_rate_stream_agrees_with_the_slow_one),
     };

@@ -175,19 +175,31 @@ static bool device_busy(const slow *x, int32_t k)
     return busy(x, 0, k, 0) || (held && (busy(x, 1, k, 0) || busy(x, 2, 0, k)));
 }
 
-/* The next operator of device k, as *r and *op. */
-static bool next_op(const slow *x, int32_t k, int *r, int32_t *op)
+static int64_t due(const slow *x, int r, int32_t rank)
 {
-    for (*r = 0; *r < x->n_entered; ++*r) {
-        const int32_t *rank = x->t->rank[x->request[*r].copy];
-        *op = MOIRAI_NONE;
-        for (int32_t i = 0; i < x->p->n_ops && !x->over[*r]; i++)
-            if (device_of(x, *r)[i] == k && can_run(x, *r, i) && (*op == MOIRAI_NONE || rank[i] < rank[*op]))
+    return (int64_t)r * x->t->whole + (int64_t)x->t->pace * x->t->place[x->request[r].copy][rank];
+}
+
+/* Whether what has rank a of request r goes before what has rank b of request s. */
+static bool sooner(const slow *x, int r, int32_t a, int s, int32_t b)
+{
+    return due(x, r, a) != due(x, s, b) ? due(x, r, a) < due(x, s, b) : a < b;
+}
+
+/* The next operator of device k, as *best and *op. */
+static bool next_op(const slow *x, int32_t k, int *best, int32_t *op)
+{
+    *op = MOIRAI_NONE;
+    for (int r = 0; r < x->n_entered; r++) {
+        const int32_t *rank = x->t->rank[x->request[r].copy];
+        for (int32_t i = 0; i < x->p->n_ops && !x->over[r]; i++)
+            if (device_of(x, r)[i] == k && can_run(x, r, i) &&
+                (*op == MOIRAI_NONE || sooner(x, r, rank[i], *best, x->t->rank[x->request[*best].copy][*op]))) {
+                *best = r;
                 *op = i;
-        if (*op != MOIRAI_NONE)
-            return true;
+            }
     }
-    return false;
+    return *op != MOIRAI_NONE;
 }
 
 static void run_op(slow *x, int r, int32_t op)
@@ -199,8 +211,8 @@ static void run_op(slow *x, int r, int32_t op)
 static void start_ops(slow *x)
 {
     for (int32_t k = 0; k < x->p->n_devices; k++) {
-        int r;
-        int32_t op;
+        int r = 0;
+        int32_t op = 0;
         if (!device_busy(x, k) && next_op(x, k, &r, &op))
             run_op(x, r, op);
     }
@@ -235,23 +247,23 @@ static bool before(const slow *x, int r, int32_t e, int32_t f)
     return to != other ? to < other : e < f;
 }
 
-/* The next transfer from k to l, as *r and *e. */
-static bool next_send(const slow *x, int32_t k, int32_t l, int *r, int32_t *e)
+/* The next transfer from k to l, as *best and *e. */
+static bool next_send(const slow *x, int32_t k, int32_t l, int *best, int32_t *e)
 {
-    for (*r = 0; *r < x->n_entered; ++*r) {
-        const int32_t *d = device_of(x, *r);
-        *e = MOIRAI_NONE;
-        for (int32_t f = 0; f < x->p->n_edges && !x->over[*r]; f++) {
-            if (d[producer(x, f)] != k || d[x->p->edge_reader[f]] != l || !can_send(x, *r, f))
+    *e = MOIRAI_NONE;
+    for (int r = 0; r < x->n_entered; r++) {
+        const int32_t *d = device_of(x, r);
+        for (int32_t f = 0; f < x->p->n_edges && !x->over[r]; f++) {
+            if (d[producer(x, f)] != k || d[x->p->edge_reader[f]] != l || !can_send(x, r, f))
                 continue;
-            int32_t a = urgency(x, *r, f), b = *e == MOIRAI_NONE ? INT32_MAX : urgency(x, *r, *e);
-            if (a < b || (a == b && before(x, *r, f, *e)))
+            int32_t a = urgency(x, r, f), b = *e == MOIRAI_NONE ? 0 : urgency(x, *best, *e);
+            if (*e == MOIRAI_NONE || sooner(x, r, a, *best, b) || (r == *best && a == b && before(x, r, f, *e))) {
+                *best = r;
                 *e = f;
+            }
         }
-        if (*e != MOIRAI_NONE)
-            return true;
     }
-    return false;
+    return *e != MOIRAI_NONE;
 }
 
 static bool ends_busy(const slow *x, int32_t k, int32_t l)
@@ -269,11 +281,11 @@ static bool choose_send(const slow *x, int *best_r, int32_t *best_e)
     bool any = false;
     for (int32_t k = 0; k < x->p->n_devices; k++)
         for (int32_t l = 0; l < x->p->n_devices; l++) {
-            int r;
-            int32_t e;
+            int r = 0;
+            int32_t e = 0;
             if (k == l || ends_busy(x, k, l) || !next_send(x, k, l, &r, &e))
                 continue;
-            if (!any || r < *best_r || (r == *best_r && urgency(x, r, e) < urgency(x, *best_r, *best_e))) {
+            if (!any || sooner(x, r, urgency(x, r, e), *best_r, urgency(x, *best_r, *best_e))) {
                 *best_r = r;
                 *best_e = e;
             }

@@ -10,8 +10,10 @@ typedef struct slow_task {
     const moirai_problem *p;
     int n_copies;
     const int32_t *device[SLOW_COPIES];
-    const int32_t *rank[SLOW_COPIES]; /* of operators, the order within a request */
-    int share[SLOW_COPIES];           /* read where slots[0] is 0 */
+    const int32_t *rank[SLOW_COPIES];  /* of operators, the order within a request */
+    const int32_t *place[SLOW_COPIES]; /* by rank: where in a request it is, in parts of `whole` */
+    int pace, whole;                   /* pace 0: the oldest goes first */
+    int share[SLOW_COPIES];            /* read where slots[0] is 0 */
     int slots[SLOW_COPIES];
     int in_flight;
     int n_requests; /* to finish */

@@ -18,6 +18,15 @@ def plans_of(plan: Plan) -> list[Plan]:
     return [plan, *others]
 
 
+def paces_of(plan: Plan, in_flight: int) -> list[float]:
+    """Of each copy, requests that enter in a nanosecond of one request alone, as the plan's pace has it (docs/rate.md);
+    with another number of requests than the plan was made for, in proportion."""
+    rate = plan.rate
+    if not rate or not rate.pace:
+        return [0.0] * len(rate.copies if rate else [plan])
+    return [rate.pace * in_flight / rate.in_flight / max(p.makespan_ns, 1) for p in plans_of(plan)]
+
+
 def places_of(plan: Plan, in_flight: int) -> Places:
     """Slots of the copies. With another number of requests than the plan was made for, they keep their proportions."""
     copies = plan.rate.copies if plan.rate else []

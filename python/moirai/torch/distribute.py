@@ -19,7 +19,7 @@ from ..plan import Plan
 from .cache import chosen_folder
 from .capture import Captured, remembered
 from .compiler import Counts
-from .copies import places_of, plans_of
+from .copies import paces_of, places_of, plans_of
 from .flight import Busy, Copy, Flights, Queue, Requests
 from .ir import Meta, Ref
 from .precision import flags
@@ -254,7 +254,8 @@ class Distributed(torch.nn.Module):
     def _flights(self) -> Flights:
         captured, verify = self._captured, self._verify  # not ourselves: its thread must not keep us alive
         places = places_of(self._plan, self.in_flight)
-        copies = [Copy(x.key, x.ranks, len(x.program.transfers)) for x in self._loads]
+        paces = paces_of(self._plan, self.in_flight)
+        copies = [Copy(x.key, x.ranks, len(x.program.transfers), [], y) for x, y in zip(self._loads, paces)]
         if self._workers.kind == "cuda":
             if len(places.copy_of) > MOST_SLOTS:
                 what = f"{len(places.copy_of)} CUDA graphs" if len(copies) > 1 else "a CUDA graph each"

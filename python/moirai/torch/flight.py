@@ -217,6 +217,7 @@ class Copy:
     ranks: list[int]
     transfers: int
     pinned: list[str] = field(default_factory=list)  # a file for each of its slots, on GPUs
+    pace_per_ns: float = 0.0  # requests that enter in a nanosecond of one request alone, on processors; 0: oldest first
 
 
 class Flights(Requests):
@@ -270,7 +271,7 @@ class Flights(Requests):
             if k in copy.ranks:
                 pinned = copy.pinned[nth] if copy.pinned else ""
                 found.append({"slot": slot, "key": copy.key, "nth": nth, "shared": self._files[slot], "pinned": pinned,
-                              "first_tag": 1 + nth * copy.transfers})  # fmt: skip
+                              "first_tag": 1 + nth * copy.transfers, "pace_per_ns": copy.pace_per_ns})  # fmt: skip
         return found
 
     def _who(self, slot: int) -> list[int]:

@@ -1,8 +1,8 @@
 """Several requests at a time on the rank of a processor.
 
 Every request in flight has a slot of a copy of the network: memory for its arguments and results, a tag for each of its
-messages, and a thread that follows it, which waits for what arrives. One thread computes, a segment at a time, that of the oldest request
-whose tensors have arrived. So a rank goes on with the next request while others work at this one, and nothing that
+messages, and a thread that follows it, which waits for what arrives. One thread computes, a segment at a time, of those
+whose tensors have arrived that of the oldest request, or, where the plan has a pace, the one that is due first (docs/rate.md). So a rank goes on with the next request while others work at this one, and nothing that
 waits keeps anything else from going on: no circle can arise, whatever the plan. A slot is used again when all ranks
 have ended the request that had it; its tags can't meet those of another request.
 
@@ -37,6 +37,7 @@ class Slot:
     inputs: dict[str, torch.Tensor]
     outputs: dict[int, torch.Tensor]
     first_tag: int  # of its messages, one for each transfer of the plan
+    pace_per_ns: float = 0.0  # requests that enter, as planned, in a nanosecond of one request alone; 0: oldest first
 
 
 @dataclass
@@ -59,21 +60,21 @@ def one_line(error: BaseException) -> str:
 
 
 class Turns:
-    """One thread does what others ask for: the oldest request first."""
+    """One thread does what others ask for: what is due first."""
 
     def __init__(self, prepare: Callable[[], None]) -> None:
         self._prepare = prepare
-        self._heap: list[tuple[int, Callable[[], None], Future[None]]] = []
+        self._heap: list[tuple[float, int, Callable[[], None], Future[None]]] = []
         self._changed = threading.Condition()
         self._ended = False
         threading.Thread(target=self._work, daemon=True).start()
 
-    def do(self, number: int, what: Callable[[], None]) -> None:
-        """Returns when it is done, and raises what it raised. A request asks for one thing at a time: its number tells
-        its entries apart."""
+    def do(self, number: int, what: Callable[[], None], later: float = 0.0) -> None:
+        """Returns when it is done, and raises what it raised. `later`: as many requests as may go before it. A request
+        asks for one thing at a time: its number tells its entries apart."""
         done: Future[None] = Future()
         with self._changed:
-            heapq.heappush(self._heap, (number, what, done))
+            heapq.heappush(self._heap, (number + later, number, what, done))
             self._changed.notify()
         done.result()
 
@@ -84,7 +85,7 @@ class Turns:
                 self._changed.wait_for(lambda: self._heap or self._ended)
                 if not self._heap:
                     return
-                _, what, done = heapq.heappop(self._heap)
+                *_, what, done = heapq.heappop(self._heap)
             try:
                 what()
             except Exception as error:  # a message that can't be sent
@@ -155,7 +156,8 @@ class Stream:
                 work, buffer = flight.arriving.pop(w.index)
                 work.wait()
                 flight.env[w.value] = buffer
-            self.turns.do(flight.number, lambda i=i: self._compute(flight, i))  # type: ignore[misc]
+            later = flight.at.pace_per_ns * segment.start_ns
+            self.turns.do(flight.number, lambda i=i: self._compute(flight, i), later)  # type: ignore[misc]
         self.turns.do(flight.number, lambda: self._hand_over(flight))
         for work, _ in flight.leaving:
             work.wait()

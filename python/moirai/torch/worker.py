@@ -163,7 +163,7 @@ class Worker:
             tensors = Tensors(x["shared"], job["metas"]).tensor
             inputs = {name: tensors["in", name] for name in rank.program.all_inputs}
             outputs = {p: tensors["out", p] for p, _, _ in rank.program.outputs}
-            slots[x["slot"]] = Slot(rank, inputs, outputs, x["first_tag"])
+            slots[x["slot"]] = Slot(rank, inputs, outputs, x["first_tag"], x["pace_per_ns"])
         Stream(connection, slots)  # its threads end with the connection
 
     def measure(self, job: dict[str, Any]) -> Any:

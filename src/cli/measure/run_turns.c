@@ -49,7 +49,7 @@ int cli_run_lay_out(cli_run *w, const char *plan, moirai_split_report *report)
     rc = rc ? rc : cli_run_folders(w);
     cli_status_set("splitting %s", model);
     rc = rc ? rc : cli_split(report, w->cli, plan, model, w->parts, has_gpu(w->cluster));
-    rc = rc ? rc : cli_copies_open(&w->copies, plan, w->folder, w->in_flight);
+    rc = rc ? rc : cli_copies_open(&w->copies, &w->pace, plan, w->folder, w->in_flight);
     rc = rc ? rc : split_copies(w, model, report);
     rc = rc ? rc : cli_run_job(w, model);
     if (!rc && w->copies)

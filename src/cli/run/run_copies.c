@@ -9,6 +9,8 @@
 #include "util/json.h"
 #include "util/util.h"
 
+#define MOST_PACE 1000000
+
 /* ---- requests in flight ---- */
 
 int cli_copies_share_out(int64_t *slots, int n, int64_t in_flight)
@@ -68,7 +70,7 @@ static int read_copy(cli_copy *c, const char *label, yyjson_val *value, size_t i
 static int write_plan(const cli_copy *c, yyjson_val *root, yyjson_val *copy)
 {
     static const char *const taken[] = {"makespan_ns", "ops", "transfers"};
-    static const char *const dropped[] = {"objective", "copies", "in_flight"};
+    static const char *const dropped[] = {"objective", "copies", "in_flight", "pace"};
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *out = yyjson_val_mut_copy(doc, root);
     yyjson_mut_doc_set_root(doc, out);
@@ -132,16 +134,31 @@ static int open_copies(cli_copies **out, yyjson_val *root, const char *label, co
     return rc ? rc : share_out(c, in_flight);
 }
 
-int cli_copies_open(cli_copies **out, const char *plan, const char *folder, int64_t in_flight)
+/* The plan's, in proportion where there are more or fewer requests than it was made for. */
+static int read_pace(int64_t *pace, yyjson_val *root, const char *label, int64_t in_flight)
+{
+    util_json_at at = {.label = label};
+    int64_t planned = in_flight, own = 0;
+    int rc = util_json_int64(&planned, &at, root, "in_flight", false, 1);
+    rc = rc ? rc : util_json_int64(&own, &at, root, "pace", false, 0);
+    if (!rc && own > MOST_PACE)
+        rc = util_json_fail(&at, "pace is %lld, expected at most %d", (long long)own, MOST_PACE);
+    *pace = rc ? 0 : own * in_flight / planned;
+    return rc;
+}
+
+int cli_copies_open(cli_copies **out, int64_t *pace, const char *plan, const char *folder, int64_t in_flight)
 {
     yyjson_doc *doc;
     *out = NULL;
+    *pace = 0;
     if (in_flight < 2 || !strcmp(plan, "-"))
         return 0;
     int rc = util_json_read(&doc, plan, "moirai-plan");
     if (rc)
         return rc;
     rc = open_copies(out, yyjson_doc_get_root(doc), plan, folder, in_flight);
+    rc = rc ? rc : read_pace(pace, yyjson_doc_get_root(doc), plan, in_flight);
     yyjson_doc_free(doc);
     return rc;
 }

@@ -20,9 +20,9 @@ typedef struct cli_copies {
     cli_copy *copy;
 } cli_copies;
 
-/* The copies of the plan file, for so many requests in flight, with their plans as files in `folder`; *out stays NULL where
+/* The copies of the plan file, for so many requests in flight, with their plans as files in `folder`, and the pace of these; *out stays NULL where
  * there is one copy, or one request at a time. Free in every case; NULL is fine. */
-int cli_copies_open(cli_copies **out, const char *plan, const char *folder, int64_t in_flight);
+int cli_copies_open(cli_copies **out, int64_t *pace, const char *plan, const char *folder, int64_t in_flight);
 void cli_copies_free(cli_copies *c);
 /* Does a device run something in any of them? */
 bool cli_copies_use(const cli_copies *c, const char *device);

@@ -214,6 +214,7 @@ static void write_settings(util_writer *o, const cli_run *w, bool first)
     util_writer_pair_int(o, "seed", cli_count(w->cli, "seed"));
     if (w->in_flight > 1 && first) {
         util_writer_pair_int(o, "in_flight", w->in_flight);
+        util_writer_pair_int(o, "pace", w->pace);
         util_writer_pair_string(o, "rate", w->rate);
         util_writer_key(o, "at_least_s");
         util_writer_real(o, w->at_least_s);

@@ -16,6 +16,7 @@ typedef struct cli_run {
     const char *beside; /* a run beside another one has a folder of that name in --work; or NULL */
     char parts[4096], outputs[4096], job[4096], result[4096], verdict[4096], rate[4096];
     int64_t in_flight;  /* requests at a time, whose rate is measured beside runs one by one; 0 and 1: these alone */
+    int64_t pace;       /* of these, by the plan; 0: the oldest goes first */
     double at_least_s;  /* for that rate */
     cli_copies *copies; /* of the plan, where several are run; else NULL */
     moirai_cluster *cluster; /* or NULL */

@@ -6,8 +6,8 @@
  * cuts of the lane at once: whoever hears of a new request knows that every buffer of its lane is free and waited on, so
  * no tensor ever comes unexpected, and nothing has to be asked for.
  *
- * Two threads. One computes: of all requests whose next segment has its inputs, the oldest one's. The order (request,
- * place in the plan) is total and the same everywhere, so the oldest request never waits for a younger one and nothing
+ * Two threads. One computes: of all requests whose next segment has its inputs, the oldest one's, or, where the plan has a pace, the one's that is due
+ * first. A device that has anything to compute computes, and every buffer is there before it is sent to, so nothing
  * deadlocks. The other, the main thread, is the only one that calls MPI here: it receives, sends what was computed, oldest
  * first, and on rank 0 it is the front as well. Computing never waits for sending.
  *

@@ -1,4 +1,4 @@
-/* The computing thread of a stream: the oldest request whose next segment has its inputs. */
+/* The computing thread of a stream: of the requests whose next segment has its inputs, the oldest, or the one whose segment is due first. */
 #include "rank/stream/stream.h"
 
 #include <stdio.h>
@@ -38,14 +38,24 @@ static bool has_inputs(const stream_lane *lane)
     return true;
 }
 
+/* When the next segment is due, in requests that have begun since the oldest one (rate/stream.c). */
+static double due(const stream *s, const stream_lane *lane)
+{
+    const rank_exec *x = lane->copy->x;
+    double part = (double)x->device->segment[lane->next_segment].start_ns / (double)UTIL_MAX(x->job->makespan_ns, 1);
+    return (double)(lane->number - s->lane[s->order[0]].number) + (double)s->x->job->pace * part;
+}
+
 static stream_lane *pick(const stream *s)
 {
-    for (int i = 0; i < s->n_active; i++) {
+    stream_lane *best = NULL;
+    for (int i = 0; i < s->n_active && (!best || s->x->job->pace); i++) {
         stream_lane *lane = &s->lane[s->order[i]];
-        if (lane->next_segment < lane->copy->x->device->n_segments && has_inputs(lane))
-            return lane;
+        if (lane->next_segment < lane->copy->x->device->n_segments && has_inputs(lane) &&
+            (!best || due(s, lane) < due(s, best)))
+            best = lane;
     }
-    return NULL;
+    return best;
 }
 
 static int compute(const stream_lane *lane, int index)
