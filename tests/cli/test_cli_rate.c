@@ -1,6 +1,7 @@
 /* --objective rate as users type it: options, lines, JSON, files, the page. */
 #include "support/check.h"
 #include "support/command.h"
+#include "support/scale.h"
 
 static const char line[] = "place p.json --objective rate --effort 0.02 --threads 1";
 
@@ -33,6 +34,12 @@ static void test_rate_options_that_do_not_go_together(void **state)
     assert_fails(2, "latency-limit", "$M place p.json --objective rate --latency-limit -1");
     assert_fails(2, "objective", "$M place p.json --objective speed");
     assert_fails(2, "--expand", "$M plan gpt3-tiny --cluster inter-server --objective rate --expand");
+}
+
+static void test_rate_a_latency_that_no_plan_has(void **state)
+{
+    (void)state;
+    make_problem();
     assert_fails(4, "one request alone takes", "$M %s --latency-limit 0.00001 -q", line);
 }
 
@@ -114,6 +121,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rate_lines_numbers_and_file, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_rate_certificate_is_of_the_period, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_rate_curve_is_a_table_and_a_picture, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_rate_a_latency_that_no_plan_has, enter_folder, leave_folder),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES_AGAIN(4, tests);
 }

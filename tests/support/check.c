@@ -1,4 +1,5 @@
 #include "support/check.h"
+#include "support/scale.h"
 
 #include <moirai/error.h>
 #include <moirai/zoo.h>
@@ -9,6 +10,14 @@
 __attribute__((constructor)) static void name_learn_library(void)
 {
     setenv("MOIRAI_LEARN_LIBRARY", MOIRAI_LEARN_LIBRARY, 0);
+}
+
+int run_cases(const struct CMUnitTest *cases, size_t few, size_t all)
+{
+    size_t n = TEST_AGAIN(few, all);
+    if (n < all)
+        print_message("%zu of %zu cases: the others ran in another build\n", n, all);
+    return _cmocka_run_group_tests("cases", cases, n, NULL, NULL);
 }
 
 void check_ok(int result, const char *call, const char *file, int line)

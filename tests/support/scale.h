@@ -2,6 +2,8 @@
 #ifndef MOIRAI_TEST_SCALE_H
 #define MOIRAI_TEST_SCALE_H
 
+#include <stddef.h>
+
 #if defined(__SANITIZE_ADDRESS__)
 #define TEST_SHARE(n) ((n) / 4 + 1)
 #else
@@ -13,5 +15,10 @@
 #define MOIRAI_TESTS_AGAIN 0
 #endif
 #define TEST_AGAIN(few, all) (MOIRAI_TESTS_AGAIN ? (few) : (all))
+
+/* Runs a program's cases; where they have run in another build, the first `few` alone: those that run most of its code in the least time. */
+#define RUN_CASES_AGAIN(few, cases) run_cases(cases, (few), sizeof(cases) / sizeof *(cases))
+struct CMUnitTest;
+int run_cases(const struct CMUnitTest *cases, size_t few, size_t all);
 
 #endif
