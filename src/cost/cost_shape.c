@@ -13,8 +13,8 @@
  *                           of stride 1 (9), 1 x 1 of any stride (1, 1/4, 1/9, ...), a channel each (depth is the
  *                           kernel: 9, 25, 49) and groups (less than 1 otherwise: 3 x 3 is taken); without flops a
  *                           3 x 3 kernel is assumed. Dilation does not show in sizes (cost_dilated.c)
- *   softmax, norms          row = weights / 2 for a norm with weights, else n of the product that the rows come from,
- *                           found by walking back through operators that keep the size; else 512
+ *   softmax, norms          row = weights / 2 for a norm with weights, else n of the product (of a softmax, convolution)
+ *                           that the rows come from, found by walking back through operators that keep the size; else 512
  *
  * An input that nobody in the graph produces has no size; its bytes are what the traffic leaves. All numbers are
  * clamped to what makes sense: a graph may state anything. O(inputs) per operator. */
@@ -26,6 +26,8 @@
 #define HEAD_DIMENSION 64
 #define USUAL_ROW 512
 #define STEPS_BACK 8
+#define FUSED_SHARE 0.04 /* of a convolution's flops, those of what is fused into it */
+#define MOST_AWAY 256
 
 static int64_t sum_bytes(const moirai_graph *g, const int32_t *off, const int32_t *list, int32_t op)
 {
@@ -91,12 +93,22 @@ static void sizes_of(sizes *z, const moirai_cost_context *x, int32_t op, double 
 }
 
 /* n of a product with weights: with a bias where n and m both come out whole and without it they do not. 1024 x 257
- * weights are 1024 columns of 256 and a bias, though 1028 x 256 as well: but 1028 divides no output of 1024 columns. */
+ * weights are 1024 columns of 256 and a bias, though 1028 x 256 as well: but 1028 divides no output of 1024 columns. A
+ * fused operator's flops are those of its elementwise members as well, by which 512 columns become 512.06: the nearest
+ * whole number is meant that divides the output. */
 static double columns(const sizes *z, double depth)
 {
-    double plain = z->weights / depth, bias = z->weights / (depth + 1);
+    double plain = z->weights / depth, bias = z->weights / (depth + 1), nearest = floor(plain + 0.5);
     bool without = is_whole(plain) && is_whole(z->out / plain), with = is_whole(bias) && is_whole(z->out / bias);
-    return with && !without ? bias : plain;
+    if (with || without)
+        return without ? plain : bias;
+    for (double away = 0; away <= UTIL_MIN(FUSED_SHARE * plain, MOST_AWAY); away++) {
+        if (is_whole(z->out / (nearest - away)))
+            return nearest - away;
+        if (is_whole(z->out / (nearest + away)))
+            return nearest + away;
+    }
+    return plain;
 }
 
 static void product_with_weights(cost_shape *s, const sizes *z)
@@ -194,25 +206,40 @@ static bool is_product(int k)
     return k == COST_CLASS_LINEAR || k == COST_CLASS_BMM;
 }
 
-static double row_from_product(const moirai_cost_context *x, int32_t op)
+/* Who makes the largest of the operator's inputs, and how large that is. */
+static int32_t largest_producer(const moirai_graph *g, int32_t op, int64_t *most)
+{
+    int32_t before = MOIRAI_NONE;
+    *most = 0;
+    for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
+        if (g->tensor_bytes[g->op_in[e]] > *most) {
+            *most = g->tensor_bytes[g->op_in[e]];
+            before = g->tensor_producer[g->op_in[e]];
+        }
+    return before;
+}
+
+/* The columns of the product or, of a softmax, of the convolution that the rows come from. Scores that were summed up
+ * against so many centres: as many as what was summed is copies of one (Expand). */
+static double row_from_product(const moirai_cost_context *x, int32_t op, bool softmax)
 {
     const moirai_graph *g = x->g;
+    bool summed = false;
     for (int step = 0; step < STEPS_BACK; step++) {
-        int32_t before = MOIRAI_NONE;
-        int64_t most = 0;
-        for (int32_t e = g->op_in_off[op]; e < g->op_in_off[op + 1]; e++)
-            if (g->tensor_bytes[g->op_in[e]] > most) {
-                most = g->tensor_bytes[g->op_in[e]];
-                before = g->tensor_producer[g->op_in[e]];
-            }
+        int64_t most;
+        int32_t before = largest_producer(g, op, &most);
         if (before == MOIRAI_NONE)
             return 0;
-        if (is_product(x->op_class[before])) {
+        int k = x->op_class[before];
+        if (is_product(k) || (softmax && k == COST_CLASS_CONV)) {
             cost_shape s;
             cost_shape_of(&s, x, before);
-            return is_product((int)s.k) ? s.n : 0;
+            return !summed && cost_class_is_product(s.k) ? s.n : 0;
         }
-        if (sum_bytes(g, g->op_out_off, g->op_out, before) != most || x->op_class[before] == COST_CLASS_UNKNOWN)
+        if (summed && cost_class_is_stretch(g->op_type[before]))
+            return (double)most / (double)UTIL_MAX(sum_bytes(g, g->op_in_off, g->op_in, before), 1);
+        summed |= softmax && k == COST_CLASS_REDUCE;
+        if (sum_bytes(g, g->op_out_off, g->op_out, before) != most || k == COST_CLASS_UNKNOWN)
             return 0;
         op = before;
     }
@@ -247,7 +274,7 @@ static void shape_of_rows(cost_shape *s, const moirai_cost_context *x, int32_t o
     else
         row = row_to_product(x, op);
     if (!(row >= 1))
-        row = row_from_product(x, op);
+        row = row_from_product(x, op, s->k == COST_CLASS_SOFTMAX);
     s->row = row >= 1 ? row : USUAL_ROW;
     s->rows = at_least_one(elements / s->row);
 }

@@ -2,15 +2,17 @@
  *
  * Kernels work on tiles of an image, and one of 21 x 21 pixels takes as long as one of 24 x 24. A graph has sizes but no
  * sides: the pixels of all images of a batch together. How many images there are is told by the product behind a global
- * pool (a classifier, the squeeze of a block): it has a row for each. Images that are then no squares keep a side of 0,
- * not known, as all do in networks without such a pool.
+ * pool (a classifier, the squeeze of a block): it has a row for each. In networks without such a pool four are taken, the
+ * middle of 1 to 16 in which most batches are. Images that are then no squares are as good as squares of as many pixels.
  *
  * O(operators). */
 #include <math.h>
 #include "cost/cost.h"
 
-#define STEPS 4  /* from the pool to the product: a norm, a view, an activation */
-#define POOLED 9 /* pixels at least that a global pool takes for one */
+#define STEPS 4 /* from the pool to the product: a norm, a view, an activation */
+#define USUAL_IMAGES 4
+#define NEARLY 0.02 /* sizes of a fused operator come from flops that its elementwise members are part of */
+#define POOLED 9    /* pixels at least that a global pool takes for one */
 
 static bool has_pixels(const cost_shape *s)
 {
@@ -49,9 +51,11 @@ static double count_images(const moirai_cost_context *x)
 void cost_find_sides(moirai_cost_context *x)
 {
     double images = count_images(x);
-    for (int32_t i = 0; images > 0 && i < x->g->n_ops; i++) {
+    if (!(images > 0))
+        images = USUAL_IMAGES;
+    for (int32_t i = 0; i < x->g->n_ops; i++) {
         double side = sqrt(x->shape[i].m / images), whole = floor(side + 0.5);
-        if (has_pixels(&x->shape[i]) && whole >= 1 && fabs(side - whole) < 1e-3)
-            x->shape[i].side = whole;
+        if (has_pixels(&x->shape[i]))
+            x->shape[i].side = fabs(side - whole) < NEARLY * side ? whole : side;
     }
 }

@@ -8,26 +8,28 @@
  *   factor of its class.
  * - Memory: what fits the L2 cache is read and written there, the rest at a share of what the memory delivers of its
  *   stated bandwidth, less on cards whose check bits travel with the data. In a network weights always come from memory.
- * - Softmax and norms also pay per row, and more for rows that don't fit a block's registers: overlapped with memory
- *   (root of the sum of squares).
+ * - Softmax and norms also pay per row, a block's start and its work, and more for rows that don't fit a block's
+ *   registers: overlapped with memory (root of the sum of squares).
  * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed out in waves; the fastest tiling wins, as a library would
  *   choose. What a wave goes to are units of a fixed rate, as many as make the device's: multiprocessors differ by their
  *   number of cores and clock, units don't, and the measured times are met as well (10.3 against 11.2 %). A tile costs
- *   its depth plus a constant; smaller tiles reach a smaller share of the rate; few deep tiles are split along the
+ *   its depth plus a constant, which TensorRT's kernels hide behind the next tile; smaller tiles reach a smaller share of the rate; few deep tiles are split along the
  *   depth. Memory is overlapped with arithmetic.
  * - Direct convolutions are never split along the depth, a step of it waits for the one before, and those of a few rows
  *   are streams of weights.
  * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel. Where the
- *   kernel is 3 x 3 they are Winograd's sixteen products of a ninth of the depth on a quarter of the pixels, before
- *   which the filters are transformed: that takes as long as some pixels more, on every GPU, and is why a 3 x 3
- *   convolution of a small image reaches a small share of the rate. In TensorRT they meet the limit of power twice, in
- *   networks as well. Groups and a channel each reuse a pixel a few times only: memory, and operations that the
+ *   kernel is 3 x 3 they are Winograd's sixteen products of a ninth of the depth on a quarter of the pixels. TensorRT has
+ *   one kernel for all of it: a multiprocessor takes a patch of 8 x 16 pixels by 32 channels, whole, and a wave of
+ *   patches takes as long as one; measured on a V100, 55 us for 32 or 64 patches of 256 channels, 155 for 192, 305 for
+ *   480. Libraries of eager frameworks transform filters and images first: that takes as long as some pixels more, and
+ *   never less than a patch. In TensorRT they meet the limit of power twice, in networks as well. Groups and a channel each reuse a pixel a few times only: memory, and operations that the
  *   cache or the memory has to feed. Images are computed in whole tiles where their sides are known.
  * - Weights that the cache does not hold are read again by every row of tiles on old chips (Pascal), in the library that
  *   an eager framework calls.
  * - TensorRT joins tensors by a kernel each. Resizing, expanding and padding work out where each element comes from.
- * - Sums: rows that a block each adds up, or results that are dearer than what they are summed from.
- * - Sorting goes by compares, so many per byte, at the device's rate.
+ * - Sums: rows that a block each adds up, or results that are handed out one after the other.
+ * - Ranking goes by the clock, whatever the number of multiprocessors: a row is one block's. Boxes against boxes go by
+ *   compares, so many per byte, at the device's rate.
  * - Small cards can't keep their clock: energy per operation x rate above the board's power lowers it, and since voltage
  *   falls with the clock, by the square root of the excess only.
  * - Processors: the same sums without tiles, with shares of rate and bandwidth that were measured on one.
@@ -47,7 +49,7 @@
 #define HEAD_UP_TO(start_ns) HEAD_OF(6800, start_ns)
 #define HEAD HEAD_UP_TO(6e4) /* of several kernels, some of them */
 enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW, PART_NS = ROW_FLOPS, ELEMENT_FLOPS };
-enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_FLOPS };
+enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_NS };
 static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
 static const cost_fitted_coefficient MOVE[] = {
     HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}, {"part_ns", 3e3, 100, 2e4}, {"element_flops", 150, 1, 1000}};
@@ -55,7 +57,7 @@ static const cost_fitted_coefficient SUM[] = {HEAD,
                                               {"bandwidth_share", 0.8, 0.05, 1.5},
                                               {"row_bytes", 500, 1, 1e5},
                                               {"window_factor", 1.5, 1, 4},
-                                              {"sum_flops", 300, 1, 1e4}};
+                                              {"sum_ns", 0.1, 1e-4, 1}};
 static const cost_fitted_coefficient ROWS[] = {
     HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"long_row_factor", 1.5, 0.5, 10}};
 enum {
@@ -65,10 +67,12 @@ enum {
     FILTER_PIXELS,
     PANEL_SHARE = FILTER_PIXELS,
     LEAST_TILE = FILTER_PIXELS,
-    STEP_NS,
+    PATCH_DEPTH,
     FED_FLOPS = RATE_SHARE,
     WIDE_KERNEL,
-    READS = RATE_SHARE
+    READS = RATE_SHARE,
+    CLOCKS = COST_KERNEL,
+    CLOCKS_PER_BYTE
 };
 static const cost_fitted_coefficient PRODUCT[] = {HEAD,
                                                   {"bandwidth_share", 0.8, 0.4, 1.2},
@@ -93,22 +97,24 @@ static const cost_fitted_coefficient CONV[] = {HEAD,
                                                {"half_tile_share", 0.95, 0.5, 1},
                                                {"tile_depth", 10, 0.1, 2000},
                                                {"filter_pixels", 300, 10, 1e4},
-                                               {"step_ns", 15, 1, 100}};
+                                               {"patch_depth", 20, 0.1, 500}};
 static const cost_fitted_coefficient GROUPED[] = {
     HEAD_UP_TO(1.5e4), {"bandwidth_share", 0.7, 0.05, 1.2}, {"reads", 10, 1, 100}};
 static const cost_fitted_coefficient CHANNEL[] = {HEAD_UP_TO(1.5e4),
                                                   {"bandwidth_share", 0.7, 0.05, 1.2},
                                                   {"flops_per_byte", 3, 0.05, 200},
-                                                  {"wide_factor", 1.5, 0.5, 5}};
-static const cost_fitted_coefficient SORT[] = {HEAD_OF(2e4, 6e4), {"flops_per_byte", 3000, 1, 1e6}};
+                                                  {"wide_flops_per_clock", 16, 1, 256}};
+static const cost_fitted_coefficient RANK[] = {HEAD, {"clocks", 3e4, 100, 1e6}, {"clocks_per_byte", 0.7, 1e-3, 100}};
+static const cost_fitted_coefficient BOXES[] = {HEAD_OF(2e4, 6e4), {"flops_per_byte", 3000, 1, 1e6}};
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 /* Not fitted: only the two smallest cards of the measurements meet this limit, and left to the times of one of them it
- * misses the other by far. A V100's board power over its rate, at 12 nm; that process is a denser 16 nm and saves no
- * energy worth the name, smaller ones do. */
+ * misses the other by far. A V100's board power over its rate, at 12 nm; smaller processes save energy, and 16 nm need
+ * no more of it but in what draws most, a network of 3 x 3 convolutions. */
 #define PJ_PER_FLOP 20
 #define PJ_PROCESS_NM 12
+#define PJ_PASCAL_NM 16
 #define WARM_NS 2e6 /* a kernel of this length, repeated, is half of the way to the clock that power allows */
 /* The cache: tensors of up to this share of it stay, with a soft edge; its bandwidth is this share of the geometric mean
  * of rate and bandwidth (P4, P100, V100, T4 in published microbenchmarks: 0.57 to 0.93). */
@@ -121,10 +127,18 @@ static const cost_fitted_coefficient SORT[] = {HEAD_OF(2e4, 6e4), {"flops_per_by
 /* Tiles of an image in pixels: of Winograd's larger transformation, and of a channel each. */
 #define WINOGRAD_TILE 4
 #define CHANNEL_TILE 8
+/* What a multiprocessor takes at a time of Winograd's fused kernel: pixels by output channels. */
+#define PATCH_HIGH 8
+#define PATCH_WIDE 16
+#define PATCH_CHANNELS 32
 #define WIDE_TAPS 25    /* 3 x 3 and 5 x 5 have kernels of their own */
 #define TILE_COLUMNS 64 /* groups up to so many channels fill one tile, and leave the rest of it idle */
 #define BLOCK_ROW 128   /* rows longer than this are summed by a block each */
-#define UNIT_GFLOPS 180 /* 64 cores at 1.4 GHz; tensor cores are so many more of them */
+#define USUAL_GHZ 1.5
+#define BLOCK_NS (1 / USUAL_GHZ) /* blocks are started one after the other, one a clock */
+#define SORT_FLOPS 1000          /* a byte, on a processor */
+#define USUAL_CORES 64           /* of a multiprocessor, where that is not stated */
+#define UNIT_GFLOPS 180          /* 64 cores at 1.4 GHz; tensor cores are so many more of them */
 
 static const cost_fitted_coefficient *table(cost_class k, int *n)
 {
@@ -137,8 +151,8 @@ static const cost_fitted_coefficient *table(cost_class k, int *n)
     case COST_CLASS_CONV: *n = COUNT(CONV); return CONV;
     case COST_CLASS_GROUPED: *n = COUNT(GROUPED); return GROUPED;
     case COST_CLASS_DEPTHWISE: *n = COUNT(CHANNEL); return CHANNEL;
-    case COST_CLASS_SORT:
-    case COST_CLASS_NMS: *n = COUNT(SORT); return SORT;
+    case COST_CLASS_SORT: *n = COUNT(RANK); return RANK;
+    case COST_CLASS_NMS: *n = COUNT(BOXES); return BOXES;
     case COST_CLASS_MEMORY: *n = COUNT(MOVE); return MOVE;
     case COST_CLASS_REDUCE: *n = COUNT(SUM); return SUM;
     default: *n = COUNT(STREAM); return STREAM;
@@ -201,13 +215,13 @@ static double rate_of(const cost_shape *s, const moirai_device_type *f)
     return s->rate > 0 ? s->rate : f->gflops_fp32;
 }
 
-/* The share of its clock that a device keeps. Tensor cores need less energy by as much as they are faster: they were
- * built for the same power. */
-static double clock_share(const moirai_device_type *f)
+/* The share of its clock that a device keeps, energy growing with its process up to `most_nm`. Tensor cores need less
+ * energy by as much as they are faster: they were built for the same power. */
+static double clock_share(const moirai_device_type *f, double most_nm)
 {
     if (!(f->watt > 0 && f->process_nm > 0))
         return 1;
-    double needs = f->gflops_fp32 * PJ_PER_FLOP * 1e-3 * UTIL_MIN(f->process_nm / PJ_PROCESS_NM, 1);
+    double needs = f->gflops_fp32 * PJ_PER_FLOP * 1e-3 * UTIL_MIN(f->process_nm, most_nm) / PJ_PROCESS_NM;
     return needs > f->watt ? sqrt(f->watt / needs) : 1;
 }
 
@@ -215,14 +229,15 @@ static double clock_share(const moirai_device_type *f)
  * they are. */
 typedef struct strain {
     int cool, repeated, network;
+    double network_nm; /* up to which process energy grows in a network; alone, to 12 nm */
 } strain;
 
 static double at_clock(double ns, const moirai_device_type *f, cost_run run, const strain *s)
 {
     int times = run == COST_RUN_COOL ? s->cool : run == COST_RUN_REPEATED ? s->repeated : s->network;
-    double limit = ns;
+    double limit = ns, share = clock_share(f, run == COST_RUN_NETWORK ? s->network_nm : PJ_PROCESS_NM);
     for (int i = 0; i < times; i++)
-        limit /= clock_share(f);
+        limit /= share;
     return run == COST_RUN_NETWORK ? limit : ns + (limit - ns) * limit / (limit + WARM_NS);
 }
 
@@ -263,13 +278,13 @@ static double rows_ns(const double *c, const cost_shape *s, const moirai_device_
         stream *= c[LONG_ROW];
     if (s->k == COST_CLASS_SOFTMAX && !h->tensorrt) /* several short ones to a block */
         return stream;
-    return hypot(stream, s->rows * c[ROW_FLOPS] / f->gflops_fp32);
+    return hypot(stream, s->rows * (BLOCK_NS + c[ROW_FLOPS] / f->gflops_fp32));
 }
 
 /* b products of m x depth by depth x n, by the best tiling: ns at a rate of 1 GFLOPS per device, at all of it. Direct
  * convolutions are not split along their depth, and a step of it waits for the one before: however small, a tile takes
  * as long as one of `least` elements. */
-static double tiles_ns(double b, double m, double n, double depth, const double *c, const cost_shape *s,
+static double tiles_ns(double b, double m, double n, double depth, double ends, const double *c, const cost_shape *s,
                        const moirai_device_type *f)
 {
     double rate = rate_of(s, f), units = UTIL_MAX(rate / UNIT_GFLOPS, 1), best = INFINITY, smaller_m = 1;
@@ -280,7 +295,7 @@ static double tiles_ns(double b, double m, double n, double depth, const double 
             double tiles = b * ceil(m / tm) * ceil(n / tn);
             double split = least > 0 ? 1 : UTIL_MAX(1, UTIL_MIN(floor(units / tiles), ceil(depth / 256)));
             double waves = ceil(tiles * split / units), work = UTIL_MAX(tm * tn * smaller, least);
-            best = UTIL_MIN(best, waves * work * (depth / split + c[TILE_DEPTH]));
+            best = UTIL_MIN(best, waves * work * (depth / split + ends));
         }
     }
     return best * 2 * units / rate;
@@ -298,10 +313,11 @@ static double panels_ns(const double *c, const cost_shape *s, const moirai_devic
 
 static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
-    static const strain meets = {.cool = 1, .repeated = 2, .network = 1};
+    static const strain meets = {.cool = 1, .repeated = 2, .network = 1, .network_nm = PJ_PROCESS_NM};
     /* Few rows (a layer behind a global pool) fill no tile: their weights are streamed by another kernel. */
     bool streams = s->k == COST_CLASS_DIRECT && s->m <= SMALLEST_TILE / 2.0;
-    double rate = streams ? 0 : tiles_ns(s->b, s->m, s->n, s->depth, c, s, f) / c[RATE_SHARE];
+    double ends = s->k != COST_CLASS_DIRECT && h->tensorrt ? 0 : c[TILE_DEPTH]; /* written while the next is computed */
+    double rate = streams ? 0 : tiles_ns(s->b, s->m, s->n, s->depth, ends, c, s, f) / c[RATE_SHARE];
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run) + panels_ns(c, s, f, h);
     return hypot(at_clock(rate, f, h->run, &meets), memory);
 }
@@ -313,14 +329,34 @@ static double whole_tiles(const cost_shape *s, double tile)
     return sides * sides;
 }
 
-static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
+/* What one multiprocessor takes for one patch of Winograd's fused kernel: 4 x 8 tiles of 2 x 2 pixels by 32 channels,
+ * sixteen products, one input channel after the other. */
+static double patch_ns(const double *c, const cost_shape *s)
 {
-    static const strain meets = {.cool = 2, .repeated = 1, .network = 2};
+    double flops = 2.0 * 16 * (PATCH_HIGH * PATCH_WIDE / 4.0) * PATCH_CHANNELS;
+    return flops * (s->depth / 9 + c[PATCH_DEPTH]) / UNIT_GFLOPS / c[RATE_SHARE];
+}
+
+/* TensorRT's kernel: whole patches, in waves. */
+static double patches_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+{
+    double side = s->side > 0 ? s->side : sqrt(s->m), rate = rate_of(s, f), units = UTIL_MAX(rate / UNIT_GFLOPS, 1);
+    double patches = s->m / (side * side) * ceil(side / PATCH_HIGH) * ceil(side / PATCH_WIDE);
+    double waves = ceil(patches * ceil(s->n / PATCH_CHANNELS) / units);
+    return waves * patch_ns(c, s) * units * UNIT_GFLOPS / rate;
+}
+
+static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
+{
+    static const strain meets = {.cool = 2, .repeated = 1, .network = 2, .network_nm = PJ_PASCAL_NM};
+    double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run);
+    if (h->tensorrt)
+        return hypot(at_clock(patches_ns(c, s, f), f, h->run, &meets), memory);
     double filters = 2 * c[FILTER_PIXELS] * s->n * s->depth / rate_of(s, f);
     double winograd =
-        (tiles_ns(16, s->m * whole_tiles(s, WINOGRAD_TILE) / 4, s->n, s->depth / 9, c, s, f) + filters) / c[RATE_SHARE];
-    double steps = s->depth * c[STEP_NS];
-    return soft_max(hypot(at_clock(winograd, f, run, &meets), operands_ns(s, c[BANDWIDTH_SHARE], f, run)), steps);
+        (tiles_ns(16, s->m * whole_tiles(s, WINOGRAD_TILE) / 4, s->n, s->depth / 9, c[TILE_DEPTH], c, s, f) + filters) /
+        c[RATE_SHARE];
+    return soft_max(hypot(at_clock(winograd, f, h->run, &meets), memory), patch_ns(c, s));
 }
 
 /* Groups are first sorted by group, then multiplied: an output costs as much in a group of 4 channels as in one of 32,
@@ -331,16 +367,22 @@ static double grouped_ns(const double *c, const cost_shape *s, const moirai_devi
     return s->out_bytes * tiles * c[READS] / delivered(f) + operands_ns(s, c[BANDWIDTH_SHARE], f, run);
 }
 
+/* Multiprocessors x clock in GHz: what loads and stores of operands go by, whatever the number of cores. */
+static double issue_rate(const moirai_device_type *f)
+{
+    return f->sm > 0 && f->clock_mhz > 0 ? f->sm * f->clock_mhz * 1e-3 : f->gflops_fp32 / (2 * USUAL_CORES);
+}
+
 /* A channel each streams while it computes, whole tiles of an image. Operations are fed by what holds the tensors, the
- * cache or the memory: so many for each byte that it delivers. With a stride, every other pixel of a row is read in vain. */
+ * cache or the memory: so many for each byte that it delivers. Kernels larger than 5 x 5 load an operand for each
+ * operation. With a stride, every other pixel of a row is read in vain. */
 static double channel_ns(const double *c, const cost_shape *s, const moirai_device_type *f, cost_run run)
 {
     double stated = f->delivered > 0 ? 1 / f->delivered : 1; /* check bits cost transfers, not operations */
     double in = s->bytes - s->weight_bytes - s->out_bytes, strides = sqrt(UTIL_MAX(in / s->out_bytes, 1));
     double flops = s->flops * strides * whole_tiles(s, CHANNEL_TILE);
-    double fed = flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS] * stated, f);
-    if (s->depth > WIDE_TAPS + 0.5)
-        fed *= c[WIDE_KERNEL];
+    double fed = s->depth > WIDE_TAPS + 0.5 ? flops / (c[WIDE_KERNEL] * issue_rate(f))
+                                            : flops / s->bytes * memory_ns(s->bytes, c[FED_FLOPS] * stated, f);
     return soft_max(fed, operands_ns(s, c[BANDWIDTH_SHARE], f, run));
 }
 
@@ -370,12 +412,20 @@ static double sum_ns(const double *c, const cost_shape *s, const moirai_device_t
         stream = hypot(stream, s->rows * c[ROW_BYTES] / (c[BANDWIDTH_SHARE] * delivered(f)));
     else
         stream = s->bytes / (c[BANDWIDTH_SHARE] * delivered(f));
-    return soft_max(stream, s->rows * c[SUM_FLOPS] / f->gflops_fp32);
+    return soft_max(stream, s->rows * c[SUM_NS]);
+}
+
+/* A row is sorted by one block, pass after pass, and by several kernels where a block does not hold it: one
+ * multiprocessor works on it, however many there are, and it goes by the clock. */
+static double rank_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+{
+    double ghz = f->clock_mhz > 0 ? f->clock_mhz * 1e-3 : USUAL_GHZ;
+    return soft_max(c[CLOCKS], (s->bytes - s->out_bytes) * c[CLOCKS_PER_BYTE]) / ghz;
 }
 
 /* Shares of rate and bandwidth that a processor's kernels reach: ONNX Runtime's and PyTorch's on one core of a Xeon
  * with AVX-512 (docs/cost-models.md). */
-static double processor_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
+static double processor_ns(const cost_shape *s, const moirai_device_type *f)
 {
     double rate = 1, bandwidth = 0.5;
     switch (s->k) {
@@ -392,7 +442,7 @@ static double processor_ns(const double *c, const cost_shape *s, const moirai_de
     case COST_CLASS_MEMORY: bandwidth = 0.35; break;
     case COST_CLASS_REDUCE: bandwidth = 0.2; break;
     case COST_CLASS_SORT:
-    case COST_CLASS_NMS: return s->bytes * UTIL_MIN(c[COST_KERNEL], 1000) / f->gflops_fp32;
+    case COST_CLASS_NMS: return s->bytes * SORT_FLOPS / f->gflops_fp32;
     default: break;
     }
     return hypot(s->flops / (rate * rate_of(s, f)), memory_ns(s->bytes, bandwidth, f));
@@ -401,7 +451,7 @@ static double processor_ns(const double *c, const cost_shape *s, const moirai_de
 static double kernel_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     if (f->processor)
-        return processor_ns(c, s, f);
+        return processor_ns(s, f);
     switch (s->k) {
     case COST_CLASS_SOFTMAX:
     case COST_CLASS_LN: return rows_ns(c, s, f, h);
@@ -409,10 +459,10 @@ static double kernel_ns(const double *c, const cost_shape *s, const moirai_devic
     case COST_CLASS_LINEAR:
     case COST_CLASS_BMM:
     case COST_CLASS_DIRECT: return product_ns(c, s, f, h);
-    case COST_CLASS_CONV: return conv_ns(c, s, f, h->run);
+    case COST_CLASS_CONV: return conv_ns(c, s, f, h);
     case COST_CLASS_GROUPED: return grouped_ns(c, s, f, h->run);
     case COST_CLASS_DEPTHWISE: return channel_ns(c, s, f, h->run);
-    case COST_CLASS_SORT:
+    case COST_CLASS_SORT: return rank_ns(c, s, f);
     case COST_CLASS_NMS: return s->bytes * c[COST_KERNEL] / f->gflops_fp32;
     case COST_CLASS_MEMORY: return move_ns(c, s, f, h);
     default: return memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);

@@ -139,6 +139,21 @@ static void test_cost_moves_rows_of_a_softmax(void **state)
     }
     assert_true(kernel_ns(s, "v100", false) < 0.3 * kernel_ns(s, "v100", true));
     end(&t);
+
+    /* Pixels by 313 kinds; pixels by as many centres as they were copied for and compared with. */
+    begin(&t);
+    op(&t, "a", "Relu", 4 * 4096 * 256, NULL, NULL);
+    product(&t, "kinds", "Conv", 4 * 4096 * 313, "a", 4 * 256 * 313, 2LL * 4096 * 256 * 313, 4 * 4096 * 256);
+    op(&t, "turn", "Transpose", 4 * 4096 * 313, "kinds", NULL);
+    op(&t, "by kind", "Softmax", 4 * 4096 * 313, "turn", NULL);
+    op(&t, "copies", "Expand", 32 * 4 * 4096 * 256, "a", NULL);
+    op(&t, "squares", "Pow", 32 * 4 * 4096 * 256, "copies", NULL);
+    op(&t, "distance", "ReduceSum", 32 * 4 * 4096, "squares", NULL);
+    op(&t, "by centre", "Softmax", 32 * 4 * 4096, "distance", NULL);
+    finish(&t);
+    assert_true(shape(&t, "by kind")->row == 313 && shape(&t, "by kind")->rows == 4096);
+    assert_true(shape(&t, "by centre")->row == 32 && shape(&t, "by centre")->rows == 4096);
+    end(&t);
 }
 
 /* Means of 14,336 rows of 192 took 178, 124 and 40 us, sums of 2.3 million pairs 205, 116 and 104. */
@@ -166,27 +181,28 @@ static void test_cost_moves_rows_that_are_summed(void **state)
     assert_true(kernel_ns(&neighbours, "t4", false) == kernel_ns(&pairs, "t4", false));
 }
 
-/* A classifier of four rows behind a global pool tells that 4,356 pixels are four images of 33 x 33. */
+/* A classifier of three rows behind a global pool tells that 3,267 pixels are three images of 33 x 33, which are whole
+ * patches of 40 x 48. Where nothing tells, they are four. */
 static void test_cost_moves_sides_of_images(void **state)
 {
     (void)state;
     for (int pool = 0; pool < 2; pool++) {
         net t;
         begin(&t);
-        op(&t, "a", "Relu", 4 * 4356 * 64, NULL, NULL);
-        product(&t, "conv", "Conv", 4 * 4356 * 64, "a", 4 * 64 * 576, 2LL * 4356 * 64 * 576, 4 * 4356 * 64);
-        op(&t, "pool", pool ? "GlobalAveragePool" : "MaxPool", 4 * 4 * 64, "conv", NULL);
-        op(&t, "flat", "Flatten", 4 * 4 * 64, "pool", NULL);
-        product(&t, "fc", "Gemm", 4 * 4 * 10, "flat", 4 * 64 * 10, 2 * 4 * 64 * 10, 4 * 4 * 64);
+        op(&t, "a", "Relu", 4 * 3267 * 64, NULL, NULL);
+        product(&t, "conv", "Conv", 4 * 3267 * 64, "a", 4 * 64 * 576, 2LL * 3267 * 64 * 576, 4 * 3267 * 64);
+        op(&t, "pool", pool ? "GlobalAveragePool" : "MaxPool", 4 * 3 * 64, "conv", NULL);
+        op(&t, "flat", "Flatten", 4 * 3 * 64, "pool", NULL);
+        product(&t, "fc", "Gemm", 4 * 3 * 10, "flat", 4 * 64 * 10, 2 * 3 * 64 * 10, 4 * 3 * 64);
         finish(&t);
         cost_shape s = *shape(&t, "conv");
-        assert_true(s.side == (pool ? 33 : 0));
-        s.bytes = s.weight_bytes = s.out_bytes = 4 * 4356 * 512;
+        assert_true(s.side == (pool ? 33 : 29));
+        s.bytes = s.weight_bytes = s.out_bytes = 4 * 3267 * 512;
         s.n = 512;
         s.depth = 4608;
         double cut = kernel_ns(&s, "v100", true);
         s.side = 32;
-        assert_true(pool ? cut > 1.1 * kernel_ns(&s, "v100", true) : cut == kernel_ns(&s, "v100", true));
+        assert_true(!pool || cut > 1.5 * kernel_ns(&s, "v100", true));
         end(&t);
     }
 }

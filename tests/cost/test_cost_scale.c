@@ -26,20 +26,31 @@ static const one EVERY_CLASS[] = {
     {"Conv", 4 * 8 * 64 * 56 * 56, 4 * 8 * 128 * 56 * 56, 4 * 128 * 64 * 9, INT64_C(2) * 8 * 56 * 56 * 128 * 64 * 9,
      -1},
     {"Conv", 4 * 64 * 7 * 7, 4 * 512 * 7 * 7, 4 * 512 * 64, INT64_C(2) * 49 * 512 * 64, -1},
+    {"Conv", 4 * 256 * 100, 4 * 256 * 100, 4 * 256 * 2304, INT64_C(2) * 100 * 256 * 2304, -1},
+    {"Conv", 4 * 512 * 16384, 4 * 512 * 16384, 4 * 512 * 4608, INT64_C(2) * 16384 * 512 * 4608, -1},
+    {"Conv", 4 * 768 * 896, 4 * 768 * 896, 4 * 768 * 49, INT64_C(2) * 768 * 896 * 49, -1},
+    {"ReduceSum", 1 << 24, 1 << 23, 0, -1, -1},
+    {"TopK", 118400, 32000, 0, -1, -1},
+    {"NonMaxSuppression", 1 << 16, 1 << 10, 0, -1, -1},
     {"Gather", 1 << 20, 1 << 20, 1 << 22, -1, -1},
     {"Reshape", 1 << 20, 1 << 20, 0, -1, -1},
     {"Mystery", 1 << 22, 1 << 22, 0, 1 << 30, -1},
 };
 #define N_CLASSES_TRIED ((int)(sizeof EVERY_CLASS / sizeof *EVERY_CLASS))
 
+static double power(const moirai_device_type *f, double most_nm)
+{
+    return f->watt > 0 ? f->watt / (UTIL_MIN(f->process_nm, most_nm) * f->gflops_fp32) : INFINITY;
+}
+
 /* At least as good in every figure that the formulas read, and of one kind: a small operator is done on a processor
  * before a GPU has started. */
 static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
 {
-    double power_a = a->watt > 0 ? a->watt / (UTIL_MIN(a->process_nm, 12) * a->gflops_fp32) : INFINITY,
-           power_b = b->watt > 0 ? b->watt / (UTIL_MIN(b->process_nm, 12) * b->gflops_fp32) : INFINITY;
     return a->processor == b->processor && (a->process_nm < 14 || b->process_nm >= 14) && a->l2_mb >= b->l2_mb &&
-           power_a >= power_b && a->gflops_fp32 >= b->gflops_fp32 && a->bandwidth_gb_s >= b->bandwidth_gb_s &&
+           power(a, 12) >= power(b, 12) && power(a, 16) >= power(b, 16) && a->clock_mhz >= b->clock_mhz &&
+           a->sm * a->clock_mhz >= b->sm * b->clock_mhz && a->gflops_fp32 >= b->gflops_fp32 &&
+           a->bandwidth_gb_s >= b->bandwidth_gb_s &&
            a->bandwidth_gb_s * a->delivered >= b->bandwidth_gb_s * b->delivered &&
            UTIL_MAX(a->gflops_fp32, a->gflops_tf32) >= UTIL_MAX(b->gflops_fp32, b->gflops_tf32) &&
            UTIL_MAX(a->gflops_fp32, a->gflops_fp16) >= UTIL_MAX(b->gflops_fp32, b->gflops_fp16);
