@@ -4,7 +4,7 @@ Strips that are alike get one cut. Sizes are those with which 2, 3, ... devices 
 what a message costs those that the rest of the network does not run on, and those by the devices' speeds, as one cuts
 by hand; small products are slow and times grow by whole
 tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
-of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
+of devices first, in turns with cuts of other kinds, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
 (in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares; so are sequences by
 tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled; a batch by
 samples, with such sizes. Cuts of all classes are tried with sums that
@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Iterable, Mapping
 
 from .._lib import UsageError, check, ffi, lib
@@ -154,21 +155,22 @@ class _Chooser:
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
-        others = [*self.by_batch(), *self.by_tokens()]
-        other = {cut: self.judge_text(cut, pieces) for cut, pieces in others if not self.over()}
         sizes = {k: self.sizes(k) for k in self.order}
         most = max((len(v) for v in sizes.values()), default=0)
-        together = [{k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most)]
-        tries = together + [{k: each} for k in self.order for each in ([], *sizes[k])]
-        for number, candidate in enumerate(tries):
-            if self.over():
-                break
-            if number < len(together):
-                every = self.every(candidate)
-                other[every] = self.judge_text(every, max(map(len, candidate.values())))
-            else:  # one class at a time, from the best so far
-                candidate = {**best, **candidate}
-            ns = self.judge(candidate)
+        together = {self.text(c): c for c in ({k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most))}
+        pieces = {cut: max(map(len, c.values())) for cut, c in together.items()}
+        kinds = [self.by_batch(), self.by_tokens(), [*pieces.items()], [(_every(cut), n) for cut, n in pieces.items()]]
+        other: dict[str, int] = {}
+        tries = [t for some in zip_longest(*kinds) for t in some if t]  # of each kind some, should the time be over
+        for cut, n in tries:
+            ns = self.judge_text(cut, n) if not self.over() else whole
+            if cut not in together:
+                other[cut] = ns
+            elif ns < _WORTH * least:
+                best, least = together[cut], ns
+        for change in [{k: each} for k in self.order for each in ([], *sizes[k])]:  # one class at a time
+            candidate = {**best, **change}
+            ns = self.judge(candidate) if not self.over() else whole
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
         cut = self.text(best)
@@ -180,10 +182,6 @@ class _Chooser:
             if ns < _WORTH * least:
                 cut, least = candidate, ns
         return CutChoice(cut, whole, least, len(self.judged), self.finalists(least))
-
-    def every(self, sizes: Mapping[Any, list[int]]) -> str:
-        """This cut with sums that every piece makes for itself."""
-        return "; ".join(f"{item} every" for item in self.text(sizes).split("; "))
 
     def by_rows(self) -> list[tuple[str, int]]:
         """All images in rows by the devices' speeds, for 2, 3, ... devices, and how many pieces: together, since a strip of
@@ -217,7 +215,7 @@ class _Chooser:
             some = [s for s in strips if s.units >= n]
             tries = [[(s, rounded(shares, s.units)) for s in some]]
             tries.append([(s, even_sizes(s, [d for d, _ in fast[:n]], self.like["tokens"][1:]) or sizes) for s, sizes in tries[0]])
-            for each in tries:
+            for each in reversed(tries):
                 cut = "; ".join(f"{s.name}: {','.join(map(str, sizes))}" for s, sizes in each)
                 found.setdefault(cut, n) if cut else None
         return list(found.items())
@@ -253,6 +251,11 @@ class _Chooser:
                 if len(sizes) > 1 and min(sizes) > 0 and sizes not in found:
                     found.append(sizes)
         return found
+
+
+def _every(cut: str) -> str:
+    """This cut with sums that every piece makes for itself."""
+    return "; ".join(f"{item} every" for item in cut.split("; "))
 
 
 def kind_of(cut: str, graph: Graph) -> str:

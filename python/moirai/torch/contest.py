@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .tune import Way, _Tuner
 
 _NEAR = 1.15  # predictions of cuts are off by so much: one that is farther from the best is not run
-_CHOICE = 3  # times a plan's time limit, for the choice among all cuts
+_CHOICE = 5  # times a plan's time limit, for the choice among all cuts
 _KINDS = {"": "pieces", "every": "pieces with sums in each", "tokens": "tokens", "samples": "samples"}
 
 
