@@ -96,14 +96,14 @@ def test_every_cut_that_was_looked_at_says_why_it_is_kept_or_not(tuned):
     ran = [t for t in found.cuts if t.measured_ns is not None]
     least = min(t.predicted_ns for t in found.cuts)
     assert found.cuts[0].measured_ns == min(t.measured_ns for t in ran)
-    assert all(t.predicted_ns > 1.15 * least for t in found.cuts if t not in ran)
+    assert all(t.predicted_ns > 1.15 * least or t.predicted_ns > 1.05 * found.cuts[0].measured_ns for t in found.cuts if t not in ran)
     assert f"cut: {found.cuts[0].cut}" in said and repr(found.cuts[0]) in repr(found)
 
 
 def test_nothing_is_begun_when_the_time_is_over(tuned):
     found, profiled = tuned(("none", "inductor"), seconds=1e-9)
     cut = [t for t in found.trials if t.captured.cuts]
-    assert len(cut) <= 1 and not any(len(t.latency_ns) > 1 for t in found.trials)
+    assert len(cut) <= 1 and len([cuts for _, cuts, _ in profiled if cuts]) <= 2 and not any(len(t.latency_ns) > 1 for t in found.trials)
     whole, _ = tuned(("none", "inductor"), seconds=1000)
     assert len(whole.trials) >= len(found.trials) and whole.best.measured_ns <= found.best.measured_ns
 

@@ -108,12 +108,15 @@ class _Chooser:
         return self.judged[cut]
 
     def finalists(self, least: int) -> tuple[str, ...]:
+        """The first of each kind first."""
         best: dict[tuple[int, str], str] = {}
+        firsts: list[str] = []
         for cut in sorted((c for c in self.judged if c), key=lambda c: self.judged[c]):
             first = all(kind != self.pieces[cut][1] for _, kind in best)
             if self.judged[cut] < (_FAR_FIRST if first else _FAR) * least:
                 best.setdefault(self.pieces[cut], cut)
-        return tuple(best.values())
+                firsts += [cut] if first else []
+        return tuple(dict.fromkeys([*firsts, *best.values()]))
 
     def piece_ns(self, key: Any) -> dict[str, list[int]]:
         """Per device the times of a piece of 0, 1, ... steps of a class. Strips that are alike are cut into pieces of one

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .tune import Way, _Tuner
 
 _NEAR = 1.15  # predictions of cuts are off by so much: one that is farther from the best is not run
+_HOPE = 1.05  # nor is one that is predicted to take so much longer than what was measured
+_MOST = 6  # cuts that are planned in full
 _CHOICE = 5  # times a plan's time limit, for the choice among all cuts
 _KINDS = {"": "pieces", "every": "pieces with sums in each", "tokens": "tokens", "samples": "samples"}
 
@@ -59,6 +61,8 @@ class Contest:
         tokens, batch = ([s for s in self.whole.strips if s.kind == kind] for kind in ("tokens", "batch"))
         for cuts in (batch_samples(batch), samples(plain), samples(tokens)[:3]):
             for cut in dict.fromkeys(cuts):
+                if self.known and not self.tuner.left():
+                    return
                 made = self.whole.recut(cut, quick=True)
                 self.tuner.profile(made, code=cut == min(cuts, key=_pieces))
                 self.known.append(made)
@@ -86,7 +90,7 @@ class Contest:
             search["segment_us"] = statistics.median(self.tuner.meet.values()) / 1000
         graphs: list[Graph] = [c.busy or c.graph for c in (self.whole, *self.known)]
         found = choose(self.whole, self.tuner.cluster, measured=graphs, **search, **self.options)
-        return list(found.finalists or (found.cut,)) if found.cut else []
+        return list(found.finalists or (found.cut,))[:_MOST] if found.cut else []
 
     def run(self) -> list[CutTried]:
         """All that were looked at, the one to keep first; [] where no cut pays."""
@@ -110,13 +114,15 @@ class Contest:
             tried.why = "not run: its best plan has one device"
         elif tried.predicted_ns > _NEAR * least:
             tried.why = f"not run: {100 * (tried.predicted_ns / least - 1):.0f} % above the best prediction"
+        elif (took := min((t.measured_ns for t in self.tuner.trials), default=0)) and tried.predicted_ns > _HOPE * took:
+            tried.why = f"not run: another was measured to take {took / 1e6:.3f} ms"
         elif before and not self.tuner.left() and tried.predicted_ns > least:
             tried.why = "not run: the time was over"
         else:
             self.tuner.attempt(self.way, times, placer, plan)
             ran = self.tuner.trials[before:]
             tried.measured_ns = ran[0].measured_ns if ran else None
-            tried.why = "" if ran else "not run: far above what was measured"
+            tried.why = "" if ran else "not run: its plan was run before"
 
 
 def _pieces(cut: str) -> int:
