@@ -17,7 +17,7 @@ import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import grouping  # noqa: E402
 from moirai.torch.compiler import Compiler  # noqa: E402
-from moirai.torch.contest import Contest, _pieces  # noqa: E402
+from moirai.torch.contest import Contest, _pieces, shifted  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.profile import _read_outside, to_measure  # noqa: E402
 from moirai.torch.times import Times  # noqa: E402
@@ -98,6 +98,22 @@ def test_every_cut_that_was_looked_at_says_why_it_is_kept_or_not(tuned):
     assert found.cuts[0].measured_ns == min(t.measured_ns for t in ran)
     assert all(t.predicted_ns > 1.15 * least or t.predicted_ns > 1.05 * found.cuts[0].measured_ns for t in found.cuts if t not in ran)
     assert f"cut: {found.cuts[0].cut}" in said and repr(found.cuts[0]) in repr(found)
+
+
+def test_sizes_follow_what_devices_took_in_a_run():
+    assert shifted([448, 320, 256], [3200, 3400, 3900], 64) == [512, 320, 192]
+    assert shifted([512, 320, 192], [3580, 3670, 3590], 64) == []  # as even as steps allow
+    assert shifted([3, 1], [2000, 1500], 1) == []
+    assert shifted([2, 2], [1000, 3000], 1) == [3, 1] and shifted([64, 960], [9, 5], 64) == []
+
+
+def test_the_fastest_cut_by_tokens_is_run_with_other_sizes_where_its_run_was_uneven(tuned, monkeypatch):
+    even, _ = tuned(("inductor",))
+    assert even.cuts[0].kind == "tokens"
+    monkeypatch.setattr(Times, "busy_ns", lambda self: {"A": 1000, "B": 3000})
+    found, _ = tuned(("inductor",))
+    other = [t for t in found.cuts if t.kind == "tokens" and t.cut not in {e.cut for e in even.cuts}]
+    assert other and all(t.measured_ns or t.why == "not run: far above what was measured" for t in other)
 
 
 def test_nothing_is_begun_when_the_time_is_over(tuned):

@@ -36,7 +36,7 @@ _EFFORT = 0.001
 _SMALL = 0.01  # a class with less of the products' work is not looked at
 _SIZES = 24  # of a piece, that are looked at
 _ROWS = 2  # rows that pieces have at least, in the mean
-_PIECE = re.compile(r" \((\d+) of \d+, (\d+) of (\d+) (\w+)\)$")  # number, size, units, unit
+PIECE = re.compile(r" \((\d+) of \d+, (\d+) of (\d+) (\w+)\)$")  # number, size, units, unit
 _FAR = 1.1  # a cut that is predicted to take so much longer than the best is not worth a run
 _FAR_FIRST = 1.25  # nor is the first of its kind: pieces of tokens and of columns have other kernels, meetings and sums
 
@@ -268,7 +268,7 @@ def kind_of(cut: str, graph: Graph) -> str:
 
 def _parts_of(graph: Graph) -> str:
     """ "tokens" or "samples" where pieces are of those."""
-    labels = (_PIECE.search(op.name) for op in graph.ops)
+    labels = (PIECE.search(op.name) for op in graph.ops)
     return next((m[4] for m in labels if m and m[4] in ("tokens", "samples")), "")
 
 
@@ -279,7 +279,7 @@ def even_sizes(strip: Strip, devices: list[str], measured: Iterable[Graph]) -> l
     for graph in measured:
         here: dict[tuple[str, int, int], int] = {}  # a cut may have several pieces of one size
         for op in graph.ops:
-            label = _PIECE.search(op.name)
+            label = PIECE.search(op.name)
             if label and int(label[3]) == strip.units and label[4] == strip.unit:
                 for d in devices:
                     key = (d, int(label[1]), int(label[2]))

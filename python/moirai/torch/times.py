@@ -101,6 +101,11 @@ class Times:
         runs.append((placer or plan.placer, path, measured.timeline))
         return path
 
+    def busy_ns(self) -> dict[str, int]:
+        """What devices computed for in the last run of several; {} before it."""
+        devices = self._runs[False][-1][2]["devices"] if self._runs[False] else []
+        return {d["name"]: sum(g["median_ns"] for g in d["segments"]) for d in devices}
+
     def _known(self, alone: bool, placer: str) -> list[tuple[str, str, dict[str, Any]]]:
         """Runs, the placer's own last, since those count most: its next plan will be most like them."""
         runs = self._runs[alone] or ([] if alone or self._busy else self._runs[True])
