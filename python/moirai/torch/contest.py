@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence
 from ..graph import Graph
 from ..plan import Plan
 from .capture import Captured
-from .choose import PIECE, batch_samples, choose, kind_of, piece_times, samples, step_of
+from .choose import by_pieces, choose, kind_of, piece_times
+from .cut_sizes import PIECE, batch_samples, samples, step_of
 from .cuts import ALTERNATIVES
 from .merging import expected_ns
 from .times import Times, one_device
@@ -56,22 +57,25 @@ class Contest:
     def __init__(self, tuner: _Tuner, way: Way, whole: Captured, options: Mapping[str, Any]) -> None:
         self.tuner, self.way, self.whole, self.options = tuner, way, whole, options
         self.known: list[Captured] = []  # pieces that were profiled
+        self.order: Sequence[str] = ()  # devices, the fastest first
 
     def samples(self) -> None:
         """Profiles pieces of several sizes."""
         plain = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         tokens, batch = ([s for s in self.whole.strips if s.kind == kind] for kind in ("tokens", "batch"))
         for cuts in (batch_samples(batch), samples(plain), samples(tokens)[:3]):
-            for cut in dict.fromkeys(cuts):
+            some = {cut: cut == min(cuts, key=_pieces) for cut in cuts}  # to be compiled?
+            for cut in sorted(some, key=lambda cut: not some[cut]):
                 if self.known and not self.tuner.left():
                     return
                 made = self.whole.recut(cut, quick=True)
-                self.tuner.profile(made, code=cut == min(cuts, key=_pieces))
+                self.tuner.profile(made, code=some[cut])
+                self.fill(made)
                 self.known.append(made)
 
     def fill(self, made: Captured) -> None:
         """Times of what was left out of a profile, by pieces of other sizes; whoever is at work, and with all busy."""
-        like = [c for c in self.known if bool(c.busy) == bool(made.busy) and _like(c, made)]
+        like = [c for c in self.known if c is not made and bool(c.busy) == bool(made.busy) and _like(c, made)]
         for graph in filter(None, (made.graph, made.busy)):
             of = [(c.busy if graph is made.busy else c.graph) for c in (self.whole, *like)]
             piece_times(graph, [*(g for g in of if g), graph.copy()])
@@ -83,6 +87,8 @@ class Contest:
         self.fill(made)
         times = self.tuner.times(self.way, made, self.options)
         plans = [(placer, times.place(placer, **search)) for placer in self.tuner.o["placers"]]
+        if self.order:
+            plans.append(("pieces", times.by_hand(by_pieces(made.ops, self.order), "pieces")))
         return times, *min(plans, key=lambda p: expected_ns(p[1]))
 
     def finalists(self) -> list[str]:
@@ -92,7 +98,8 @@ class Contest:
             search["segment_us"] = statistics.median(self.tuner.meet.values()) / 1000
         graphs: list[Graph] = [c.busy or c.graph for c in (self.whole, *self.known)]
         found = choose(self.whole, self.tuner.cluster, measured=graphs, **search, **self.options)
-        return list(found.finalists or (found.cut,))[:_MOST] if found.cut else []
+        self.order = found.devices
+        return list(found.finalists or filter(None, [found.cut]))[:_MOST]
 
     def run(self) -> list[CutTried]:
         """All that were looked at, the one to keep first; [] where no cut pays."""

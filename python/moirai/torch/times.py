@@ -168,6 +168,13 @@ class Times:
             plans.append(expect(self.captured, plan, meets, self._options.get("congestion") != "none"))
         return sorted(plans, key=expected_ns)
 
+    def by_hand(self, devices: Mapping[str, str], placer: str = "") -> Plan:
+        """The plan with these devices (operator -> device), by these times, as those that a placer finds."""
+        between, meets = self.corrected(), self.meets(placer)
+        plan = Plan.by_devices(self.problem(False, placer, first=between.before() if between else None), dict(devices))
+        plan = self._settled(plan, placer, between)[0]
+        return expect(self.captured, plan, meets, self._options.get("congestion") != "none") if meets else plan
+
     def _settled(self, plan: Plan, placer: str, between: Corrected | None, graph: Graph | None = None) -> tuple[Plan, Graph | None]:
         """The plan with times as busy as it keeps its devices, once, and the graph with these, for the next search."""
         if not between or one_device(plan):
