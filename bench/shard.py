@@ -31,7 +31,7 @@ import moirai.torch as mt
 import gpu_where
 import networks_public
 from moirai.torch.cache import chosen_folder
-from moirai.torch.choose import samples
+from moirai.torch.cut_sizes import samples
 from moirai.torch.cuts import ALTERNATIVES
 from moirai.torch.times import one_device
 from moirai.torch.tune import Tuned

@@ -11,7 +11,7 @@ import networks_compiled  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.choose import batch_samples  # noqa: E402
+from moirai.torch.cut_sizes import batch_samples  # noqa: E402
 
 
 class Classes(torch.nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -16,8 +17,9 @@ import cut_networks as networks  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import grouping  # noqa: E402
+from moirai.torch.choose import by_pieces  # noqa: E402
 from moirai.torch.compiler import Compiler  # noqa: E402
-from moirai.torch.contest import Contest, _pieces  # noqa: E402
+from moirai.torch.contest import Contest, _pieces, shifted  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
 from moirai.torch.profile import _read_outside, to_measure  # noqa: E402
 from moirai.torch.times import Times  # noqa: E402
@@ -80,11 +82,15 @@ def test_compiled_kernels_choose_another_cut_than_eager_ones(tuned):
     assert {t.fuse for t in compiled.trials if t.captured.cuts} == {"inductor"}
 
 
-def test_the_way_that_is_fastest_alone_is_the_only_one_whose_pieces_are_profiled(tuned):
+def test_the_way_that_is_fastest_alone_is_the_only_one_whose_pieces_are_profiled(tuned, monkeypatch):
+    contests, own = [], Contest.run
+    monkeypatch.setattr(Contest, "run", lambda self: contests.append(self) or own(self))
     found, profiled = tuned(("none", "inductor"))
     assert {fuse for fuse, cuts, _ in profiled if cuts} == {"inductor"}
     compiled = [cuts for _, cuts, code in profiled if cuts and code]
     assert len(compiled) == 2 and all(_pieces(cuts) == 2 for cuts in compiled)  # one of columns and heads, one of tokens
+    for c in contests[-1].known:  # sums of a piece's times are compared: all of them have theirs
+        assert all(set(op.time_ns or {}) == {"A", "B"} for op in c.graph.ops)
     assert not found.captured.busy and all(set(op.time_ns or {}) == {"A", "B"} for op in found.captured.graph.ops)
 
 
@@ -96,14 +102,52 @@ def test_every_cut_that_was_looked_at_says_why_it_is_kept_or_not(tuned):
     ran = [t for t in found.cuts if t.measured_ns is not None]
     least = min(t.predicted_ns for t in found.cuts)
     assert found.cuts[0].measured_ns == min(t.measured_ns for t in ran)
-    assert all(t.predicted_ns > 1.15 * least for t in found.cuts if t not in ran)
+    assert all(t.predicted_ns > 1.15 * least or t.predicted_ns > 1.05 * found.cuts[0].measured_ns for t in found.cuts if t not in ran)
     assert f"cut: {found.cuts[0].cut}" in said and repr(found.cuts[0]) in repr(found)
+
+
+def test_sizes_follow_what_devices_took_in_a_run():
+    assert shifted([448, 320, 256], [3200, 3400, 3900], 64) == [512, 320, 192]
+    assert shifted([512, 320, 192], [3580, 3670, 3590], 64) == []  # as even as steps allow
+    assert shifted([3, 1], [2000, 1500], 1) == []
+    assert shifted([2, 2], [1000, 3000], 1) == [3, 1] and shifted([64, 960], [9, 5], 64) == []
+
+
+def test_the_fastest_cut_by_tokens_is_run_with_other_sizes_where_its_run_was_uneven(tuned, monkeypatch):
+    even, _ = tuned(("inductor",))
+    assert even.cuts[0].kind == "tokens"
+    monkeypatch.setattr(Times, "busy_ns", lambda self: {"A": 1000, "B": 3000})
+    found, _ = tuned(("inductor",))
+    other = [t for t in found.cuts if t.kind == "tokens" and t.cut not in {e.cut for e in even.cuts}]
+    assert other and all(t.measured_ns or t.why == "not run: far above what was measured" for t in other)
+
+
+def test_a_device_per_piece_is_among_the_plans_of_a_cut():
+    names = ["a", "b (1 of 3, 8 of 24 heads)", "b (2 of 3, 8 of 24 heads) (bias)", "n (3 of 3, repeated)", "kv (3 joined, 2)", "kv (3 joined)"]
+    assert list(by_pieces(names, "ABC").values()) == ["A", "A", "B", "C", "B", "A"]
+    assert by_pieces(names, "AB")["n (3 of 3, repeated)"] == "B"
+
+
+def test_a_placer_that_finds_nothing_leaves_the_plan_with_a_device_per_piece(tuned, monkeypatch):
+    monkeypatch.setattr(Times, "place", lambda self, *_, **__: self.single())
+    found, _ = tuned(("inductor",))
+    ran = [t for t in found.trials if t.captured.cuts]
+    assert ran and all(len(t.devices) == 2 for t in ran)
+    assert len(found.best.devices) == 2 and "by pieces" in repr(found.best)
+
+
+def test_cuts_near_the_whole_network_are_planned_although_a_quick_plan_says_that_none_pays(tuned, monkeypatch):
+    contest = sys.modules["moirai.torch.contest"]
+    own = contest.choose
+    monkeypatch.setattr(contest, "choose", lambda *a, **k: replace(own(*a, **k), cut=""))
+    found, _ = tuned(("inductor",))
+    assert found.cuts and len(found.best.devices) == 2
 
 
 def test_nothing_is_begun_when_the_time_is_over(tuned):
     found, profiled = tuned(("none", "inductor"), seconds=1e-9)
     cut = [t for t in found.trials if t.captured.cuts]
-    assert len(cut) <= 1 and not any(len(t.latency_ns) > 1 for t in found.trials)
+    assert len(cut) <= 1 and len([cuts for _, cuts, _ in profiled if cuts]) <= 2 and not any(len(t.latency_ns) > 1 for t in found.trials)
     whole, _ = tuned(("none", "inductor"), seconds=1000)
     assert len(whole.trials) >= len(found.trials) and whole.best.measured_ns <= found.best.measured_ns
 

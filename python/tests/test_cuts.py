@@ -14,7 +14,8 @@ import cut_networks as networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.choose import _Chooser, balanced, samples, step_of  # noqa: E402
+from moirai.torch.choose import _Chooser  # noqa: E402
+from moirai.torch.cut_sizes import balanced, samples, step_of  # noqa: E402
 
 UNITS = {"gpt2": (4, "heads"), "vit": (6, "heads"), "llama": (2, "head groups"), "llama-native": (3, "head groups"),
          "biased": (4, "heads"), "encoder": (4, "heads")}  # fmt: skip

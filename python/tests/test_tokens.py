@@ -15,7 +15,7 @@ import cut_networks as networks  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
-from moirai.torch.choose import even_sizes  # noqa: E402
+from moirai.torch.cut_sizes import even_sizes  # noqa: E402
 
 
 class Layer(nn.Module):

@@ -19,7 +19,8 @@ from typing import Any, Iterable, Mapping
 from ..graph import Graph
 from ..problem import Problem
 from .capture import Captured
-from .choose import _Chooser, piece_times, step_of
+from .choose import _Chooser, piece_times
+from .cut_sizes import step_of
 
 _STEPS = 200
 _PIECE_OF_TWO = (" (1 of 2, ", " (2 of 2, ")

@@ -18,7 +18,7 @@ import os
 import weakref
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 import torch.utils._pytree as pytree
@@ -190,10 +190,17 @@ class _How:
 
 
 def _pieces(
-    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Strip]]
+    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Any]]
 ) -> tuple[dict[str, Node], list[Strip]]:
     """The nodes, cut as asked, and what can be cut. `known` are strips that were found before: looking for them takes
     longer than all else."""
+
+    def found(kind: str, find: Callable[[], list[Any]]) -> list[Any]:
+        key = f"{kind} {heads} {images if kind != 'rows' else ''}"
+        if key not in known:
+            known[key] = [] if how.core else find()
+        return known[key]
+
     nodes, results = {n: replace(node) for n, node in exported.nodes.items()}, exported.out_leaves
     asked = parse(cuts) if cuts else []
     attentions = head_strips(nodes)
@@ -209,21 +216,18 @@ def _pieces(
     if how.fold and not how.core:
         nodes = fold_norms(live(nodes, results), results)
     nodes = live(nodes, results)
-    by_rows = [] if how.core else [s for s, _ in row_strips(nodes, results)]
+    by_rows = found("rows", lambda: [s for s, _ in row_strips(nodes, results)])
     if images:
         nodes = apply_rows(nodes, results, images, operator_names(nodes))
         classify(nodes)
     nodes = live(nodes, results)
-    by_tokens = [] if how.core else [*find_tokens(nodes), *find_batch(nodes)]
+    by_tokens = found("tokens", lambda: [*find_tokens(nodes), *find_batch(nodes)])
     alternatives = [*attentions, *by_rows, *(s.strip(nodes) for s in by_tokens)]
     if sequences:
         nodes = apply_tokens(nodes, by_tokens, results, sequences, operator_names(nodes))
         classify(nodes)
         return live(nodes, results), alternatives
-    before = repr((heads, images))
-    if before not in known:
-        known[before] = [] if how.core else find_strips(nodes, results)
-    strips = known[before]
+    strips = found("strips", lambda: find_strips(nodes, results))
     if asked:
         nodes, pieces = apply_cuts(nodes, strips, asked, operator_names(nodes))
         classify(nodes)
@@ -248,7 +252,7 @@ def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool)
 
 
 def _make(
-    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Strip]] | None = None,
+    exported: Exported, how: _How, cuts: str | Mapping[str, str] | None, known: dict[str, list[Any]] | None = None,
     quick: bool = False,
 ) -> Captured:  # fmt: skip
     known = {} if known is None else known

@@ -4,7 +4,7 @@ Strips that are alike get one cut. Sizes are those with which 2, 3, ... devices 
 what a message costs those that the rest of the network does not run on, and those by the devices' speeds, as one cuts
 by hand; small products are slow and times grow by whole
 tiles, so that the times of all sizes are asked for, not one speed of a device. All classes are cut for the same number
-of devices first, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
+of devices first, in turns with cuts of other kinds, then each is tried with other sizes and whole. Times of pieces come from the profile, if there is one
 (in proportion, until pieces are profiled: `samples` are the cuts to profile), else from the cost model. Images are cut by rows all together, in the devices' shares; so are sequences by
 tokens, and with the sizes with which devices end at the same time where pieces of tokens were profiled; a batch by
 samples, with such sizes. Cuts of all classes are tried with sums that
@@ -15,10 +15,12 @@ given; groups of calls are those of our own rules then. `finalists` are those th
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping
+from itertools import zip_longest
+from typing import Any, Iterable, Mapping, Sequence
 
 from .._lib import UsageError, check, ffi, lib
 from ..cluster import Cluster
@@ -27,15 +29,16 @@ from ..plan import Plan
 from ..problem import Problem
 from ..search import place
 from .capture import Captured
-from .cut_text import rounded, tile_of
+from .cut_sizes import PIECE, balanced, even_sizes, step_of
+from .cut_text import rounded
 from .cuts import ALTERNATIVES, Strip, work
 
 _WORTH = 0.995
 _EFFORT = 0.001
 _SMALL = 0.01  # a class with less of the products' work is not looked at
-_SIZES = 24  # of a piece, that are looked at
 _ROWS = 2  # rows that pieces have at least, in the mean
-_PIECE = re.compile(r" \((\d+) of \d+, (\d+) of (\d+) (\w+)\)$")  # number, size, units, unit
+_NUMBER = re.compile(r" \((?:(\d+) of \d+, |\d+ joined, (\d+)\))")
+_SEARCHED = 1.02  # a cut whose plan at once takes so much longer than the best is not searched for a better one
 _FAR = 1.1  # a cut that is predicted to take so much longer than the best is not worth a run
 _FAR_FIRST = 1.25  # nor is the first of its kind: pieces of tokens and of columns have other kernels, meetings and sums
 
@@ -50,6 +53,7 @@ class CutChoice:
     cut_ns: int
     judged: int
     finalists: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()  # the fastest first
 
 
 def piece_times(graph: Graph, measured: Iterable[Graph]) -> None:
@@ -71,6 +75,7 @@ class _Chooser:
         self.end = time.monotonic() + time_limit if time_limit else None
         self.classes: dict[Any, list[Strip]] = {}
         self.judged: dict[str, int] = {}
+        self.speeds: list[tuple[str, int]] = []
         self.pieces: dict[str, tuple[int, str]] = {}  # cut -> the most pieces of a strip, and of what kind
         strips = [s for s in self.whole.strips if s.kind not in ALTERNATIVES]
         total = sum(work(s, self.whole.nodes) for s in strips)
@@ -93,26 +98,41 @@ class _Chooser:
         return self.judge_text(self.text(sizes), max((len(n) for n in sizes.values()), default=0))
 
     def judge_text(self, cut: str, pieces: int) -> int:
-        """The makespan of a quick plan."""
+        """The makespan of a quick plan: a device per piece, or a list scheduler's; where that is near the best so far, the
+        search's, too."""
         if cut not in self.judged:
             graph = self.whole.recut(cut, quick=True).graph if cut else self.busy
             if cut and self.measured:
                 piece_times(graph, self.like.get(_parts_of(graph), self.measured))
-            plan = place(Problem(graph, self.cluster, **self.options), effort=_EFFORT, gap=0.02, **self.search)
-            self.judged[cut] = plan.makespan_ns
+            problem = Problem(graph, self.cluster, **self.options)
+            least = min(self.judged.values(), default=0)
+            ns = min(p.makespan_ns for p in self.at_once(problem)) if cut and least else 0
+            if ns < _SEARCHED * least or not least:
+                found = place(problem, effort=_EFFORT, gap=0.02, **self.search).makespan_ns
+                ns = min(ns, found) if ns else found
+            self.judged[cut] = ns
             if not cut and self.busy is not self.whole.graph:
                 single = place(Problem(self.whole.graph, self.cluster, **self.options), "single")
                 self.judged[cut] = min(self.judged[cut], single.makespan_ns)
             self.pieces[cut] = (pieces, kind_of(cut, graph))
         return self.judged[cut]
 
+    def at_once(self, problem: Problem) -> list[Plan]:
+        found = [place(problem, "heft")]
+        with contextlib.suppress(ValueError):  # a device that can't run a piece
+            found.append(Plan.by_devices(problem, by_pieces(problem.op_names, [d for d, _ in self.fastest()])))
+        return found
+
     def finalists(self, least: int) -> tuple[str, ...]:
+        """The first of each kind first."""
         best: dict[tuple[int, str], str] = {}
+        firsts: list[str] = []
         for cut in sorted((c for c in self.judged if c), key=lambda c: self.judged[c]):
             first = all(kind != self.pieces[cut][1] for _, kind in best)
             if self.judged[cut] < (_FAR_FIRST if first else _FAR) * least:
                 best.setdefault(self.pieces[cut], cut)
-        return tuple(best.values())
+                firsts += [cut] if first else []
+        return tuple(dict.fromkeys([*firsts, *best.values()]))
 
     def piece_ns(self, key: Any) -> dict[str, list[int]]:
         """Per device the times of a piece of 0, 1, ... steps of a class. Strips that are alike are cut into pieces of one
@@ -154,21 +174,22 @@ class _Chooser:
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
-        others = [*self.by_batch(), *self.by_tokens()]
-        other = {cut: self.judge_text(cut, pieces) for cut, pieces in others if not self.over()}
         sizes = {k: self.sizes(k) for k in self.order}
         most = max((len(v) for v in sizes.values()), default=0)
-        together = [{k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most)]
-        tries = together + [{k: each} for k in self.order for each in ([], *sizes[k])]
-        for number, candidate in enumerate(tries):
-            if self.over():
-                break
-            if number < len(together):
-                every = self.every(candidate)
-                other[every] = self.judge_text(every, max(map(len, candidate.values())))
-            else:  # one class at a time, from the best so far
-                candidate = {**best, **candidate}
-            ns = self.judge(candidate)
+        together = {self.text(c): c for c in ({k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most))}
+        pieces = {cut: max(map(len, c.values())) for cut, c in together.items()}
+        kinds = [self.by_batch(), self.by_tokens(), [*pieces.items()], [(_every(cut), n) for cut, n in pieces.items()]]
+        other: dict[str, int] = {}
+        tries = [t for some in zip_longest(*kinds) for t in some if t]  # of each kind some, should the time be over
+        for cut, n in tries:
+            ns = self.judge_text(cut, n) if not self.over() else whole
+            if cut not in together:
+                other[cut] = ns
+            elif ns < _WORTH * least:
+                best, least = together[cut], ns
+        for change in [{k: each} for k in self.order for each in ([], *sizes[k])]:  # one class at a time
+            candidate = {**best, **change}
+            ns = self.judge(candidate) if not self.over() else whole
             if ns < _WORTH * least or (ns <= least and len(self.text(candidate)) < len(self.text(best))):
                 best, least = candidate, ns
         cut = self.text(best)
@@ -179,11 +200,7 @@ class _Chooser:
         for candidate, ns in other.items():
             if ns < _WORTH * least:
                 cut, least = candidate, ns
-        return CutChoice(cut, whole, least, len(self.judged), self.finalists(least))
-
-    def every(self, sizes: Mapping[Any, list[int]]) -> str:
-        """This cut with sums that every piece makes for itself."""
-        return "; ".join(f"{item} every" for item in self.text(sizes).split("; "))
+        return CutChoice(cut, whole, least, len(self.judged), self.finalists(least), tuple(d for d, _ in self.fastest()))
 
     def by_rows(self) -> list[tuple[str, int]]:
         """All images in rows by the devices' speeds, for 2, 3, ... devices, and how many pieces: together, since a strip of
@@ -199,12 +216,15 @@ class _Chooser:
 
     def fastest(self) -> list[tuple[str, int]]:
         """Devices, and what the whole network takes on each."""
+        if self.speeds:
+            return self.speeds
         problem = Problem(self.whole.graph, self.cluster, **self.options)
         took = dict.fromkeys(problem.devices, 0)
         for name in problem.op_names:
             for device, ns in problem.time_ns(name).items():
                 took[device] += ns or 0
-        return sorted(((d, ns) for d, ns in took.items() if ns > 0), key=lambda x: x[1])
+        self.speeds = sorted(((d, ns) for d, ns in took.items() if ns > 0), key=lambda x: x[1])
+        return self.speeds
 
     def by_tokens(self) -> list[tuple[str, int]]:
         """All sequences in pieces of tokens for 2, 3, ... devices, and how many pieces: by what pieces were measured to
@@ -217,7 +237,7 @@ class _Chooser:
             some = [s for s in strips if s.units >= n]
             tries = [[(s, rounded(shares, s.units)) for s in some]]
             tries.append([(s, even_sizes(s, [d for d, _ in fast[:n]], self.like["tokens"][1:]) or sizes) for s, sizes in tries[0]])
-            for each in tries:
+            for each in reversed(tries):
                 cut = "; ".join(f"{s.name}: {','.join(map(str, sizes))}" for s, sizes in each)
                 found.setdefault(cut, n) if cut else None
         return list(found.items())
@@ -255,6 +275,22 @@ class _Chooser:
         return found
 
 
+def by_pieces(names: Iterable[str], devices: Sequence[str]) -> dict[str, str]:
+    """Operator -> device: the first pieces, and all that is in no piece, on the first device, the second ones on the
+    second, and so on; what a piece puts together for itself, or repeats, is with it."""
+    found = {}
+    for name in names:
+        label = _NUMBER.search(name)
+        number = int(label[1] or label[2]) if label else 1
+        found[name] = devices[min(number, len(devices)) - 1]
+    return found
+
+
+def _every(cut: str) -> str:
+    """This cut with sums that every piece makes for itself."""
+    return "; ".join(f"{item} every" for item in cut.split("; "))
+
+
 def kind_of(cut: str, graph: Graph) -> str:
     """Of a cut: "tokens", "samples", "every", or "" (heads, columns, channels, rows)."""
     return _parts_of(graph) or ("every" if cut.endswith(" every") else "")
@@ -262,86 +298,8 @@ def kind_of(cut: str, graph: Graph) -> str:
 
 def _parts_of(graph: Graph) -> str:
     """ "tokens" or "samples" where pieces are of those."""
-    labels = (_PIECE.search(op.name) for op in graph.ops)
+    labels = (PIECE.search(op.name) for op in graph.ops)
     return next((m[4] for m in labels if m and m[4] in ("tokens", "samples")), "")
-
-
-def even_sizes(strip: Strip, devices: list[str], measured: Iterable[Graph]) -> list[int]:
-    """Tokens of each device with which all take as long, by what pieces of tokens were measured to take in all; [] where
-    that is not known. Between two sizes times lie on a line, which begins at nothing."""
-    took: dict[str, dict[int, int]] = {d: {} for d in devices}
-    for graph in measured:
-        here: dict[tuple[str, int, int], int] = {}  # a cut may have several pieces of one size
-        for op in graph.ops:
-            label = _PIECE.search(op.name)
-            if label and int(label[3]) == strip.units and label[4] == strip.unit:
-                for d in devices:
-                    key = (d, int(label[1]), int(label[2]))
-                    here[key] = here.get(key, 0) + ((op.time_ns or {}).get(d) or 0)
-        for (d, _, size), ns in here.items():
-            took[d][size] = ns
-    step = step_of(strip)
-    lines = [sorted({0: 0, **by_size}.items()) for by_size in took.values()]
-    if any(len(line) < 3 for line in lines):
-        return []
-    steps = balanced([[_between(line, n * step) for n in range(-(-strip.units // step) + 1)] for line in lines],
-                     [0] * len(devices), -(-strip.units // step))  # fmt: skip
-    sizes = [k * step for k in steps if k]
-    if sizes:
-        sizes[0] -= sum(sizes) - strip.units
-    return sizes if len(sizes) > 1 and min(sizes) > 0 else []
-
-
-def _between(line: list[tuple[int, int]], x: int) -> int:
-    """On the line through these points; the last two go on behind them."""
-    i = next((i for i in range(1, len(line)) if line[i][0] >= x), len(line) - 1)
-    (a, s), (b, t) = line[i - 1], line[i]
-    return int(s + (t - s) * (x - a) / (b - a))
-
-
-def step_of(strip: Strip) -> int:
-    """Units by which pieces of a strip are tried to be larger: tiles."""
-    tile = tile_of(strip.units, _SIZES // 2)
-    return tile * -(-strip.units // (tile * _SIZES))
-
-
-def balanced(times: list[list[int]], extra: list[int], steps: int) -> list[int]:
-    """Steps of each device, `steps` in all, with which the last to end ends first. A device takes times[k][n] for n of
-    them, and `extra` beside that for any."""
-
-    def most(k: int, limit: int) -> int:
-        return max((n for n in range(len(times[k])) if not n or times[k][n] + extra[k] <= limit), default=0)
-
-    limits = sorted({t + extra[k] for k in range(len(times)) for t in times[k]})
-    for limit in limits:
-        found = [most(k, limit) for k in range(len(times))]
-        if sum(found) < steps:
-            continue
-        while sum(found) > steps:  # those that end last have less
-            latest = max((k for k in range(len(times)) if found[k]), key=lambda k: times[k][found[k]] + extra[k])
-            found[latest] -= 1
-        return found
-    return []
-
-
-def samples(strips: Iterable[Strip]) -> list[str]:
-    """Cuts whose profiles say what pieces of many sizes take: those by 1:2:3:6, 4:8 and 5:7, and their like in finer steps."""
-    every, found = list(strips), []
-    for parts in ((1, 2, 3, 6), (4, 8), (5, 7), (1, 1, 4, 6)):
-        items = []
-        for s in every:
-            tile = tile_of(s.units, sum(parts))
-            tiles = [p * (s.units // tile) // sum(parts) for p in parts]
-            tiles[-1] += s.units // tile - sum(tiles)
-            if min(tiles) > 0:
-                items.append(f"{s.name}: {','.join(str(t * tile) for t in tiles)}")
-        found += ["; ".join(items)] if items else []
-    return found
-
-
-def batch_samples(strips: Iterable[Strip]) -> list[str]:
-    """As `samples`, of a batch: pieces of one sample, of two, and of what these leave."""
-    return [f"{s.name}: {n},{s.units - n}" for s in strips for n in (1, 2) if 2 * n <= s.units]
 
 
 def choose(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), time_limit: float = 0, seed: int = 1,

@@ -101,6 +101,11 @@ class Times:
         runs.append((placer or plan.placer, path, measured.timeline))
         return path
 
+    def busy_ns(self) -> dict[str, int]:
+        """What devices computed for in the last run of several; {} before it."""
+        devices = self._runs[False][-1][2]["devices"] if self._runs[False] else []
+        return {d["name"]: sum(g["median_ns"] for g in d["segments"]) for d in devices}
+
     def _known(self, alone: bool, placer: str) -> list[tuple[str, str, dict[str, Any]]]:
         """Runs, the placer's own last, since those count most: its next plan will be most like them."""
         runs = self._runs[alone] or ([] if alone or self._busy else self._runs[True])
@@ -162,6 +167,13 @@ class Times:
             plan, graph = self._settled(plan, placer, between, graph)
             plans.append(expect(self.captured, plan, meets, self._options.get("congestion") != "none"))
         return sorted(plans, key=expected_ns)
+
+    def by_hand(self, devices: Mapping[str, str], placer: str = "") -> Plan:
+        """The plan with these devices (operator -> device), by these times, as those that a placer finds."""
+        between, meets = self.corrected(), self.meets(placer)
+        plan = Plan.by_devices(self.problem(False, placer, first=between.before() if between else None), dict(devices))
+        plan = self._settled(plan, placer, between)[0]
+        return expect(self.captured, plan, meets, self._options.get("congestion") != "none") if meets else plan
 
     def _settled(self, plan: Plan, placer: str, between: Corrected | None, graph: Graph | None = None) -> tuple[Plan, Graph | None]:
         """The plan with times as busy as it keeps its devices, once, and the graph with these, for the next search."""

@@ -62,7 +62,7 @@ class Trial:
         groups = "every head" if self.heads is True else f"{self.heads} groups of heads"
         heads = (f", {groups}" if self.heads else "") + (", in pieces" if self.captured.cuts else "")
         return (
-            f"{self.plan.placer or 'by hand'} on {' '.join(self.devices)}{heads}, {_HOW[self.fuse]}: "
+            f"{self.plan.placer or ('by pieces' if self.captured.cuts else 'by hand')} on {' '.join(self.devices)}{heads}, {_HOW[self.fuse]}: "
             f"predicted {self.predicted_ns / 1e6:.3f} ms, measured {self.measured_ns / 1e6:.3f} ms"
         )
 
@@ -176,11 +176,19 @@ class _Tuner:
         """Seconds in which something may still begin."""
         return max(self.end - time.monotonic(), 0.0)
 
+    def fastest(self, heads: bool | int) -> Way:
+        """In which one device runs the network in the least time."""
+        alone = [t for t in self.trials if t.heads == heads and not t.captured.cuts and one_device(t.plan)]
+        return heads, min(alone, key=lambda t: t.latency_ns[0]).fuse
+
+    def worth(self, way: Way, cut: str) -> bool:
+        """Whether it is to be planned. Where a cut was to be chosen, others were tried, or are of kernels that are slower."""
+        return "auto" not in self.o["cuts"] or cut in self.o["cuts"] or (way == self.fastest(way[0]) and cut in ("", self.chosen.get(way)))
+
     def choose(self, way: Way, whole: Captured, options: Mapping[str, Any]) -> str:
         """The cut that is kept, "" where none pays, for the way in which one device runs the network fastest: others would
         run the same cut slower, or a worse one."""
-        alone = {(t.heads, t.fuse): t.measured_ns for t in reversed(self.trials) if not t.captured.cuts and one_device(t.plan)}
-        if way != min((w for w in alone if w[0] == way[0]), key=lambda w: alone[w]):
+        if way != self.fastest(way[0]):
             return ""
         if way not in self.chosen:
             self.looked_at += (tried := Contest(self, way, whole, options).run())
@@ -220,10 +228,8 @@ class _Tuner:
             self.cut(way, captured, options)
         for _ in range(self.o["rounds"] + 1):
             before = len(self.trials)
-            for (heads, fuse, cut), times in self.known.items():
-                if cut and "auto" in self.o["cuts"] and cut not in (*self.o["cuts"], self.chosen.get((heads, fuse))):
-                    continue  # was tried, and was not the fastest cut
-                for placer in self.o["placers"] if self.left() else ():
+            for (heads, fuse, cut), times in sorted(self.known.items(), key=lambda x: not x[0][2]):  # pieces first
+                for placer in self.o["placers"] if self.worth((heads, fuse), cut) and self.left() else ():
                     self.attempt((heads, fuse), times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
