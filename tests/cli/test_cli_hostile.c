@@ -108,6 +108,8 @@ static void check_model(const char *name, int number)
              "$M plan '%s%s' --cluster '2x v100, 100Gbps 5us' --rules none --placer heft -q --force -o '%splan.json'",
              models, name, parts);
     bool planned = try(name, line) == 0;
+    if (!planned && number % TEST_AGAIN(4, 1)) /* refused by the reader that both have */
+        return;
     snprintf(line, sizeof line, "$M split '%s%s' '%s%s' -q -o '%sp'", planned ? parts : models,
              planned ? "plan.json" : "harmless.plan", models, name, parts);
     bool split = try(name, line) == 0;
