@@ -37,6 +37,9 @@ from moirai.torch.times import one_device
 from moirai.torch.tune import Tuned
 from quiet import Module, Turns
 
+START = time.monotonic()
+
+
 def by_hand(shares: list[float], kinds: tuple[str, ...]) -> list[str]:
     """Pieces by the shares of all devices, and without the smallest one."""
     found = []
@@ -93,16 +96,25 @@ def cluster_of(o: argparse.Namespace) -> tuple[moirai.Cluster, list[float]]:
     return moirai.Cluster.open({"name": "bench", "devices": devices, "links": links}), shares
 
 
+def at() -> str:
+    return f"[{time.monotonic() - START:5.1f}]"
+
+
 def by_turns(turns: Turns, folder: Path) -> None:
     """Processes that share a folder take turns on the GPU; where the time of every run goes is said, and kept."""
     tuning = importlib.import_module("moirai.torch.tune")  # moirai.torch.tune is the function
     runs = itertools.count()
 
     def profiling(self: Any, captured: Any, code: bool = True, own: Any = tuning._Tuner.profile) -> None:
+        began = time.monotonic()
         if captured.fuse == "inductor" and code:  # code first
             mt.profile(captured, workers=self.workers, cache=self.o["cache"], fresh=True, options=mt.Options(runs=0))
+        compiled = time.monotonic()
         with turns.turn():
+            begun = time.monotonic()
             own(self, captured, code)
+        times = f"compiled {compiled - began:.1f} s, waited {begun - compiled:.1f}, profiled {time.monotonic() - begun:.1f}"
+        print(f"  {at()} {captured.fuse} {captured.cuts[:50] or 'whole'}: {times}", flush=True)
 
     def measuring(self: Any, *args: Any, own: Any = mt.Distributed.measure, **options: Any) -> Any:
         with turns.turn():
@@ -149,7 +161,7 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
     hand, said = [] if o.no_hand else by_hand(shares, kinds), []
     found = mt.tune(module, args, workers=workers, probed=probed, cuts=(*hand, "auto"), fuse=o.fuse.split(","), runs=o.runs,
                     rounds=o.rounds, time_limit=o.time_limit, placers=o.placers.split(","), passes=o.passes, name=name,
-                    transport=o.transport, busy=None if o.busy == "on" else False, seconds=o.tune_seconds, say=lambda line: (said.append(line), print(line, flush=True)))  # fmt: skip
+                    transport=o.transport, busy=None if o.busy == "on" else False, seconds=o.tune_seconds, say=lambda line: (said.append(line), print(at(), line, flush=True)))  # fmt: skip
     setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
     setting += ["compiled kernels, too"] * ("inductor" in o.fuse)
     quiet(name, o, found, workers, ", ".join(setting), args)

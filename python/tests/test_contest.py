@@ -175,6 +175,17 @@ def test_what_a_profile_left_out_takes_its_part_of_what_was_compiled(monkeypatch
         assert min(ends) < after[name] < max(ends)
 
 
+def test_a_profile_without_code_measures_what_libraries_compute_and_compiles_nothing(cpu_workers, tmp_path, monkeypatch):
+    monkeypatch.setattr(grouping, "_ask", lambda piece, metas, nodes, base, calls, device: (grouping.by_rules(calls, nodes), "inductor"))
+    whole = mt.capture(*networks.make("gpt2"), fuse="inductor", fuse_for="cpu", cache=None)
+    made = whole.recut("*mlp: 48,48", quick=True)
+    few = mt.Options(warmup=1, runs=2, seconds=0.01)
+    report = mt.profile(made, workers=cpu_workers, cache=tmp_path, options=few, code=False)
+    timed = {op.name for op in made.graph.ops if op.time_ns}
+    assert timed == {n for n, ns in invented(made, False).items() if ns} and 0 < len(timed) < len(made.graph)
+    assert report.measured == report.distinct and not report.failed and not (tmp_path / "compiled").exists()
+
+
 def test_cuts_of_a_network_for_gpus_are_chosen_where_biases_are_sums_of_their_own(monkeypatch):
     monkeypatch.setattr(grouping, "_ask", lambda piece, metas, nodes, base, calls, device: (grouping.by_rules(calls, nodes), "inductor"))
     module, (x,) = networks.make("gpt2")

@@ -50,7 +50,7 @@ def _class(c: _Chooser, key: Any, whole: Problem, every: dict[str, dict[str, int
     sizes = list(range(step, units, step))
     for first in range(0, len(sizes), len(strips)):
         some = dict(zip((s.name for s in strips), sizes[first : first + len(strips)]))
-        graph = c.whole.recut("; ".join(f"{name}: {n},{units - n}" for name, n in some.items())).graph
+        graph = c.whole.recut("; ".join(f"{name}: {n},{units - n}" for name, n in some.items()), quick=True).graph
         if c.measured:
             piece_times(graph, c.measured)
         problem = Problem(graph, c.cluster, **c.options)
