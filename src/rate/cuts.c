@@ -39,7 +39,76 @@ typedef struct cuts {
 
 /* ---- what is where ---- */
 
-static void find_places(cuts *x)
+static double mean_ns(const relax_view *v, int32_t packet)
+{
+    double ns = 0;
+    for (int32_t k = 0; k < v->K; k++)
+        ns += (double)relax_transfers(v, packet)[k * v->K + (k + 1) % v->K] / v->K;
+    return ns;
+}
+
+typedef struct guest {
+    int32_t place, unit; /* its own place or its host's; itself */
+    bool late;           /* behind its host */
+} guest;
+
+static int by_place(const void *a, const void *b)
+{
+    const guest *x = a, *y = b;
+    return x->place != y->place ? x->place - y->place : x->late != y->late ? x->late - y->late : x->unit - y->unit;
+}
+
+/* The group that shares the dearest tensor with each unit of one operator. */
+static void find_hosts(int32_t *host, double *dearest, const cuts *x)
+{
+    const place_units *u = x->task->units;
+    const relax_view *v = x->task->v;
+    for (int32_t i = 0; i < u->n; i++)
+        host[i] = MOIRAI_NONE;
+    for (int32_t j = 0; j < v->n_packets; j++)
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++) {
+            int32_t end[] = {u->of_op[relax_producer(v, j)], u->of_op[v->p->edge_reader[e]]};
+            for (int side = 0; side < 2; side++) {
+                int32_t one = end[side], group = end[1 - side];
+                bool lonely = u->off[one + 1] - u->off[one] == 1 && u->off[group + 1] - u->off[group] > 1;
+                if (lonely && (host[one] == MOIRAI_NONE || mean_ns(v, j) > dearest[one])) {
+                    host[one] = group;
+                    dearest[one] = mean_ns(v, j);
+                }
+            }
+        }
+}
+
+/* Where groups are the rule, as in training, where an operator stays with its backward half, an operator alone may come late in the order although all that it is next to came early: it has its
+ * place behind the group with which it shares the dearest tensor. */
+static int seat_guests(cuts *x)
+{
+    size_t n = (size_t)x->n;
+    if (!x->task->seats)
+        return 0;
+    int32_t *host = util_alloc(n, sizeof *host);
+    double *dearest = util_alloc(n, sizeof *dearest);
+    guest *all = util_alloc(n, sizeof *all);
+    int rc = host && dearest && all ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
+        find_hosts(host, dearest, x);
+        for (int32_t i = 0; i < x->n; i++)
+            all[i] = (guest){.place = host[i] == MOIRAI_NONE ? x->place[i] : x->place[host[i]],
+                             .unit = i,
+                             .late = host[i] != MOIRAI_NONE};
+        qsort(all, n, sizeof *all, by_place);
+        for (int32_t i = 0; i < x->n; i++) {
+            x->unit[i] = all[i].unit;
+            x->place[all[i].unit] = i;
+        }
+    }
+    free(host);
+    free(dearest);
+    free(all);
+    return rc;
+}
+
+static int find_places(cuts *x)
 {
     const rate_cuts_task *t = x->task;
     const relax_view *v = t->v;
@@ -52,6 +121,8 @@ static void find_places(cuts *x)
         x->unit[x->n] = u;
         x->place[u] = x->n++;
     }
+    if (seat_guests(x))
+        return MOIRAI_EFAIL;
     for (int32_t j = 0; j < v->n_packets; j++) {
         packet_at *q = &x->packet[j];
         *q = (packet_at){.first = INT32_MAX, .last = -1};
@@ -63,9 +134,9 @@ static void find_places(cuts *x)
             q->first = UTIL_MIN(q->first, at);
             q->last = UTIL_MAX(q->last, at);
         }
-        for (int32_t k = 0; k < v->K; k++)
-            q->ns += (double)relax_transfers(v, j)[k * v->K + (k + 1) % v->K] / v->K;
+        q->ns = mean_ns(v, j);
     }
+    return 0;
 }
 
 /* All places, or of each stretch the one that least crosses. */
@@ -275,8 +346,7 @@ static int open_cuts(cuts *x)
     x->out = util_alloc(P, sizeof *x->out);
     if (!x->unit || !x->place || !x->cut || !x->packet || !x->got || !x->out)
         return MOIRAI_EFAIL;
-    find_places(x);
-    if (choose_cuts(x))
+    if (find_places(x) || choose_cuts(x))
         return MOIRAI_EFAIL;
     size_t cells = (size_t)x->n_sets * (size_t)x->n_cuts;
     x->cost = util_alloc((size_t)x->n_kinds * (size_t)x->n_cuts * (size_t)x->n_cuts, sizeof *x->cost);

@@ -9,6 +9,7 @@ typedef struct rate_cuts_task {
     const relax_view *v;
     const place_units *units;
     const int32_t *order; /* operators */
+    bool seats;           /* an operator alone goes behind the group that it is nearest to */
     util_stop stop;
 } rate_cuts_task;
 

@@ -31,10 +31,12 @@ static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
     4 /* of runs: every other one begins with clusters, of units anywhere or of the same device; one is cool */
 #define FEWEST_RUNS 2
 #define LEAST_LATER_PART \
-    4.0                /* of the usual steps, for a run after the first round: rather fewer runs than shorter ones */
-#define COOL_HEAT 0.7  /* of a unit's part of the value: what one move of many changes */
-#define COOL_LAST 0.1  /* of that */
-#define MANY_UNITS 700 /* more: no run has the usual heat */
+    4.0                   /* of the usual steps, for a run after the first round: rather fewer runs than shorter ones */
+#define FAR 1.2           /* of the bound: what is further decides by its transfers where to cut, */
+#define RUGGED_PART 0.125 /* and many short runs find more of such plans than few long ones */
+#define COOL_HEAT 0.7     /* of a unit's part of the value: what one move of many changes */
+#define COOL_LAST 0.1     /* of that */
+#define MANY_UNITS 700    /* more: no run has the usual heat */
 
 /* Operators by their starts in a plan. */
 static int order_of(int32_t *order, const moirai_problem *p, const moirai_plan *plan)
@@ -100,9 +102,9 @@ static int order_deep(int32_t *order, const moirai_problem *p, uint64_t seed)
 }
 
 /* Cuts of an order, *load_ns -1 where there are none. */
-static int find_cuts(const rate_search *x, const int32_t *order, int32_t *device, int64_t *load_ns)
+static int cut_order(const rate_search *x, const int32_t *order, bool seats, int32_t *device, int64_t *load_ns)
 {
-    rate_cuts_task task = {.v = &x->v, .units = x->units, .order = order, .stop = x->stop};
+    rate_cuts_task task = {.v = &x->v, .units = x->units, .order = order, .seats = seats, .stop = x->stop};
     bool found;
     *load_ns = -1;
     int rc = rate_cuts(device, &found, &task);
@@ -116,6 +118,23 @@ static int find_cuts(const rate_search *x, const int32_t *order, int32_t *device
     *load_ns = load ? rate_loads(load, &x->v, &one, &all, 1) : MOIRAI_EFAIL;
     free(load);
     return *load_ns < 0 ? MOIRAI_EFAIL : 0;
+}
+
+/* The better of the two, where groups are the rule. */
+static int find_cuts(const rate_search *x, const int32_t *order, int32_t *device, int64_t *load_ns)
+{
+    int64_t seated_ns = -1;
+    int rc = cut_order(x, order, false, device, load_ns);
+    if (rc || 2 * x->units->n > x->p->n_ops)
+        return rc;
+    int32_t *seated = util_alloc((size_t)x->p->n_ops, sizeof *seated);
+    rc = seated ? cut_order(x, order, true, seated, &seated_ns) : MOIRAI_EFAIL;
+    if (!rc && seated_ns >= 0 && (*load_ns < 0 || seated_ns < *load_ns)) {
+        memcpy(device, seated, sizeof *seated * (size_t)x->p->n_ops);
+        *load_ns = seated_ns;
+    }
+    free(seated);
+    return rc;
 }
 
 /* The best cuts of several orders depth first. */
@@ -177,12 +196,13 @@ typedef struct batch {
     int32_t n_starts, n_runs, round;
     double price[LATER_PRICES]; /* of sending, after the first round */
     double part;
+    bool rugged;    /* transfers decide: the best plan so far is far from the bound */
     util_stop stop; /* earlier than the search's: what comes of it must still be judged */
     run run[MOST_STARTS * N_PRICES];
 } batch;
 
 /* Clusters first, and their operators after that, at less heat. */
-static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
+static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are, bool rugged)
 {
     const relax_view *v = job->v;
     place_units *clusters;
@@ -208,7 +228,7 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
     rc = rate_anneal(r->device, &r->load_ns, job);
     job->units = units;
     job->steps = steps - steps / 3;
-    job->heat = UTIL_MIN(AFTER_HEAT, COOL_HEAT / UTIL_MAX(units->n, 1));
+    job->heat = rugged ? AFTER_HEAT : UTIL_MIN(AFTER_HEAT, COOL_HEAT / UTIL_MAX(units->n, 1));
     job->last_heat = 0;
     job->seed += UINT64_C(1) << 40;
     place_units_free(clusters);
@@ -217,10 +237,13 @@ static int anneal_clusters(run *r, rate_anneal_task *job, bool as_they_are)
 
 /* Heat that suits the size: in a network of thousands of operators a move changes little, and at the usual heat all that the start has is lost before it cools down. With the bound's
  * prices as weights the norm asks for what the bound does: loads that are equal, although a nanosecond of one device is worth two of another's. A stream does not fill ports as it fills
- * devices, so that `eased` runs leave room there. */
-static void set_heat(rate_anneal_task *job, const rate_search *s, int32_t kind, bool eased)
+ * devices, so that `eased` runs leave room there. Where transfers decide, a move changes much in a network of any size, and the usual heat is right. */
+static void set_heat(rate_anneal_task *job, const batch *b, int32_t kind, bool eased)
 {
+    const rate_search *s = b->s;
     double cool = COOL_HEAT / UTIL_MAX(s->units->n, 1);
+    if (b->rugged && kind != 2)
+        return;
     if (kind % 2 == 0 && s->weight) {
         job->heat = kind == 0 ? 2 * cool : cool;
         job->last_heat = COOL_LAST * cool;
@@ -252,8 +275,8 @@ static int anneal_one(void *data, int32_t which)
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
     int32_t kind = kinds[(which + b->round * b->n_runs) % KINDS];
-    set_heat(&job, s, kind, !rate_by_loads(s) && which % 2);
-    int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3) : 0;
+    set_heat(&job, b, kind, !rate_by_loads(s) && which % 2);
+    int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3, b->rugged) : 0;
     return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
 }
 
@@ -315,15 +338,25 @@ static void fit_time(batch *b, double seconds, double least_part)
     b->part = all / b->n_runs;
 }
 
+static bool is_rugged(const batch *b)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0; i < b->n_starts; i++)
+        least = UTIL_MIN(least, b->start[i]->load_ns);
+    return (double)least > FAR * (double)b->s->bound_ns;
+}
+
 int rate_add_annealed(rate_search *x, double part, int32_t round)
 {
     batch b = {.s = x, .round = round, .stop = x->stop};
     if (x->o->budget.time_limit_s > 0)
         b.stop = util_stop_within(&x->stop, ANNEAL_SHARE * util_stop_left_s(&x->stop));
     choose_starts(&b, round);
+    b.rugged = is_rugged(&b);
     b.n_runs = round == 0 ? b.n_starts * N_PRICES : b.n_starts > 0 ? KINDS * LATER_PRICES : 0;
     b.part = round == 0 ? part : part * MOST_STARTS * N_PRICES / (KINDS * LATER_PRICES);
-    fit_time(&b, TIME_USED * ANNEAL_SHARE * util_stop_left_s(&x->stop), round == 0 ? 1 : LEAST_LATER_PART);
+    fit_time(&b, TIME_USED * ANNEAL_SHARE * util_stop_left_s(&x->stop),
+             (round == 0 ? 1 : LEAST_LATER_PART) * (b.rugged ? RUGGED_PART : 1));
     int rc = util_pool_run(anneal_one, &b, b.n_runs, x->o->budget.threads);
     for (int32_t i = 0; i < b.n_runs; i++) {
         int32_t before = x->n_candidates;

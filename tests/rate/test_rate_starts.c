@@ -122,6 +122,33 @@ static void test_rate_cuts_have_groups_that_lie_apart(void **state)
     moirai_problem_free(p);
 }
 
+/* m comes after b's second half, and belongs to a's, with which it shares a tensor of 9: beside b, stages take 20 + 1 + 9 and 26 + 1 + 9. Behind a it crosses
+ * with 3 instead, and they take 22 + 4 and 24 + 4. */
+static void test_rate_cuts_seat_operators_alone_behind_groups(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("congestion device\ndevice x 9\ndevice y 9\nop a 10,10 group=g > t:1\n"
+                                     "op b 12,12 group=h t > u:1\nop bb 12,12 group=h u > w:3\n"
+                                     "op m 2,2 w > s:9\nop aa 10,10 group=g s > r:0\n");
+    relax_view v;
+    place_units *units;
+    int32_t device[5];
+    bool found;
+    assert_ok(relax_view_open(&v, p, 100));
+    assert_ok(place_units_new(&units, p));
+    rate_cuts_task task = {.v = &v, .units = units, .order = p->topo};
+    assert_ok(rate_cuts(device, &found, &task));
+    assert_true(found);
+    assert_int_equal(largest_load(&v, device), 36);
+    task.seats = true;
+    assert_ok(rate_cuts(device, &found, &task));
+    assert_true(found && device[0] == device[4] && device[3] == device[0] && device[1] != device[0]);
+    assert_int_equal(largest_load(&v, device), 28);
+    place_units_free(units);
+    relax_view_close(&v);
+    moirai_problem_free(p);
+}
+
 /* Each operator is in one cluster, groups undivided, all of it where it may be, and devices that fit. */
 static void check_clusters(const moirai_problem *p, const relax_view *v, const place_units *c, const int32_t *device)
 {
@@ -215,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_rate_cuts_are_the_best_without_transfers),
         cmocka_unit_test(test_rate_cuts_of_chains_are_the_best_with_transfers),
         cmocka_unit_test(test_rate_cuts_have_groups_that_lie_apart),
+        cmocka_unit_test(test_rate_cuts_seat_operators_alone_behind_groups),
         cmocka_unit_test(test_rate_clusters_are_units),
         cmocka_unit_test(test_rate_clusters_follow_dear_tensors),
     };
