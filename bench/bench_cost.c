@@ -10,9 +10,11 @@
  *  4. How often a time lies in its 80 % interval.
  *  5. A network in an eager framework: the sum of its operators against the measured ones, and the whole.
  *
- *  6. The verdict: every figure that has a limit (docs/cost-models.md), beside it, and whether it is met.
+ *  6. Each network left out in turn, all GPUs seen (with --networks: half a minute more).
+ *  7. The verdict: every figure that has a limit (docs/cost-models.md), beside it, and whether it is met.
+ *  8. Of what is missed, what the measurements leave whoever fits them.
  *
- * Usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [GRAPH...] (graphs measured in TensorRT) */
+ * Usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [--networks] [GRAPH...] (graphs measured in TensorRT) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #include "util/json.h"
 
 #define MAX_DEVICES COST_FIT_DEVICES
+#define MOST_NETWORKS 256
 
 static cost_fitted_set without[MAX_DEVICES]; /* coefficients without each device */
 static cost_fitted_set other_source[2];      /* coefficients from the other source alone */
@@ -103,7 +106,7 @@ static void errors_of(const moirai_fit *fit, bool tensorrt)
             }
         }
         printf(" **%.1f** |", 100 * all.sum / (double)all.n);
-        cost_judge_at_most("error of a class", cost_class_name((cost_class)k), tensorrt ? "TensorRT" : "eager",
+        cost_judge_at_most(COST_JUDGE_CLASS, cost_class_name((cost_class)k), tensorrt ? "TensorRT" : "eager",
                            100 * all.sum / (double)all.n, cost_judge_class_limit(k));
         show(&foreign);
         show(&roofline);
@@ -113,7 +116,7 @@ static void errors_of(const moirai_fit *fit, bool tensorrt)
 
 /* ---- 2: ratios ---- */
 
-static bool same(const cost_fit_sample *a, const cost_fit_sample *b)
+bool cost_judge_same(const cost_fit_sample *a, const cost_fit_sample *b)
 {
     const cost_shape *x = &a->shape, *y = &b->shape;
     return x->k == y->k && a->tensorrt == b->tensorrt && x->b == y->b && x->m == y->m && x->n == y->n &&
@@ -143,7 +146,7 @@ static void ratios_of(const moirai_fit *fit)
         for (size_t i = 0; i < fit->n; i++)
             for (size_t j = i > 8 ? i - 8 : 0; j < fit->n && j < i + 8; j++) {
                 const cost_fit_sample *x = &fit->sample[i], *y = &fit->sample[j];
-                if ((int)x->shape.k != k || !x->tensorrt || x->type == y->type || !same(x, y))
+                if ((int)x->shape.k != k || !x->tensorrt || x->type == y->type || !cost_judge_same(x, y))
                     continue;
                 int a = cost_judge_device(fit, x), b = cost_judge_device(fit, y);
                 add(&pair[a][b], cost_judge_predict(&without[a], x) / cost_judge_predict(&without[a], y),
@@ -161,7 +164,7 @@ static void ratios_of(const moirai_fit *fit)
                     worst = fmax(worst, pair[a][b].n ? pair[a][b].sum / (double)pair[a][b].n : 0);
                 }
         printf("\n");
-        cost_judge_at_most("ratio of two GPUs, worst pair", cost_class_name((cost_class)k), "", 100 * worst, 15);
+        cost_judge_at_most(COST_JUDGE_RATIO, cost_class_name((cost_class)k), "", 100 * worst, 15);
     }
 }
 
@@ -315,17 +318,25 @@ int main(int argc, char **argv)
 {
     moirai_fit *fit;
     const char *eager = NULL, *figures = NULL;
+    bool networks = false;
+    size_t end[MOST_NETWORKS + 1] = {0};
     int first = 2;
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [GRAPH...]\n");
+    for (; first + 1 < argc && !strncmp(argv[first], "--", 2); first++)
+        if (!strcmp(argv[first], "--networks"))
+            networks = true;
+        else
+            *(strcmp(argv[first], "--eager") ? &figures : &eager) = argv[first + 1], first++;
+    if (argc < 2 || argc - first > MOST_NETWORKS) {
+        fprintf(stderr, "usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [--networks] [GRAPH...]\n");
         return 2;
     }
-    for (; first + 1 < argc && !strncmp(argv[first], "--", 2); first += 2)
-        *(strcmp(argv[first], "--eager") ? &figures : &eager) = argv[first + 1];
     double begin = util_seconds();
     int rc = moirai_fit_read(&fit, argv[1]);
-    for (int i = first; !rc && i < argc; i++)
+    for (int i = first; !rc && i < argc; i++) {
+        end[i - first] = fit->n;
         rc = moirai_fit_add_graph(fit, argv[i]);
+        end[i - first + 1] = fit->n;
+    }
     if (rc) {
         printf("skipped: %s\n", moirai_error_message());
         return 0;
@@ -344,7 +355,10 @@ int main(int argc, char **argv)
     cost_judge_spread(fit, without, &fit->set, figures);
     if (eager)
         network_in_eager(fit, eager);
+    if (networks)
+        cost_judge_networks(fit, argv + first, end, argc - first);
     cost_judge_verdict();
+    cost_judge_floor(fit, without);
     fprintf(stderr, "%d fits in %.1f s\n", fit->n_devices + 2, util_seconds() - begin);
     moirai_fit_free(fit);
     return 0;

@@ -3,6 +3,7 @@
 #include "cost_judge.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MOST_ROWS 256
 
@@ -44,6 +45,18 @@ double cost_judge_class_limit(int k)
 static bool is_met(int i)
 {
     return row[i].at_least ? row[i].found >= row[i].asked - 0.5 : row[i].found < row[i].asked + 0.05;
+}
+
+bool cost_judge_missed(const char *what, int k, const char *where, double *found, double *asked)
+{
+    for (int i = 0; i < n_rows; i++)
+        if (!strcmp(row[i].what, what) && !strcmp(row[i].of, cost_class_name((cost_class)k)) &&
+            !strcmp(row[i].where, where) && !is_met(i)) {
+            *found = row[i].found;
+            *asked = row[i].asked;
+            return true;
+        }
+    return false;
 }
 
 void cost_judge_verdict(void)

@@ -307,6 +307,12 @@ bool cost_class_is_rank(const char *type)
     return has_member(type, names, sizeof names / sizeof *names);
 }
 
+bool cost_class_is_pool(const char *type)
+{
+    static const char *const names[] = {"globalaveragepool", "globalmaxpool", "averagepool", "adaptiveavgpool2d"};
+    return has_member(type, names, sizeof names / sizeof *names);
+}
+
 bool cost_class_is_product(cost_class k)
 {
     return weight_of_class(k) == 5;

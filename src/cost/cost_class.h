@@ -51,6 +51,8 @@ bool cost_class_is_pad(const char *type);
 bool cost_class_is_lookup(const char *type);
 /* Returns places, not values (ArgMax, ArgMin). */
 bool cost_class_is_rank(const char *type);
+/* Sums up images or windows of them (GlobalAveragePool): kernels of their own. */
+bool cost_class_is_pool(const char *type);
 const char *cost_class_name(cost_class k);
 /* A matrix product or a convolution: kernels whose flops decide. */
 bool cost_class_is_product(cost_class k);

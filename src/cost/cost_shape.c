@@ -26,6 +26,7 @@
 #define HEAD_DIMENSION 64
 #define USUAL_ROW 512
 #define STEPS_BACK 8
+#define SECTOR_BYTES 32  /* what memory delivers at once */
 #define FUSED_SHARE 0.04 /* of a convolution's flops, those of what is fused into it */
 #define MOST_AWAY 256
 
@@ -318,6 +319,7 @@ static void shape_of_sum(cost_shape *s, const char *type)
     s->interleaved = cost_class_is_rank(type);
     s->rows = at_least_one(s->out_bytes / s->element_bytes);
     s->row = at_least_one((s->bytes - s->out_bytes) / UTIL_MAX(s->out_bytes, 1));
+    s->strided = s->row * s->element_bytes > SECTOR_BYTES && !cost_class_is_pool(type);
 }
 
 void cost_shape_of(cost_shape *out, const moirai_cost_context *x, int32_t op)

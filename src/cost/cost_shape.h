@@ -19,6 +19,7 @@ typedef struct cost_shape {
     double rows, row;      /* softmax, norms, sums: rows of `row` elements */
     double side;           /* of square images that are convolved; 0: not known */
     bool interleaved;      /* parts are joined, or the largest taken, element by element: not one run after the other */
+    bool strided;          /* threads that each sum up a row of their own: what they read together lies apart */
     bool stretched;        /* a result whose elements each work out where they come from */
 } cost_shape;
 

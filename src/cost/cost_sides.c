@@ -2,11 +2,13 @@
  *
  * Kernels work on tiles of an image, and one of 21 x 21 pixels takes as long as one of 24 x 24. A graph has sizes but no
  * sides: the pixels of all images of a batch together. How many images there are is told by the product behind a global
- * pool (a classifier, the squeeze of a block): it has a row for each. In networks without such a pool four are taken, the
- * middle of 1 to 16 in which most batches are. Images that are then no squares are as good as squares of as many pixels.
+ * pool (a classifier, the squeeze of a block): it has a row for each; else by the batch that an ONNX model was read with.
+ * Where nothing tells, four are taken, the middle of 1 to 16 in which most batches are. Images that are then no squares are as good as squares of as many pixels.
  *
  * O(operators). */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include "cost/cost.h"
 
 #define STEPS 4 /* from the pool to the product: a norm, a view, an activation */
@@ -48,9 +50,23 @@ static double count_images(const moirai_cost_context *x)
     return images;
 }
 
+/* The batch that an ONNX model was read with; 0 where its file has it, or nobody said. */
+static double stated_batch(const char *const *dim, int32_t n)
+{
+    static const char batch[] = "batch=";
+    for (int32_t i = 0; i < n; i++)
+        if (!strncmp(dim[i], batch, sizeof batch - 1))
+            return UTIL_MAX(atof(dim[i] + sizeof batch - 1), 0);
+    return 0;
+}
+
 void cost_find_sides(moirai_cost_context *x)
 {
     double images = count_images(x);
+    if (!(images > 0))
+        images = stated_batch(x->g->dim, x->g->n_dims);
+    if (!(images > 0))
+        images = stated_batch(x->g->assumed, x->g->n_assumed);
     if (!(images > 0))
         images = USUAL_IMAGES;
     for (int32_t i = 0; i < x->g->n_ops; i++) {

@@ -49,7 +49,7 @@
 #define HEAD_UP_TO(start_ns) HEAD_OF(6800, start_ns)
 #define HEAD HEAD_UP_TO(6e4) /* of several kernels, some of them */
 enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW, PART_NS = ROW_FLOPS, ELEMENT_FLOPS };
-enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_NS };
+enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_FLOPS };
 static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
 static const cost_fitted_coefficient MOVE[] = {
     HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}, {"part_ns", 3e3, 100, 2e4}, {"element_flops", 150, 1, 1000}};
@@ -57,7 +57,7 @@ static const cost_fitted_coefficient SUM[] = {HEAD,
                                               {"bandwidth_share", 0.8, 0.05, 1.5},
                                               {"row_bytes", 500, 1, 1e5},
                                               {"window_factor", 1.5, 1, 4},
-                                              {"sum_ns", 0.1, 1e-4, 1}};
+                                              {"sum_flops", 300, 1, 1e4}};
 static const cost_fitted_coefficient ROWS[] = {
     HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"long_row_factor", 1.5, 0.5, 10}};
 enum {
@@ -133,6 +133,7 @@ static const cost_fitted_coefficient BOXES[] = {HEAD_OF(2e4, 6e4), {"flops_per_b
 #define PATCH_CHANNELS 32
 #define WIDE_TAPS 25    /* 3 x 3 and 5 x 5 have kernels of their own */
 #define TILE_COLUMNS 64 /* groups up to so many channels fill one tile, and leave the rest of it idle */
+#define BLOCK_SUMS 32   /* shorter ones, so many to a block: a warp each writes a sector of results at least */
 #define BLOCK_ROW 128   /* rows longer than this are summed by a block each */
 #define USUAL_GHZ 1.5
 #define BLOCK_NS (1 / USUAL_GHZ) /* blocks are started one after the other, one a clock */
@@ -329,21 +330,26 @@ static double whole_tiles(const cost_shape *s, double tile)
     return sides * sides;
 }
 
+/* Multiprocessors, or as many units of the usual rate. */
+static double processors(const cost_shape *s, const moirai_device_type *f)
+{
+    return f->sm > 0 ? f->sm : UTIL_MAX(rate_of(s, f) / UNIT_GFLOPS, 1);
+}
+
 /* What one multiprocessor takes for one patch of Winograd's fused kernel: 4 x 8 tiles of 2 x 2 pixels by 32 channels,
  * sixteen products, one input channel after the other. */
-static double patch_ns(const double *c, const cost_shape *s)
+static double patch_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
     double flops = 2.0 * 16 * (PATCH_HIGH * PATCH_WIDE / 4.0) * PATCH_CHANNELS;
-    return flops * (s->depth / 9 + c[PATCH_DEPTH]) / UNIT_GFLOPS / c[RATE_SHARE];
+    return flops * (s->depth / 9 + c[PATCH_DEPTH]) * processors(s, f) / rate_of(s, f) / c[RATE_SHARE];
 }
 
 /* TensorRT's kernel: whole patches, in waves. */
 static double patches_ns(const double *c, const cost_shape *s, const moirai_device_type *f)
 {
-    double side = s->side > 0 ? s->side : sqrt(s->m), rate = rate_of(s, f), units = UTIL_MAX(rate / UNIT_GFLOPS, 1);
+    double side = s->side > 0 ? s->side : sqrt(s->m);
     double patches = s->m / (side * side) * ceil(side / PATCH_HIGH) * ceil(side / PATCH_WIDE);
-    double waves = ceil(patches * ceil(s->n / PATCH_CHANNELS) / units);
-    return waves * patch_ns(c, s) * units * UNIT_GFLOPS / rate;
+    return ceil(patches * ceil(s->n / PATCH_CHANNELS) / processors(s, f)) * patch_ns(c, s, f);
 }
 
 static double conv_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
@@ -356,7 +362,7 @@ static double conv_ns(const double *c, const cost_shape *s, const moirai_device_
     double winograd =
         (tiles_ns(16, s->m * whole_tiles(s, WINOGRAD_TILE) / 4, s->n, s->depth / 9, c[TILE_DEPTH], c, s, f) + filters) /
         c[RATE_SHARE];
-    return soft_max(hypot(at_clock(winograd, f, h->run, &meets), memory), patch_ns(c, s));
+    return soft_max(hypot(at_clock(winograd, f, h->run, &meets), memory), patch_ns(c, s, f));
 }
 
 /* Groups are first sorted by group, then multiplied: an output costs as much in a group of 4 channels as in one of 32,
@@ -400,7 +406,8 @@ static double move_ns(const double *c, const cost_shape *s, const moirai_device_
 }
 
 /* Sums of neighbours read each element several times. A long row is a block's, whose start and end leave its part of the
- * memory idle; a short one costs its result, and is read by strides that leave no gain from a cache. What the largest is of, TensorRT transposes first. */
+ * memory idle; a short one is a thread's, whose strides leave no gain from a cache, and results are handed out one after
+ * the other. What the largest is of, TensorRT transposes first. */
 static double sum_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
@@ -410,9 +417,9 @@ static double sum_ns(const double *c, const cost_shape *s, const moirai_device_t
         return stream * 3;
     if (s->row > BLOCK_ROW)
         stream = hypot(stream, s->rows * c[ROW_BYTES] / (c[BANDWIDTH_SHARE] * delivered(f)));
-    else
+    else if (s->strided)
         stream = s->bytes / (c[BANDWIDTH_SHARE] * delivered(f));
-    return soft_max(stream, s->rows * c[SUM_NS]);
+    return soft_max(stream, s->rows * (BLOCK_NS / BLOCK_SUMS + c[SUM_FLOPS] / f->gflops_fp32));
 }
 
 /* A row is sorted by one block, pass after pass, and by several kernels where a block does not hold it: one

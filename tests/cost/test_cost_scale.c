@@ -43,17 +43,24 @@ static double power(const moirai_device_type *f, double most_nm)
     return f->watt > 0 ? f->watt / (UTIL_MIN(f->process_nm, most_nm) * f->gflops_fp32) : INFINITY;
 }
 
+/* Of a rate, all of it and, of GPUs, that of each multiprocessor, by which a patch is computed. */
+static bool is_faster(const moirai_device_type *a, double rate_a, const moirai_device_type *b, double rate_b)
+{
+    return rate_a >= rate_b && (a->processor || rate_a * b->sm >= rate_b * a->sm);
+}
+
 /* At least as good in every figure that the formulas read, and of one kind: a small operator is done on a processor
  * before a GPU has started. */
 static bool is_better(const moirai_device_type *a, const moirai_device_type *b)
 {
     return a->processor == b->processor && (a->process_nm < 14 || b->process_nm >= 14) && a->l2_mb >= b->l2_mb &&
-           power(a, 12) >= power(b, 12) && power(a, 16) >= power(b, 16) && a->clock_mhz >= b->clock_mhz &&
-           a->sm * a->clock_mhz >= b->sm * b->clock_mhz && a->gflops_fp32 >= b->gflops_fp32 &&
+           power(a, 12) >= power(b, 12) && power(a, 16) >= power(b, 16) &&
+           (a->processor || (a->sm >= b->sm && a->clock_mhz >= b->clock_mhz)) &&
            a->bandwidth_gb_s >= b->bandwidth_gb_s &&
            a->bandwidth_gb_s * a->delivered >= b->bandwidth_gb_s * b->delivered &&
-           UTIL_MAX(a->gflops_fp32, a->gflops_tf32) >= UTIL_MAX(b->gflops_fp32, b->gflops_tf32) &&
-           UTIL_MAX(a->gflops_fp32, a->gflops_fp16) >= UTIL_MAX(b->gflops_fp32, b->gflops_fp16);
+           is_faster(a, a->gflops_fp32, b, b->gflops_fp32) &&
+           is_faster(a, UTIL_MAX(a->gflops_fp32, a->gflops_tf32), b, UTIL_MAX(b->gflops_fp32, b->gflops_tf32)) &&
+           is_faster(a, UTIL_MAX(a->gflops_fp32, a->gflops_fp16), b, UTIL_MAX(b->gflops_fp32, b->gflops_fp16));
 }
 
 /* One pair: `share` of all (operator, number type), others for the next pair, so that all are tried in the end. */
