@@ -255,21 +255,6 @@ def test_too_many_in_flight_for_graphs_are_refused(workers):
         run(*args)
 
 
-def test_part_that_dies_ends_what_is_in_flight():
-    _, args, network = captured("moe")
-    with mt.Workers(parts()) as found:
-        plan = spread_out(network, found)
-        run = mt.distribute(network, plan, workers=found, stall_s=20, in_flight=4)
-        run.submit(*args).result(60)
-        pids = [p.pid for p in found._processes]
-        threading.Timer(0.5, lambda: os.kill(pids[1], signal.SIGKILL)).start()
-        began = time.monotonic()
-        with pytest.raises(mt.RankError, match="'B': rank 1 died of SIGKILL"):
-            while time.monotonic() - began < 30:
-                wait([run.submit(*args) for _ in range(4)], 30)
-        assert time.monotonic() - began < 15
-
-
 class Waves(torch.nn.Module):
     """Megabytes at every step; neighbours are on different parts in the test."""
 
@@ -302,3 +287,20 @@ def test_memory_of_what_left_is_used_again(transport, workers):
     assert torch.allclose(got, module(x), rtol=1e-3)
     for k in range(3):
         assert most[k] - before[k] < (160e6 if transport == "ipc" else 500e6)
+
+
+# Last in this file: what is left of the part that dies faults in those that read it, and MPS tells all of its clients, this
+# process among them where a test before has used CUDA in it.
+def test_part_that_dies_ends_what_is_in_flight():
+    _, args, network = captured("moe")
+    with mt.Workers(parts()) as found:
+        plan = spread_out(network, found)
+        run = mt.distribute(network, plan, workers=found, stall_s=20, in_flight=4)
+        run.submit(*args).result(60)
+        pids = [p.pid for p in found._processes]
+        threading.Timer(0.5, lambda: os.kill(pids[1], signal.SIGKILL)).start()
+        began = time.monotonic()
+        with pytest.raises(mt.RankError, match="'B': rank 1 died of SIGKILL"):
+            while time.monotonic() - began < 30:
+                wait([run.submit(*args) for _ in range(4)], 30)
+        assert time.monotonic() - began < 15
