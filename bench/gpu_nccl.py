@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A rank of bench/gpu_compiled.py's rows by NCCL: torchrun starts one for every part of the GPU, with a job's file.
 
-NCCL takes several ranks on a GPU from 2.31 on, where NCCL_MULTI_RANK_GPU_ENABLE=1 is in the environment: they meet in the
-host's memory. Without it ranks pass for hosts of their own (NCCL_HOSTID) and talk by NCCL's sockets on this one.
+NCCL takes several ranks on a GPU from 2.31 on, where NCCL_MULTI_RANK_GPU_ENABLE=1 is in the environment: they send by
+peer access. Without it ranks pass for hosts of their own (NCCL_HOSTID) and talk by NCCL's sockets on this one.
 Links are probed by the runtime itself, as moirai.torch.probe does; rank 0 plans, all learn from every run.
 """
 

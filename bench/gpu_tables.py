@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pages
+
 NAMES = {"hrnet": "HRNet-W32's stages", "timm:coat_mini": "CoaT mini", "timm:inception_resnet_v2": "Inception-ResNet v2",
          "nasnet": "NASNet's cells", "inception": "Inception", "moe": "mixture of experts", "gpt2": "GPT-2",
          "t5": "T5", "swin": "Swin", "clip": "CLIP", "recommender": "recommender",
@@ -201,16 +203,7 @@ def main() -> int:
     else:
         kinds = {"alone": alone, "plans": plans, "nccl": partial(plans, nccl=True), "where": where, "quiet": quiet}
         made = kinds[o.kind](lines_of([Path(f) for f in o.files]))
-    if not o.write:
-        print("\n".join(made))
-        return 0
-    page = o.write.read_text()
-    marks = re.compile(rf"(<!-- {o.kind} -->\n).*?(<!-- end -->)", re.S)
-    if not marks.search(page):
-        print(f"gpu_tables.py: {o.write} has no <!-- {o.kind} --> ... <!-- end -->", file=sys.stderr)
-        return 1
-    o.write.write_text(marks.sub(lambda m: m[1] + "\n".join(made) + "\n" + m[2], page))
-    return 0
+    return pages.show(o.write, o.kind, made)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import pathlib
 import re
 import sys
 
+import pages
+
 LIMITS = {"one copy, 64": 4, "any, 64": 1}  # per cent
 MET = 1.0001  # of what is known: to its last digit
 
@@ -79,15 +81,7 @@ def main():
     p.add_argument("files", nargs="+")
     o = p.parse_args()
     made = {"gaps": gaps_table, "msr": msr_table, "load": load_table}[o.kind](o.files)
-    if not o.write:
-        print("\n".join(made))
-        return 0
-    page, marks = o.write.read_text(), re.compile(rf"(<!-- {o.kind} -->\n).*?(<!-- end -->)", re.S)
-    if not marks.search(page):
-        print(f"rate_tables.py: {o.write} has no <!-- {o.kind} --> ... <!-- end -->", file=sys.stderr)
-        return 1
-    o.write.write_text(marks.sub(lambda m: m[1] + "\n".join(made) + "\n" + m[2], page))
-    return 0
+    return pages.show(o.write, o.kind, made)
 
 
 if __name__ == "__main__":

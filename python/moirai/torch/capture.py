@@ -110,7 +110,7 @@ class Captured:
     def recut(self, cuts: str | Mapping[str, str] | None, quick: bool = False) -> Captured:
         """The same module cut otherwise, or (None) whole, without exporting it again. `quick`: calls are grouped by rules of
         our own, where a compiler would be asked: that takes longer than all else, and of pieces it says nearly the same."""
-        return self.again(cuts, quick) if quick else self.again(cuts)  # type: ignore[no-any-return]
+        return self.again(cuts, quick)  # type: ignore[no-any-return]
 
     def save_graph(self, path: str | os.PathLike[str]) -> None:
         self.graph.save(path)
@@ -271,7 +271,7 @@ def _make(
         fuse=how.fuse,
         strips=strips,
         cuts=text(cuts) if cuts else "",
-        again=lambda other, quick=False: _make(exported, how, other, known, quick),
+        again=lambda other, quick: _make(exported, how, other, known, quick),
     )
     if not how.core:
         inputs = {n: nodes[n].meta for n in exported.inputs}

@@ -3,7 +3,7 @@ time.
 
 Devices are the plan's, by rank, on one host or on several. Where every rank has a GPU of its own, tensors travel by
 NCCL; else by gloo, those of a GPU through its host. For parts of one GPU let `distribute` start the ranks: NCCL takes
-several on one only where it is told to, from 2.31 on, and they meet in the host's memory then. Results are sent to all.
+several on one only where it is told to, from 2.31 on. Results are sent to all.
 """
 
 from __future__ import annotations
