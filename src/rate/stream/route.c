@@ -3,7 +3,7 @@
  * The order of one request's operators is that of their starts in its plan, which is total (ties by topological rank) and agrees with
  * precedence. A device that always takes the oldest request first, and within it the least rank, can therefore never wait in a circle: of all
  * tasks that are left, the least by (request, rank) has all its inputs. */
-#include "rate/route.h"
+#include "rate/stream/route.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -228,4 +228,18 @@ int rate_route_of(rate_route **out, const moirai_problem *p, const int32_t *op_d
     rc = rc ? rc : rate_route_new(out, p, op_device, moirai_sim_op_start(sim));
     moirai_sim_free(sim);
     return rc;
+}
+
+int64_t rate_count_sends(const moirai_problem *p, const int32_t *op_device)
+{
+    int64_t n = 0;
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        uint64_t seen = UINT64_C(1) << op_device[p->tensor_producer[t]];
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            uint64_t there = UINT64_C(1) << op_device[p->edge_reader[e]];
+            n += !(seen & there);
+            seen |= p->flow == MOIRAI_FLOW_TENSOR ? there : 0;
+        }
+    }
+    return n;
 }
