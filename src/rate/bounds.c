@@ -41,6 +41,8 @@ static int find_bound(rate_search *x)
                       .plans = true,
                       .threads = x->o->budget.threads,
                       .stop = x->stop};
+    if (util_stopped(&x->end) && !x->o->certificate_path) /* loads alone are a bound */
+        return 0;
     if (x->o->budget.time_limit_s > 0)
         job.stop = util_stop_within(&x->stop, BOUND_SHARE * x->o->budget.time_limit_s);
     int rc = relax_solve(&x->relaxed, x->p, &job);
@@ -81,7 +83,7 @@ static int find_bound_of_one(rate_search *x)
                       .one_copy = true,
                       .threads = x->o->budget.threads,
                       .stop = x->stop};
-    if (x->o->copies != 1 || x->v.n_packets == 0)
+    if (x->o->copies != 1 || x->v.n_packets == 0 || util_stopped(&x->end))
         return 0;
     if (x->o->budget.time_limit_s > 0)
         job.stop = util_stop_within(&x->stop, BOUND_SHARE / 2 * x->o->budget.time_limit_s);
@@ -153,7 +155,8 @@ int rate_search_open(rate_search *x)
     rc = add_latency(x, true);
     rc = rc ? rc : rate_search_judge(x);
     rc = rc ? rc : add_latency(x, false);
-    rc = rc ? rc : x->in_flight > 1 ? rate_add_stages(x) : 0;
-    rc = rc ? rc : x->in_flight > 1 ? add_relaxed(x) : 0;
-    return rc;
+    if (x->in_flight == 1 || (x->best && util_stopped(&x->end))) /* nobody would simulate them */
+        return rc;
+    rc = rc ? rc : rate_add_stages(x);
+    return rc ? rc : add_relaxed(x);
 }

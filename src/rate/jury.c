@@ -179,7 +179,9 @@ int rate_search_judge(rate_search *x)
         for (; at < n_list && n < batch; at++)
             if (promising(x, list[at]))
                 j.c[n++] = list[at];
-        if (n > 0 && !j.c[0]->alone && limited(x) && stream_s(x, j.c[0], x->in_flight) > util_stop_left_s(&x->end))
+        bool late =
+            util_stopped(&x->end) || (limited(x) && stream_s(x, j.c[0], x->in_flight) > util_stop_left_s(&x->end));
+        if (n > 0 && !j.c[0]->alone && late)
             break;
         rc = judge_all(x, &j, n);
         if (x->best && util_stopped(&share))
