@@ -50,6 +50,12 @@ def workers():
         yield found
 
 
+@pytest.fixture
+def mps_of_its_own(monkeypatch, tmp_path):
+    """For ranks that are killed: what is left of them faults in those that read it, and MPS tells all of its clients, this process among them."""
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))  # no daemon is there: ranks start one
+
+
 def test_parts_have_their_share_of_multiprocessors(workers):
     sm = [workers.about[k]["sm"] for k in range(3)]
     assert sm[0] < sm[1] < sm[2] and sum(sm) <= torch.cuda.get_device_properties(0).multi_processor_count + 3
@@ -186,7 +192,7 @@ def test_nccl_ranks_that_pass_for_several_hosts_agree(graphs):
     assert said.count("agreed by nccl") == 4 and said.count("eager: ''") == (0 if graphs else 4)
 
 
-def test_rank_that_dies_ends_all_within_ten_seconds():
+def test_rank_that_dies_ends_all_within_ten_seconds(mps_of_its_own):
     workers = mt.Workers(parts())
     module, args = networks.make("moe", small=True)
     network = mt.capture(module, args)
@@ -289,9 +295,7 @@ def test_memory_of_what_left_is_used_again(transport, workers):
         assert most[k] - before[k] < (160e6 if transport == "ipc" else 500e6)
 
 
-# Last in this file: what is left of the part that dies faults in those that read it, and MPS tells all of its clients, this
-# process among them where a test before has used CUDA in it.
-def test_part_that_dies_ends_what_is_in_flight():
+def test_part_that_dies_ends_what_is_in_flight(mps_of_its_own):
     _, args, network = captured("moe")
     with mt.Workers(parts()) as found:
         plan = spread_out(network, found)
