@@ -275,6 +275,7 @@ class Case:
         times = {d.name: [(op.time_ns or {}).get(d.name) for op in ops] for d in self.workers.devices}
         job = {"network": self.name, "small": self.o.small, "dtype": self.o.dtype, "cuts": self.o.cuts, "flags": flags(),
                "cache": str(self.o.out / "cache"), "cluster": str(own / "cluster.json"), "shares": shares, "times": times,
+               "whole": {self.part: int(self.best * 1e6)} if self.best else {},
                "lines": str(own / "lines"), "turn": str((own if self.lines.turns.depth else self.o.out) / "turn"), "time_limit": self.o.time_limit,
                "threads": self.o.threads, "plans": self.o.plans, "runs": self.o.runs,
                "limit_s": 120, "until": time.time() + self.o.seconds - (time.monotonic() - began)}  # fmt: skip
@@ -324,9 +325,10 @@ class Case:
         here = self.lines.turns.meet(self.o.alone, time.time() + self.o.seconds - (time.monotonic() - began))
         with self.lines.turn():
             self.say("alone", here=here)
-            self.best = self.whole.time(self.usual)
+            self.follow(steps[:1])
+            self.best = self.whole.time(self.usual)  # as tune has it: after all parts were at work
             self.say(f"torch {self.usual} on {self.part}", ms=self.best)
-            self.follow(steps)
+            self.follow(steps[1:])
 
 
 def options() -> argparse.Namespace:
