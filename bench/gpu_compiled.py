@@ -249,21 +249,15 @@ class Case:
             for some in by_link.values():
                 for what, plan, way, ns in some[:2]:
                     if ns < _LIKELY * some[0][3]:
-                        self.quiet(what, plan, way, how, took[how])
+                        self.quiet(what, plan, way, how)
 
-    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str, alone_ms: float) -> None:
-        """Loaded up to three times, until torch's graph is as fast as before the plan was loaded: some loads leave every
-        kernel of all parts some 0.35 us slower."""
+    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str) -> None:
+        if time.monotonic() - began > self.o.end:
+            return
         options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
-        for _ in range(3):
-            if time.monotonic() - began > self.o.end:
-                return
-            with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
-                off = self.check(run)
-                row = self.whole.row(what, how, run)
-            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **row)
-            if row["torch_ms"] < 1.02 * alone_ms:
-                return
+        with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
+            off = self.check(run)
+            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **self.whole.row(what, how, run))
 
     def nccl(self, cluster: moirai.Cluster, folder: Path) -> None:
         """The same by NCCL, in processes that torchrun starts (gpu_nccl.py)."""
