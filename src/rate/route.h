@@ -8,29 +8,48 @@
 
 /* A transfer: a tensor to a device with flow tensor, to a reader with flow edge. */
 typedef struct rate_send {
-    int32_t tensor, from, to;
-    int32_t rank;       /* of its most urgent reader */
-    int32_t hold;       /* the buffer that it fills */
-    int32_t first, end; /* its readers, in rate_route.reader */
-    int64_t ns;
+    int64_t ns, bytes;
+    int32_t from, to;
+    int32_t rank, place; /* of its most urgent reader */
+    int32_t home, there; /* buffers: what it sends, and what it fills; MOIRAI_NONE: used but once */
+    int32_t first, end;  /* its readers, in rate_route.reader */
 } rate_send;
 
+/* An operator. */
+typedef struct rate_op {
+    int64_t ns;
+    int64_t out_bytes; /* of all its outputs */
+    int64_t in_bytes;  /* of buffers that it alone reads */
+    int32_t device;
+    int32_t rank;             /* in one request: the order in which a device takes what is ready */
+    int32_t place;            /* when it starts in one request, in parts of RATE_WHOLE of that request */
+    int32_t inputs;           /* that it waits for */
+    int32_t local, n_local;   /* where its own begin in rate_route.local, and how many they are */
+    int32_t send, n_sends;    /* the same in rate_route.send, */
+    int32_t shared, n_shared; /* and in rate_route.shared */
+} rate_op;
+
+/* Room for a tensor: on its producer's device, or on one that it is sent to. */
+typedef struct rate_buffer {
+    int64_t bytes;
+    int32_t device;
+    int32_t uses; /* readers there, and at home transfers */
+} rate_buffer;
+
+/* What the simulator asks of a task lies side by side, and what is read once, as most tensors are, needs no count of its readers: a stream of many requests is as fast as memory is. */
 typedef struct rate_route {
     const moirai_problem *p;
-    int32_t *device;
-    int64_t *op_ns;
-    int32_t *rank, *by_rank;    /* of one request, the order in which a device takes what is ready */
-    int32_t *place;             /* by rank: when it starts in one request, in parts of RATE_WHOLE of that request */
-    int32_t *local_off, *local; /* operator -> readers of its outputs on its own device */
-    int32_t *send_off;          /* operator -> transfers of its outputs */
+    rate_op *op;
+    int32_t *local; /* readers of an operator's outputs on its own device */
     rate_send *send;
     int32_t n_sends;
-    int32_t *reader;
-    int32_t *in_hold;   /* parallel to p->op_in: the buffer that is read, MOIRAI_NONE where it is the producer's */
-    int32_t *home_uses; /* tensor -> readers on its own device and transfers */
-    int32_t *hold_uses; /* buffer -> readers */
-    int32_t *hold_tensor, *hold_device;
-    int32_t n_holds;
+    int32_t *reader;     /* of transfers */
+    int32_t *shared;     /* buffers that an operator reads, and others use, too */
+    rate_buffer *buffer; /* those at home, by tensor, and then the others */
+    int32_t n_buffers;
+    int32_t *missing;                          /* per operator: its inputs, as a request enters */
+    int32_t *left;                             /* per buffer: uses to come; -1: nothing has been sent there yet */
+    int64_t result_bytes[MOIRAI_MASK_DEVICES]; /* of what nobody uses: it is held until the request ends */
 } rate_route;
 
 /* Devices and the order of a plan's operators. The route refers to `p`, and has its own copies of all else. MOIRAI_EFAIL: out of
