@@ -2,7 +2,7 @@
 #ifndef MOIRAI_RATE_CANDIDATE_H
 #define MOIRAI_RATE_CANDIDATE_H
 
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 #include "relax/view.h"
 
 /* One copy of the network, or several with their shares. */

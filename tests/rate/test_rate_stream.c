@@ -1,7 +1,7 @@
 /* The simulator of many requests: worked out on paper, and against a second one that shares nothing with it. */
 #include <moirai/moirai.h>
 
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/scale.h"

@@ -3,7 +3,7 @@
  * Every queue is in the order of (request, rank), which is total: a free device takes the first operator of its queue, and a transfer is as
  * urgent as its most urgent reader. Nothing waits on purpose. Where transfers hold their devices, operators and transfers compete: then a transfer that
  * finds both free goes first, whatever its age, since two devices are seldom free at the same moment. */
-#include "rate/stream_state.h"
+#include "rate/stream/stream_state.h"
 #include "util/util.h"
 
 /* What a task's finish will ask for: 64 requests are at as many places of the network, and its description is larger than the nearest caches. */

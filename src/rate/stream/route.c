@@ -3,7 +3,7 @@
  * The order of one request's operators is that of their starts in its plan, which is total (ties by topological rank) and agrees with
  * precedence. A device that always takes the oldest request first, and within it the least rank, can therefore never wait in a circle: of all
  * tasks that are left, the least by (request, rank) has all its inputs. */
-#include "rate/route.h"
+#include "rate/stream/route.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef MOIRAI_RATE_STREAM_H
 #define MOIRAI_RATE_STREAM_H
 
-#include "rate/route.h"
+#include "rate/stream/route.h"
 #include "util/stop.h"
 
 #define RATE_MOST_COPIES 64

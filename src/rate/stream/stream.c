@@ -15,12 +15,12 @@
  * furthest behind its share; ties to the first.
  *
  * The period is exact where a state comes back (stream_state.c), and otherwise the mean over the later half of what `most_tasks` allows. */
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "rate/stream_state.h"
+#include "rate/stream/stream_state.h"
 #include "util/util.h"
 
 #define LEAST_ROUNDS 12 /* of N requests, before a mean is taken, */

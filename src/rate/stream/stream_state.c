@@ -5,7 +5,7 @@
  * the time between the two divided by the requests between them is the period exactly. Each set of finished tasks is known by the sum of random
  * numbers, one per task (Zobrist 1970), so that a look takes O(N + K + transfers under way); two states have one name by mistake with a chance
  * of 2^-64 each. */
-#include "rate/stream_state.h"
+#include "rate/stream/stream_state.h"
 
 #include <stdlib.h>
 #include <string.h>

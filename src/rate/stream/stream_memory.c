@@ -2,7 +2,7 @@
  *
  * A tensor is held on its producer's device from the start of the producer to its last reader there and its last departure, elsewhere from the first
  * departure to the last reader there, by every request for itself. What nobody reads is held until its request ends. */
-#include "rate/stream_state.h"
+#include "rate/stream/stream_state.h"
 
 void rate_hold_outputs(rate_sim *x, const rate_op *op)
 {

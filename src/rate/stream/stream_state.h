@@ -2,7 +2,7 @@
 #ifndef MOIRAI_RATE_STREAM_STATE_H
 #define MOIRAI_RATE_STREAM_STATE_H
 
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 
 typedef struct rate_item {
     uint64_t key;
