@@ -95,32 +95,48 @@ double mix_cost(const mixture *x, const double *price, int32_t column)
 /* ---- shares ---- */
 
 typedef struct shares {
-    int32_t part[MIX_COLUMNS], all, n; /* per column; of how many; how many columns have some */
-    double load[MIX_ROWS];             /* per resource: of all parts, in units */
-    double most;                       /* the largest, of one part */
+    int32_t column[MOST_COPIES], n; /* those of the programme's shares that are largest */
+    int32_t part[MOST_COPIES], all;
+    double load[MIX_ROWS]; /* per resource: of all parts, in units */
+    double most;           /* the largest, of one part */
 } shares;
 
-static void give(const mixture *x, shares *s, int32_t column, int32_t parts)
+static double share_of(const mixture *x, const shares *s, int32_t i)
 {
-    s->n -= s->part[column] > 0;
-    s->part[column] += parts;
-    s->n += s->part[column] > 0;
-    for (int32_t r = 0; r < x->R; r++)
-        s->load[r] += parts * ((double)x->load_ns[(int64_t)column * x->R + r] / x->unit_ns);
+    return x->primal[s->column[i] + 1]; /* the first value is T */
 }
 
-static double largest(const mixture *x, const shares *s)
+static void list_used(const mixture *x, shares *s)
 {
-    double most = 0;
-    for (int32_t r = 0; r < x->R; r++)
-        most = fmax(most, s->load[r]);
-    return most / s->all;
+    for (int32_t c = 0; c < x->n; c++) {
+        int32_t at = s->n;
+        if (x->primal[c + 1] <= 0)
+            continue;
+        for (; at > 0 && x->primal[c + 1] > share_of(x, s, at - 1); at--)
+            if (at < MOST_COPIES)
+                s->column[at] = s->column[at - 1];
+        if (at < MOST_COPIES)
+            s->column[at] = c;
+        s->n = UTIL_MIN(s->n + 1, MOST_COPIES);
+    }
 }
 
-/* What the largest load would be with one part of column a for column b. */
+static const int64_t *loads_of(const mixture *x, const shares *s, int32_t i)
+{
+    return x->load_ns + (int64_t)s->column[i] * x->R;
+}
+
+static void give(const mixture *x, shares *s, int32_t i, int32_t parts)
+{
+    s->part[i] += parts;
+    for (int32_t r = 0; r < x->R; r++)
+        s->load[r] += parts * ((double)loads_of(x, s, i)[r] / x->unit_ns);
+}
+
+/* What the largest load would be with one part of a for b; a itself: as it is. */
 static double with_other(const mixture *x, const shares *s, int32_t a, int32_t b)
 {
-    const int64_t *from = x->load_ns + (int64_t)a * x->R, *to = x->load_ns + (int64_t)b * x->R;
+    const int64_t *from = loads_of(x, s, a), *to = loads_of(x, s, b);
     double most = 0;
     for (int32_t r = 0; r < x->R; r++)
         most = fmax(most, s->load[r] + (double)(to[r] - from[r]) / x->unit_ns);
@@ -130,13 +146,12 @@ static double with_other(const mixture *x, const shares *s, int32_t a, int32_t b
 /* The best exchange of one part, as long as one is better. */
 static void exchange_parts(const mixture *x, shares *s)
 {
-    for (s->most = largest(x, s);; s->most = largest(x, s)) {
+    for (s->most = with_other(x, s, 0, 0);; s->most = with_other(x, s, 0, 0)) {
         double least = s->most * (1 - 1e-9);
         int32_t from = MOIRAI_NONE, to = MOIRAI_NONE;
-        for (int32_t a = 0; a < x->n; a++)
-            for (int32_t b = 0; b < x->n && s->part[a] > 0; b++) {
-                bool may = a != b && (s->part[b] > 0 || s->n < MOST_COPIES);
-                double most = may ? with_other(x, s, a, b) : HUGE_VAL;
+        for (int32_t a = 0; a < s->n; a++)
+            for (int32_t b = 0; b < s->n && s->part[a] > 0; b++) {
+                double most = with_other(x, s, a, b);
                 from = most < least ? a : from;
                 to = most < least ? b : to;
                 least = fmin(most, least);
@@ -148,50 +163,53 @@ static void exchange_parts(const mixture *x, shares *s)
     }
 }
 
-/* The programme's shares in whole parts of `all`: rounded down, the rest to those that lost most, then exchanged. */
+/* The programme's shares in whole parts of `all`: rounded down, the rest to those that lost most, then exchanged. Other columns would be better still, but streams do not reach the loads of many
+ * copies. */
 static void round_shares(const mixture *x, shares *s, int32_t all)
 {
-    double lost[MIX_COLUMNS];
+    double lost[MOST_COPIES];
     int32_t left = all;
     *s = (shares){.all = all};
-    for (int32_t i = 0; i < x->n; i++) {
-        double part = fmax(x->primal[i + 1], 0) * all; /* the first value is T */
+    list_used(x, s);
+    for (int32_t i = 0; i < s->n; i++) {
+        double part = share_of(x, s, i) * all;
         int32_t whole = UTIL_MIN((int32_t)(part + 1e-9), left);
         lost[i] = part - whole;
         left -= whole;
-        if (whole > 0)
-            give(x, s, i, whole);
+        give(x, s, i, whole);
     }
-    for (; left > 0; left--) {
+    for (; left > 0 && s->n > 0; left--) {
         int32_t best = 0;
-        for (int32_t i = 1; i < x->n; i++)
-            if (lost[i] > lost[best])
-                best = i;
+        for (int32_t i = 1; i < s->n; i++)
+            best = lost[i] > lost[best] ? i : best;
         lost[best] -= 1;
         give(x, s, best, 1);
     }
-    exchange_parts(x, s);
+    if (s->n > 0)
+        exchange_parts(x, s);
 }
 
 static int add_candidate(mixture *x)
 {
     shares *best = util_alloc(2, sizeof *best), *s = best + 1;
-    int32_t most_parts = rate_stream_is_long(x->s->p, x->s->in_flight) ? LONG_PARTS : MOST_PARTS;
+    int32_t most_parts = rate_stream_is_long(x->s->p, x->s->in_flight) ? LONG_PARTS : MOST_PARTS, n = 0;
     if (!best)
         return MOIRAI_EFAIL;
     best->most = HUGE_VAL;
     for (int32_t all = LEAST_PARTS; all <= most_parts; all++)
         if (PARTS_OF_ALL % all == 0) {
             round_shares(x, s, all);
-            if (s->n <= MOST_COPIES && s->most < best->most * (1 - 1e-9))
+            if (s->most < best->most * (1 - 1e-9))
                 *best = *s;
         }
+    for (int32_t i = 0; i < best->n; i++)
+        n += best->part[i] > 0;
     rate_candidate *c = NULL;
-    int rc = best->n < 2 ? 0 : rate_candidate_new(&c, x->s->p, "mixture", best->n);
-    for (int32_t i = 0, k = 0; i < x->n && c && !rc; i++) {
+    int rc = n < 2 ? 0 : rate_candidate_new(&c, x->s->p, "mixture", n);
+    for (int32_t i = 0, k = 0; i < best->n && c && !rc; i++) {
         if (best->part[i] == 0)
             continue;
-        memcpy(c->device[k], x->column[i], sizeof **c->device * (size_t)x->s->p->n_ops);
+        memcpy(c->device[k], x->column[best->column[i]], sizeof **c->device * (size_t)x->s->p->n_ops);
         c->share[k++] = best->part[i];
     }
     free(best);

@@ -204,11 +204,13 @@ static int improve(search *x)
     double upper = 0;
     int32_t idle = 0,
             most_idle = RELAX_PRICES_MOST_IDLE + (x->R > RELAX_PRICES_MANY_PRICES ? RELAX_PRICES_MORE_IDLE : 0);
-    most_idle = x->job->least ? x->job->rounds : most_idle; /* both values meet at last */
+    int32_t rounds = x->job->rounds;
+    if (x->job->least) /* both values meet at last */
+        most_idle = rounds = RELAX_PRICES_EXACT_ROUNDS * UTIL_MIN(rounds, INT32_MAX / RELAX_PRICES_EXACT_ROUNDS);
     bool gain;
     int rc = ask(x, RELAX_PRICES_FIRST_SWEEPS, &gain);
     rc = rc ? rc : add_assignment(x);
-    for (int32_t i = 1; i < x->job->rounds && !rc && idle < most_idle; i++) {
+    for (int32_t i = 1; i < rounds && !rc && idle < most_idle; i++) {
         if (util_stopped(&x->stop) || x->best >= x->job->goal_ns)
             break;
         rc = pricing_simplex_solve(x->lp, &x->stop, &upper, x->dual, NULL);
