@@ -229,3 +229,17 @@ int rate_route_of(rate_route **out, const moirai_problem *p, const int32_t *op_d
     moirai_sim_free(sim);
     return rc;
 }
+
+int64_t rate_count_sends(const moirai_problem *p, const int32_t *op_device)
+{
+    int64_t n = 0;
+    for (int32_t t = 0; t < p->n_tensors; t++) {
+        uint64_t seen = UINT64_C(1) << op_device[p->tensor_producer[t]];
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            uint64_t there = UINT64_C(1) << op_device[p->edge_reader[e]];
+            n += !(seen & there);
+            seen |= p->flow == MOIRAI_FLOW_TENSOR ? there : 0;
+        }
+    }
+    return n;
+}

@@ -58,5 +58,7 @@ int rate_route_new(rate_route **out, const moirai_problem *p, const int32_t *op_
 /* The same where there is no order: that of one request alone, by the longest remaining paths. MOIRAI_EFAIL where devices are not allowed. */
 int rate_route_of(rate_route **out, const moirai_problem *p, const int32_t *op_device);
 void rate_route_free(rate_route *r);
+/* Transfers of one request that has its operators on these devices. */
+int64_t rate_count_sends(const moirai_problem *p, const int32_t *op_device);
 
 #endif

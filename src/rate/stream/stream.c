@@ -243,11 +243,17 @@ static bool late(rate_sim *x)
     return util_stopped(&x->task->stop);
 }
 
+/* That must have finished before a mean is taken. */
+static int64_t least_requests(const moirai_problem *p, int32_t in_flight)
+{
+    double rounds = MANY_OPS / ((double)in_flight * UTIL_MAX(p->n_ops, 1));
+    return (int64_t)UTIL_MAX(UTIL_MIN(rounds, LEAST_ROUNDS), FEW_ROUNDS) * in_flight;
+}
+
 static int run(rate_outcome *out, rate_sim *x)
 {
     const rate_stream_task *task = x->task;
-    double rounds = MANY_OPS / ((double)task->in_flight * UTIL_MAX(x->p->n_ops, 1));
-    int64_t least = (int64_t)UTIL_MAX(UTIL_MIN(rounds, LEAST_ROUNDS), FEW_ROUNDS) * task->in_flight;
+    int64_t least = least_requests(x->p, task->in_flight);
     settle(x);
     for (;;) {
         bool any = false;
@@ -326,6 +332,12 @@ static void close_sim(rate_sim *x)
     free(x);
 }
 
+double rate_stream_requests(const moirai_problem *p, int32_t in_flight)
+{
+    double usual = (double)RATE_STREAM_TASKS / UTIL_MAX(p->n_ops, 1);
+    return UTIL_MAX(usual, (double)least_requests(p, in_flight)) + in_flight / 2.0;
+}
+
 bool rate_stream_is_long(const moirai_problem *p, int32_t in_flight)
 {
     return (double)p->n_ops * in_flight * LEAST_ROUNDS > MANY_OPS;
@@ -339,8 +351,11 @@ int rate_stream(rate_outcome *out, const moirai_problem *p, const rate_stream_ta
         return MOIRAI_EFAIL;
     x->p = p;
     x->task = task;
+    double begun = util_seconds();
     int rc = open_sim(x);
     rc = rc ? rc : run(out, x);
+    if (x->tasks > 0)
+        out->task_s = (util_seconds() - begun) / (double)x->tasks;
     close_sim(x);
     return rc;
 }
