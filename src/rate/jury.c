@@ -198,14 +198,15 @@ int rate_search_judge(rate_search *x)
 
 /* ---- the last ones ---- */
 
-/* Of those that may be better than the best, what has the least load above that of `last`; NULL: the least of all. */
+/* Of those that may be better than the best, what has the least load above that of `last`; NULL: the least of all. Mixtures need many requests: not before there is a plan for several. */
 static rate_candidate *next_promising(const rate_search *x, const rate_candidate *last)
 {
     rate_candidate *next = NULL;
     for (int32_t i = 0; i < x->n_candidates; i++) {
         rate_candidate *c = x->candidate[i];
-        if (load_is_known(c) && (!last || c->load_ns > last->load_ns) &&
-            (!x->best || c->load_ns < x->best->outcome.period_ns) && (!next || c->load_ns < next->load_ns))
+        if (load_is_known(c) && (c->n_copies == 1 || (x->best && x->best->in_flight > 1)) &&
+            (!last || c->load_ns > last->load_ns) && (!x->best || c->load_ns < x->best->outcome.period_ns) &&
+            (!next || c->load_ns < next->load_ns))
             next = c;
     }
     return next;

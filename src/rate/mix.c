@@ -24,6 +24,7 @@
 #define MOST_COPIES 16
 #define LEAST_PARTS 20
 #define MOST_PARTS 400
+#define TIME_PART 0.7 /* of the time that is left */
 #define LONG_PARTS 64 /* at most, of long streams: their mean is of so few requests that turns must come back soon */
 #define PARTS_OF_ALL 1000000 /* a plan's shares are whole millionths: other parts would be other turns */
 #define NEW_COLUMNS 128      /* at least for new ones */
@@ -76,7 +77,7 @@ static int open_programme(mixture *x)
 static int solve(mixture *x)
 {
     double sum = 0;
-    int rc = pricing_simplex_solve(x->lp, &x->s->stop, &x->value, x->dual, x->primal);
+    int rc = pricing_simplex_solve(x->lp, &x->stop, &x->value, x->dual, x->primal);
     for (int32_t r = 0; r < x->R && !rc; r++)
         sum += fmax(x->dual[r], 0);
     for (int32_t r = 0; r < x->R && !rc; r++)
@@ -279,7 +280,7 @@ static int improve(mixture *x, double part)
 {
     const rate_search *s = x->s;
     int rc = take_centre(x), failed = 0;
-    for (int32_t i = 0; i < ROUNDS && !rc && x->n < MIX_COLUMNS && !util_stopped(&s->stop); i++) {
+    for (int32_t i = 0; i < ROUNDS && !rc && x->n < MIX_COLUMNS && !util_stopped(&x->stop); i++) {
         bool found = false;
         rc = mix_price_columns(x, ROUND_PART * part, &found);
         rc = rc ? rc : solve(x);
@@ -318,9 +319,10 @@ static void mixture_close(mixture *x)
 }
 
 /* A candidate within the room; or, where `found` is not NULL, a mixture without limits of memory, and the room that it asks for. */
-static int mix(rate_search *s, double part, double ease, const mix_room *room, mix_room *found, bool *enough)
+static int mix(const mixture *first, double part, double ease, mix_room *found, bool *enough)
 {
-    mixture x = {.s = s, .room = room, .R = s->v.n_resources, .ease = ease};
+    mixture x = *first;
+    x.ease = ease;
     int rc = mixture_open(&x);
     if (!rc && x.n > 0) {
         rc = improve(&x, part);
@@ -333,17 +335,24 @@ static int mix(rate_search *s, double part, double ease, const mix_room *room, m
 
 int rate_add_mixtures(rate_search *s, double part)
 {
-    mix_room all = {0}, room = {0};
+    mix_room room = {0};
+    mixture first = {.s = s, .stop = util_stop_part(&s->stop, TIME_PART), .room = &room, .R = s->v.n_resources};
     bool enough = true, by_bytes = s->v.bytes_bind;
     size_t n_eases = rate_stream_is_long(s->p, s->in_flight) ? LONG_EASES : sizeof eases / sizeof *eases;
     if (!s->best || s->in_flight < 2 || (by_bytes && !s->columns.least) || s->v.n_resources > MIX_ROWS)
         return 0;
-    int rc = by_bytes ? mix(s, part, eases[0], &all, &room, &enough) : 0;
-    if (s->v.n_resources == s->v.K && !rc && enough)
-        rc = mix(s, part, 1, &room, NULL, NULL);
-    else
-        for (size_t i = 0; i < n_eases && !rc && enough && !util_stopped(&s->stop); i++)
-            rc = mix(s, part, eases[i], &room, NULL, NULL);
+    if (by_bytes) {
+        mix_room found = {0};
+        int rc = mix(&first, part, eases[0], &found, &enough);
+        room = found;
+        if (rc || !enough) {
+            mix_room_close(&room);
+            return rc;
+        }
+    }
+    int rc = s->v.n_resources == s->v.K ? mix(&first, part, 1, NULL, NULL) : 0;
+    for (size_t i = 0; i < n_eases && s->v.n_resources > s->v.K && !rc && !util_stopped(&first.stop); i++)
+        rc = mix(&first, part, eases[i], NULL, NULL);
     mix_room_close(&room);
     return rc;
 }

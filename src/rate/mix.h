@@ -17,6 +17,7 @@ typedef struct mix_room {
 
 typedef struct mixture {
     rate_search *s;
+    util_stop stop;
     const mix_room *room;
     pricing_simplex *lp;
     int32_t R;
