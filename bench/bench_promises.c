@@ -1,10 +1,11 @@
 /* Are limits kept? Time limit, Ctrl-C and peak memory of a placer over shapes x sizes x numbers of devices x modes.
  *
  * usage: bench_promises [--placer NAME] [--limit SECONDS] [--ops N,N] [--devices K,K] [--shapes a,b] [--modes a,b]
- *                       [--threads N] [--no-interrupt] [--wall]
+ *                       [--problems FILE,FILE] [--in-flight N] [--threads N] [--no-interrupt] [--wall]
  *
  * Without arguments it is the whole matrix, some hours: 100 to 1,000,000 operators, 4 to 64 devices, and as modes the plain problem, a certificate that
- * is written and proven again within the limit, memory mode peak where memory is tight, flow edge, congestion none and device; "certificate+edge" joins two. The exit code is 1
+ * is written and proven again within the limit, memory mode peak where memory is tight, flow edge, congestion none and device; "certificate+edge" joins two. Mode "rate" asks for the
+ * best rate with 64 requests in flight (--in-flight) instead of one inference, "rate+one" for plans of one copy; with --problems the problems are read from files, and shapes, sizes and devices are theirs. The exit code is 1
  * where a promise is broken or a cell fails, and the last line says how many are.
  *
  * Every cell runs twice in a process of its own: once with the time limit, and once without any limit but interrupted
@@ -34,9 +35,9 @@
 #define BEGINNING_S 1e6 /* of a process: as on the wall, 0 is long ago, and any time kept of a limit is after it */
 
 typedef struct setup {
-    const char *placer, *ops, *devices, *shapes, *modes;
+    const char *placer, *ops, *devices, *shapes, *modes, *problems;
     double limit_s;
-    int threads;
+    int threads, in_flight;
     bool interrupts, wall;
 } setup;
 
@@ -44,9 +45,10 @@ static setup asked = {.placer = "moirai",
                       .ops = "100,3000,20000,200000,1000000",
                       .devices = "4,16,64",
                       .shapes = "chain,fork-join,layered,transformer,one-block,side,wide,into-one",
-                      .modes = "plain,certificate,peak+tight,edge,none,device",
+                      .modes = "plain,certificate,peak+tight,edge,none,device,rate",
                       .limit_s = 5,
                       .threads = 1,
+                      .in_flight = 64,
                       .interrupts = true};
 
 /* Instead of util/clock.c: the placer's limits are in the time that is measured. */
@@ -84,7 +86,37 @@ static void interrupt_after(double seconds)
     setitimer(which, &timer, NULL);
 }
 
-static void place(outcome *out, const moirai_problem *p, bool certified, bool interrupted)
+/* Whether `item` is one of those in a list, which `between` divides. */
+static bool listed(const char *list, char between, const char *item)
+{
+    size_t length = strlen(item);
+    for (const char *at = list; at != NULL; at = strchr(at, between) ? strchr(at, between) + 1 : NULL)
+        if (strncmp(at, item, length) == 0 && (at[length] == between || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static int place_rate(moirai_plan **plan, const moirai_problem *p, const moirai_place_options *as, bool one_copy)
+{
+    moirai_rate_options o;
+    moirai_rate_options_init(&o);
+    o.budget = as->budget;
+    o.gap = as->gap;
+    o.certificate_path = as->certificate_path;
+    o.in_flight = asked.in_flight;
+    o.copies = one_copy;
+    return moirai_rate_place(plan, p, &o);
+}
+
+static double gap_of(const moirai_plan *plan)
+{
+    const moirai_rate *r = plan ? plan->rate : NULL;
+    return !plan ? 1
+           : r   ? (double)(r->period_ns - r->period_bound_ns) / (double)UTIL_MAX(r->period_ns, 1)
+                 : moirai_plan_gap(plan);
+}
+
+static void place(outcome *out, const moirai_problem *p, const char *mode, bool interrupted)
 {
     moirai_place_options o;
     moirai_plan *plan = NULL;
@@ -95,18 +127,21 @@ static void place(outcome *out, const moirai_problem *p, bool certified, bool in
     o.budget.threads = asked.wall ? 0 : asked.threads;
     o.budget.time_limit_s = interrupted ? 0 : asked.limit_s;
     snprintf(path, sizeof path, "/tmp/bench_promises.%d.json", (int)getpid());
-    o.certificate_path = certified ? path : NULL;
+    o.certificate_path = listed(mode, '+', "certificate") ? path : NULL;
     double before_mb = peak_mb(), begun = util_seconds();
     if (interrupted)
         interrupt_after(asked.limit_s / 2);
-    out->rc = moirai_place(&plan, p, asked.placer, &o);
+    out->rc = listed(mode, '+', "rate") ? place_rate(&plan, p, &o, listed(mode, '+', "one"))
+                                        : moirai_place(&plan, p, asked.placer, &o);
     double ended = util_seconds();
     unlink(path);
     out->taken_s = ended - begun;
     out->answer_s = raised_at > 0 && raised_at < ended ? ended - raised_at : 0;
-    out->gap = plan ? moirai_plan_gap(plan) : 1;
+    out->gap = gap_of(plan);
     out->peak_mb = peak_mb() - before_mb;
-    if (plan && plan->lower_bound_ns > 0)
+    if (plan && plan->rate && plan->rate->period_bound_ns > 0)
+        out->proven = (double)UTIL_MAX(plan->rate->period_certified_ns, 0) / (double)plan->rate->period_bound_ns;
+    else if (plan && plan->lower_bound_ns > 0)
         out->proven = (double)UTIL_MAX(plan->certified_bound_ns, 0) / (double)plan->lower_bound_ns;
     out->late = plan && plan->uncertified & MOIRAI_UNCERTIFIED_LIMIT;
     if (plan && plan->uncertified & MOIRAI_UNCERTIFIED_REJECTED)
@@ -114,16 +149,6 @@ static void place(outcome *out, const moirai_problem *p, bool certified, bool in
     if (out->rc)
         fprintf(stderr, "%s\n", moirai_error_message());
     moirai_plan_free(plan);
-}
-
-/* Whether `item` is one of those in a list, which `between` divides. */
-static bool listed(const char *list, char between, const char *item)
-{
-    size_t length = strlen(item);
-    for (const char *at = list; at != NULL; at = strchr(at, between) ? strchr(at, between) + 1 : NULL)
-        if (strncmp(at, item, length) == 0 && (at[length] == between || at[length] == '\0'))
-            return true;
-    return false;
 }
 
 /* Three times the room of all operators and tensors together, over all devices; but what one operator reads and writes has room on each. */
@@ -167,7 +192,7 @@ static int run_apart(outcome *out, moirai_problem *p, const char *mode, bool int
     pid_t child = fork();
     if (child == 0) {
         set_mode(p, mode);
-        place(out, p, listed(mode, '+', "certificate"), interrupted);
+        place(out, p, mode, interrupted);
         _exit(write(pipes[1], out, sizeof *out) != sizeof *out);
     }
     close(pipes[1]);
@@ -223,19 +248,42 @@ typedef struct tally {
     int cells, broken;
 } tally;
 
-static void cells_of(tally *sum, const char *shape, int32_t n, int devices)
+/* All modes of one problem, which is freed. */
+static void cells_of(tally *sum, const char *name, moirai_problem *p, int rc)
 {
-    moirai_problem *p = NULL;
     char mode[64];
-    int rc = shape_problem(&p, shape, n, devices);
     if (rc)
         fprintf(stderr, "%s\n", moirai_error_message());
     malloc_trim(0); /* what made the problem is not there for the placer to use */
     for (const char *modes = asked.modes; next_of(&modes, mode, sizeof mode);) {
         sum->cells++;
-        sum->broken += rc || !cell(p, shape, mode);
+        sum->broken += rc || !cell(p, name, mode);
     }
     moirai_problem_free(p);
+}
+
+static void cells_of_files(tally *sum)
+{
+    char path[256];
+    for (const char *files = asked.problems; next_of(&files, path, sizeof path);) {
+        moirai_problem *p = NULL;
+        int rc = moirai_problem_read(&p, path);
+        char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+        name[strcspn(name, ".")] = '\0';
+        cells_of(sum, name, p, rc);
+    }
+}
+
+static void cells_of_shapes(tally *sum)
+{
+    char shape[32], n[32], k[32];
+    for (const char *shapes = asked.shapes; next_of(&shapes, shape, sizeof shape);)
+        for (const char *ops = asked.ops; next_of(&ops, n, sizeof n);)
+            for (const char *devices = asked.devices; next_of(&devices, k, sizeof k);) {
+                moirai_problem *p = NULL;
+                int rc = shape_problem(&p, shape, atoi(n), atoi(k));
+                cells_of(sum, shape, p, rc);
+            }
 }
 
 static bool known_shapes(void)
@@ -251,7 +299,7 @@ static bool known_shapes(void)
 
 static bool known_modes(void)
 {
-    static const char *const known = "plain+certificate+peak+edge+none+device+tight";
+    static const char *const known = "plain+certificate+peak+edge+none+device+tight+rate+one";
     char mode[64];
     for (const char *modes = asked.modes; next_of(&modes, mode, sizeof mode);)
         for (char *at = mode, *end; at; at = end ? end + 1 : NULL) {
@@ -268,11 +316,8 @@ static bool read_arguments(int argc, char **argv)
 {
     struct {
         const char *name, **value;
-    } words[] = {{"--placer", &asked.placer},
-                 {"--ops", &asked.ops},
-                 {"--devices", &asked.devices},
-                 {"--shapes", &asked.shapes},
-                 {"--modes", &asked.modes}};
+    } words[] = {{"--placer", &asked.placer}, {"--ops", &asked.ops},     {"--devices", &asked.devices},
+                 {"--shapes", &asked.shapes}, {"--modes", &asked.modes}, {"--problems", &asked.problems}};
     for (int i = 1; i < argc; i++) {
         size_t w = 0, n = sizeof words / sizeof *words;
         for (; w < n && strcmp(argv[i], words[w].name);)
@@ -284,6 +329,8 @@ static bool read_arguments(int argc, char **argv)
             asked.limit_s = atof(argv[++i]);
         else if (!strcmp(argv[i], "--threads") && more)
             asked.threads = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "--in-flight") && more)
+            asked.in_flight = atoi(argv[++i]);
         else if (!strcmp(argv[i], "--no-interrupt"))
             asked.interrupts = false;
         else if (!strcmp(argv[i], "--wall"))
@@ -297,16 +344,15 @@ static bool read_arguments(int argc, char **argv)
 int main(int argc, char **argv)
 {
     tally sum = {0};
-    char shape[32], n[32], k[32];
     if (!read_arguments(argc, argv))
         return fprintf(stderr, "see the head of bench/bench_promises.c\n"), 2;
     printf("placer %s; %s seconds, memory in MB\n%-12s %8s %4s %-18s %6s %8s %7s %8s %8s %8s %6s %8s\n", asked.placer,
            asked.wall ? "wall-clock" : "processor", "shape", "ops", "dev", "mode", "limit", "taken", "over", "gap",
            "proven", "peak", "per", "answer");
-    for (const char *shapes = asked.shapes; next_of(&shapes, shape, sizeof shape);)
-        for (const char *ops = asked.ops; next_of(&ops, n, sizeof n);)
-            for (const char *devices = asked.devices; next_of(&devices, k, sizeof k);)
-                cells_of(&sum, shape, atoi(n), atoi(k));
+    if (asked.problems)
+        cells_of_files(&sum);
+    else
+        cells_of_shapes(&sum);
     printf("%d cells, %d broken\n", sum.cells, sum.broken);
     return sum.broken > 0;
 }

@@ -13,6 +13,21 @@ extern "C" {
 
 #define MOIRAI_MOST_IN_FLIGHT 1024
 
+/* What the simulator says of a plan for many requests. */
+typedef struct moirai_rate_figures {
+    int64_t period_ns;  /* rounded up */
+    bool exact;         /* the stream comes back to an earlier state; else a mean over `requests` */
+    int64_t requests;   /* that the period was taken over */
+    int64_t latency_ns; /* of the slowest request in the steady state */
+    int64_t mean_latency_ns;
+    int64_t load_ns;              /* the largest load: no period is shorter */
+    int32_t n_resources;          /* devices, then ports or channels (MOIRAI_CONGESTION_*) */
+    int64_t *resource_load_ns;    /* per request */
+    int64_t *copy_requests;       /* of `requests`, per copy */
+    int64_t *device_memory_bytes; /* weights and workspaces of all copies, once */
+    int64_t *device_peak_bytes;   /* these, and the most bytes of tensors of all requests at once */
+} moirai_rate_figures;
+
 typedef struct moirai_rate_options {
     moirai_budget budget;         /* effort, time limit, threads, seed, interrupt, progress */
     double gap;                   /* stop when proven within this share of the best; default 0.01 */
@@ -24,9 +39,11 @@ typedef struct moirai_rate_options {
     const char *
         kind; /* of plan: "latency", the plan of one request; "stages"; "replicas", a copy on each device; "loads", one copy whose largest load is least; NULL: any. The bound
                                    * is of any kind */
+    moirai_rate_figures *
+        figures; /* what moirai_rate_simulate would say of the plan, of a curve's last one, goes there, if all is well; clear them; or NULL */
 } moirai_rate_options;
 
-/* No limits, no start, a gap of 1 %, and the budget of moirai_budget_init. */
+/* No limits, no start, no figures, a gap of 1 %, and the budget of moirai_budget_init. */
 MOIRAI_API void moirai_rate_options_init(moirai_rate_options *o);
 
 /* The letters of its progress, as in moirai_placer.letters. Static. */
@@ -45,21 +62,6 @@ MOIRAI_API int moirai_rate_curve(moirai_plan **out, int *n, const moirai_problem
  * latency_bound_ns / in_flight, where that is a bound of one request's latency (0: none). */
 MOIRAI_API int moirai_rate_bound(int64_t *bound_ns, const moirai_problem *p, int32_t in_flight,
                                  int64_t latency_bound_ns, const moirai_budget *budget);
-
-/* What the simulator says of a plan for many requests. */
-typedef struct moirai_rate_figures {
-    int64_t period_ns;  /* rounded up */
-    bool exact;         /* the stream comes back to an earlier state; else a mean over `requests` */
-    int64_t requests;   /* that the period was taken over */
-    int64_t latency_ns; /* of the slowest request in the steady state */
-    int64_t mean_latency_ns;
-    int64_t load_ns;              /* the largest load: no period is shorter */
-    int32_t n_resources;          /* devices, then ports or channels (MOIRAI_CONGESTION_*) */
-    int64_t *resource_load_ns;    /* per request */
-    int64_t *copy_requests;       /* of `requests`, per copy */
-    int64_t *device_memory_bytes; /* weights and workspaces of all copies, once */
-    int64_t *device_peak_bytes;   /* these, and the most bytes of tensors of all requests at once */
-} moirai_rate_figures;
 
 /* Simulates the plan, which has a rate, with its requests in flight. The figures are the caller's; clear them in every case. O(requests * (V + E) log). */
 MOIRAI_API int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, const moirai_plan *plan);

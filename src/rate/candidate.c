@@ -194,6 +194,7 @@ static int stream_apart(rate_outcome *out, const moirai_problem *p, const rate_s
         own.route[0] = job->route[i];
         own.share[0] = 1;
         int rc = rate_stream(&one, p, &own);
+        out->task_s = UTIL_MAX(out->task_s, one.task_s);
         if (rc)
             return rc;
         sum += rate[i] = (long double)one.requests / (long double)UTIL_MAX(one.span_ns, 1);

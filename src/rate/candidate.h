@@ -2,7 +2,9 @@
 #ifndef MOIRAI_RATE_CANDIDATE_H
 #define MOIRAI_RATE_CANDIDATE_H
 
-#include "rate/stream.h"
+#include <moirai/rate.h>
+
+#include "rate/stream/stream.h"
 #include "relax/view.h"
 
 /* One copy of the network, or several with their shares. */
@@ -21,6 +23,7 @@ typedef struct rate_candidate {
     bool judged, fits; /* fits: memory, and the limit of latency */
     int32_t in_flight; /* with which it was judged, */
     int32_t pace;      /* and this */
+    int32_t tried;     /* requests in flight of the largest stream that was begun; 0: none */
     rate_outcome outcome;
 } rate_candidate;
 
@@ -54,6 +57,11 @@ int rate_judge(rate_candidate *c, const rate_judge_task *task);
 int rate_judge_as_is(rate_candidate *c, const rate_judge_task *task);
 /* Whether a is better than b: what fits, the period, the latency, fewer copies. b may be NULL. */
 bool rate_better(const rate_candidate *a, const rate_candidate *b);
+
+/* moirai_rate_check of a plan that `simulated` was written down as: where the simulator would be asked the very same, what it said stands, and it is not asked again. The
+ * figures are filled unless they are NULL, and the caller's. */
+int rate_check_written(const moirai_problem *p, const moirai_plan *plan, const rate_candidate *simulated,
+                       moirai_rate_figures *figures);
 
 /* MOIRAI_EUSAGE where there are more devices than rates are found for. */
 int rate_check_devices(const moirai_problem *p);

@@ -82,14 +82,40 @@ static int fill(moirai_rate_figures *out, const relax_view *v, const rate_candid
     return rc;
 }
 
-static int judge_plan(rate_candidate *c, const relax_view *v, const moirai_plan *plan)
+/* Whether all that a stream depends on is the same: requests, pace, and of every copy its devices, the order of its operators (the first has it from the plan, the others from their devices) and its
+ * slots or its share among all. */
+static bool same_stream(const rate_candidate *a, const rate_candidate *b, int32_t n_ops)
+{
+    size_t n = (size_t)n_ops;
+    __int128 all_a = 0, all_b = 0;
+    if (a->n_copies != b->n_copies || a->in_flight != b->in_flight || a->pace != b->pace ||
+        memcmp(a->plan->op_start_ns, b->plan->op_start_ns, sizeof *a->plan->op_start_ns * n))
+        return false;
+    for (int32_t c = 0; c < a->n_copies; c++) {
+        all_a += a->share[c];
+        all_b += b->share[c];
+    }
+    for (int32_t c = 0; c < a->n_copies; c++)
+        if (memcmp(a->device[c], b->device[c], sizeof **a->device * n) || a->slots[c] != b->slots[c] ||
+            (a->slots[c] == 0 && a->share[c] * all_b != b->share[c] * all_a))
+            return false;
+    return true;
+}
+
+/* What was simulated before stands where nothing has changed since: the same stream gives the same outcome. */
+static int judge_plan(rate_candidate *c, const relax_view *v, const moirai_plan *plan, const rate_candidate *simulated)
 {
     rate_judge_task task = {
         .v = v, .in_flight = plan->rate->in_flight, .latency_limit_ns = INT64_MAX, .most_tasks = RATE_STREAM_TASKS};
-    return rate_judge_as_is(c, &task);
+    c->in_flight = task.in_flight;
+    if (!simulated || !simulated->judged || !same_stream(c, simulated, v->p->n_ops))
+        return rate_judge_as_is(c, &task);
+    c->outcome = simulated->outcome;
+    return 0;
 }
 
-int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, const moirai_plan *plan)
+static int simulate(moirai_rate_figures *out, const moirai_problem *p, const moirai_plan *plan,
+                    const rate_candidate *simulated)
 {
     relax_view v = {0};
     rate_candidate *c = NULL;
@@ -102,11 +128,16 @@ int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, cons
                             MOIRAI_MOST_IN_FLIGHT, RATE_MOST_COPIES);
     int rc = relax_view_open(&v, p, 100);
     rc = rc ? rc : candidate_of(&c, p, plan);
-    rc = rc ? rc : judge_plan(c, &v, plan);
+    rc = rc ? rc : judge_plan(c, &v, plan, simulated);
     rc = rc ? rc : fill(out, &v, c);
     rate_candidate_free(c);
     relax_view_close(&v);
     return rc;
+}
+
+int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, const moirai_plan *plan)
+{
+    return simulate(out, p, plan, NULL);
 }
 
 /* ---- the check ---- */
@@ -114,6 +145,7 @@ int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, cons
 typedef struct checker {
     const moirai_problem *p;
     const moirai_plan *plan;
+    const rate_candidate *simulated; /* or NULL */
     moirai_report_fn report;
     void *data;
     int broken;
@@ -134,19 +166,22 @@ static void complain(checker *x, const char *format, ...)
         x->report(x->data, line);
 }
 
-static void check_devices(checker *x, int32_t c)
+/* `of_group`: working memory, the device of each. */
+static void check_devices(checker *x, int32_t c, int32_t *of_group)
 {
     const moirai_problem *p = x->p;
     const int32_t *device = x->plan->rate->copy[c].op_device;
-    for (int32_t i = 0; i < p->n_ops; i++)
+    for (int32_t g = 0; g < p->n_groups; g++)
+        of_group[g] = MOIRAI_NONE;
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        int32_t g = p->op_group[i];
         if (device[i] < 0 || device[i] >= p->n_devices || moirai_op_ns(p, i, device[i]) == MOIRAI_NEVER)
             complain(x, "copy %d: operator '%.80s' can't run on its device", c, p->op_name[i]);
-        else
-            for (int32_t j = 0; j < i && p->op_group[i] != MOIRAI_NONE; j++)
-                if (p->op_group[j] == p->op_group[i] && device[j] != device[i]) {
-                    complain(x, "copy %d: group '%.80s' is divided", c, p->group_name[p->op_group[i]]);
-                    break;
-                }
+        else if (g != MOIRAI_NONE && of_group[g] != MOIRAI_NONE && of_group[g] != device[i])
+            complain(x, "copy %d: group '%.80s' is divided", c, p->group_name[g]);
+        else if (g != MOIRAI_NONE)
+            of_group[g] = device[i];
+    }
 }
 
 static void check_shares(checker *x)
@@ -260,11 +295,11 @@ static int check_loads(checker *x)
     return 0;
 }
 
-static int check_figures(checker *x)
+static int check_figures(checker *x, moirai_rate_figures *figures)
 {
     const moirai_rate *r = x->plan->rate;
     moirai_rate_figures f;
-    int rc = moirai_rate_simulate(&f, x->p, x->plan);
+    int rc = simulate(&f, x->p, x->plan, x->simulated);
     if (!rc && f.period_ns > r->period_ns)
         complain(x, "the period is %lld ns, simulated %lld ns", (long long)r->period_ns, (long long)f.period_ns);
     if (!rc && f.latency_ns > r->latency_ns)
@@ -274,29 +309,46 @@ static int check_figures(checker *x)
             complain(x, "device '%.80s' needs %lld bytes with %d requests in flight, more than its %lld",
                      x->p->device_name[k], (long long)f.device_peak_bytes[k], r->in_flight,
                      (long long)x->p->device_memory_bytes[k]);
-    moirai_rate_figures_clear(&f);
+    if (rc || x->broken || !figures)
+        moirai_rate_figures_clear(&f);
+    else
+        *figures = f;
     return rc;
+}
+
+static int check_all(checker *x, moirai_rate_figures *figures)
+{
+    const moirai_rate *r = x->plan->rate;
+    if (!r)
+        return 0;
+    if (rate_check_devices(x->p))
+        return MOIRAI_EUSAGE;
+    int32_t *of_group = util_alloc((size_t)x->p->n_groups, sizeof *of_group);
+    int rc = of_group ? 0 : MOIRAI_EFAIL;
+    for (int32_t c = 0; c < r->n_copies && !rc; c++)
+        check_devices(x, c, of_group);
+    free(of_group);
+    check_shares(x);
+    if (r->period_bound_ns > r->period_ns)
+        complain(x, "the bound of %lld ns is above the period of %lld ns", (long long)r->period_bound_ns,
+                 (long long)r->period_ns);
+    if (!rc && !x->broken) { /* what follows counts on devices that may be used */
+        check_bytes(x);
+        rc = check_loads(x);
+        rc = rc ? rc : check_figures(x, figures);
+    }
+    return rc ? rc : x->broken ? moirai_error(MOIRAI_EFAIL, "%s", x->first) : 0;
 }
 
 int moirai_rate_check(const moirai_problem *p, const moirai_plan *plan, moirai_report_fn report, void *data)
 {
     checker x = {.p = p, .plan = plan, .report = report, .data = data};
-    const moirai_rate *r = plan->rate;
-    int rc = 0;
-    if (!r)
-        return 0;
-    if (rate_check_devices(p))
-        return MOIRAI_EUSAGE;
-    for (int32_t c = 0; c < r->n_copies; c++)
-        check_devices(&x, c);
-    check_shares(&x);
-    if (r->period_bound_ns > r->period_ns)
-        complain(&x, "the bound of %lld ns is above the period of %lld ns", (long long)r->period_bound_ns,
-                 (long long)r->period_ns);
-    if (!x.broken) { /* what follows counts on devices that may be used */
-        check_bytes(&x);
-        rc = check_loads(&x);
-        rc = rc ? rc : check_figures(&x);
-    }
-    return rc ? rc : x.broken ? moirai_error(MOIRAI_EFAIL, "%s", x.first) : 0;
+    return check_all(&x, NULL);
+}
+
+int rate_check_written(const moirai_problem *p, const moirai_plan *plan, const rate_candidate *simulated,
+                       moirai_rate_figures *figures)
+{
+    checker x = {.p = p, .plan = plan, .simulated = simulated};
+    return check_all(&x, figures);
 }

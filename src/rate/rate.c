@@ -83,7 +83,7 @@ static void set_copies(moirai_rate *r, const rate_candidate *c, int32_t n_ops)
     r->copy[0].share_ppm += left;
 }
 
-static int write_down(moirai_plan **out, const rate_search *x)
+static int write_down(moirai_plan **out, const rate_search *x, moirai_rate_figures *figures)
 {
     const rate_candidate *c = x->best;
     moirai_plan *plan = NULL;
@@ -112,7 +112,7 @@ static int write_down(moirai_plan **out, const rate_search *x)
     plan->rate->alone_ns = x->latency->makespan_ns;
     plan->rate->latency_ns = c->outcome.latency_ns;
     set_copies(plan->rate, c, x->p->n_ops);
-    if (moirai_plan_check(x->p, plan, NULL, NULL) || moirai_rate_check(x->p, plan, NULL, NULL)) {
+    if (moirai_plan_check(x->p, plan, NULL, NULL) || rate_check_written(x->p, plan, c, figures)) {
         moirai_plan_free(plan);
         return moirai_error_prefix(MOIRAI_EFAIL, "the search for the best rate made a wrong plan of '%s'", x->p->name);
     }
@@ -120,9 +120,19 @@ static int write_down(moirai_plan **out, const rate_search *x)
     return 0;
 }
 
-static int take(moirai_plan **out, const rate_search *x)
+static int take(moirai_plan **out, const rate_search *x, moirai_rate_figures *figures)
 {
-    return x->best ? write_down(out, x) : nothing_found(x);
+    return x->best ? write_down(out, x, figures) : nothing_found(x);
+}
+
+#define CERTIFY_SHARE 0.15 /* of the time, for a certificate that is written and verified */
+#define CURVE_SHARE 0.3    /* of the rest, for the plans of fewer requests */
+
+/* When the search must be over that began now: `whole` is the end of the budget. */
+static util_stop search_end(const util_stop *whole, const moirai_rate_options *o, bool curve)
+{
+    double part = (o->certificate_path ? 1 - CERTIFY_SHARE : 1) * (curve ? 1 - CURVE_SHARE : 1);
+    return util_stop_part(whole, part);
 }
 
 static int32_t in_flight_of(const moirai_rate_options *o, const moirai_problem *p)
@@ -139,11 +149,13 @@ int moirai_rate_place(moirai_plan **out, const moirai_problem *p, const moirai_r
     int rc = check_options(p, x.o);
     if (rc)
         return rc;
+    util_stop whole = util_stop_of(&x.o->budget);
     x.in_flight = in_flight_of(x.o, p);
+    x.end = search_end(&whole, x.o, false);
     rc = rate_search_open(&x);
     rc = rc ? rc : rate_search_run(&x);
     rc = rc ? rc : rate_certify(&x);
-    rc = rc ? rc : take(out, &x);
+    rc = rc ? rc : take(out, &x, x.o->figures);
     rate_search_close(&x);
     return rc;
 }
@@ -180,16 +192,28 @@ int moirai_rate_curve(moirai_plan **out, int *n, const moirai_problem *p, const 
     flights[(*n)++] = most;
     for (int i = 0; i < *n; i++)
         out[i] = NULL;
+    util_stop whole = util_stop_of(&x.o->budget);
+    x.end = search_end(&whole, x.o, *n > 1);
     rc = rate_search_open(&x);
     rc = rc ? rc : rate_search_run(&x);
     rc = rc ? rc : rate_certify(&x);
+    moirai_rate_figures figures[CURVE_MOST] = {0};
     for (int i = *n - 1; i >= 0 && !rc; i--) {
+        x.end = util_stop_part(&whole, 1.0 / (i + 1));
         if (i < *n - 1)
             rc = rate_search_again(&x, flights[i]);
-        rc = rc ? rc : take(&out[i], &x);
+        rc = rc ? rc : take(&out[i], &x, &figures[i]);
     }
-    for (int i = 1; i < *n && !rc; i++)
+    int last = 0; /* whose plan the last one is */
+    for (int i = 1; i < *n && !rc; i++) {
+        last = out[i]->rate->period_ns <= out[i - 1]->rate->period_ns ? i : last;
         rc = no_slower(&out[i], out[i - 1]);
+    }
+    for (int i = 0; i < *n; i++)
+        if (!rc && x.o->figures && i == last)
+            *x.o->figures = figures[i];
+        else
+            moirai_rate_figures_clear(&figures[i]);
     for (int i = 0; i < *n && rc; i++) {
         moirai_plan_free(out[i]);
         out[i] = NULL;

@@ -6,17 +6,22 @@
 
 #include "place/fit.h"
 #include "rate/candidate.h"
+#include "relax/least.h"
 #include "relax/relax.h"
 
 /* Plans that mixtures were made of: the next one begins with them. */
 typedef struct rate_columns {
     int32_t n, **device; /* owned */
+    relax_least *least;  /* finds those that are missing, exactly; NULL: tables would be too large */
 } rate_columns;
 
 typedef struct rate_search {
     const moirai_problem *p;
     const moirai_rate_options *o;
-    util_stop stop;
+    util_stop end;           /* of all, */
+    util_stop stop;          /* and of the search for plans, earlier by what a stream takes */
+    double task_s;           /* that the simulator takes for a task of a stream, as measured last, */
+    int32_t timed_in_flight; /* with so many requests in flight; 0: not yet */
     double begun;
     relax_view v;
     place_units *units;
@@ -40,11 +45,13 @@ typedef struct rate_search {
 
 #define RATE_BOUND_ROUNDS 120.0 /* of prices, times the effort */
 
-/* The bounds, the plan of one request, stages; x has the problem, the options and in_flight. Close it in every case. */
+/* The bounds, the plan of one request, stages; x has the problem, the options, in_flight and its end. Close it in every case (bounds.c). */
 int rate_search_open(rate_search *x);
+/* The bound for the requests in flight of now. */
+void rate_set_bound(rate_search *x);
 /* All rounds. Without x->best afterwards nothing keeps the limit of latency. */
 int rate_search_run(rate_search *x);
-/* The best for another number of requests, of the plans that were found. */
+/* The best for another number of requests, of the plans that were found, until x->end. */
 int rate_search_again(rate_search *x, int32_t in_flight);
 void rate_search_close(rate_search *x);
 /* Writes the proof of the relaxation's part of the bound where the options want it; the number is the verifier's (certify.c). */
@@ -54,8 +61,16 @@ int rate_certify(rate_search *x);
 int rate_search_add(rate_search *x, rate_candidate *c);
 /* The same for one copy on these devices. */
 int rate_search_add_devices(rate_search *x, const char *origin, const int32_t *device);
-/* Simulates all candidates that may still be better than the best. */
+/* Simulates all candidates that may still be better than the best, as far as there is time (jury.c). */
 int rate_search_judge(rate_search *x);
+/* The same of the least loads in what is left of the time, with fewer requests in flight where no stream fits otherwise. There is x->best afterwards, if anything fits with one. */
+int rate_search_judge_last(rate_search *x);
+/* The least load that keeps memory and latency in a stream. */
+int rate_search_judge_by_loads(rate_search *x);
+/* Learns what a stream takes, by the beginning of one. */
+int rate_search_time_streams(rate_search *x);
+/* Sets x->stop before x->end by what a stream takes. */
+void rate_search_reserve(rate_search *x);
 /* Plans are compared by their largest loads, not by the period that a stream has. */
 bool rate_by_loads(const rate_search *x);
 /* Steps of an annealing run. */

@@ -63,7 +63,7 @@ moirai_rate *schedule_rate_copy(const moirai_rate *r, int32_t n_ops)
 
 /* ---- writing ---- */
 
-/* One request alone on a copy, in the order that the simulator of many requests has for it (rate/route.c): what a runtime
+/* One request alone on a copy, in the order that the simulator of many requests has for it (rate/stream/route.c): what a runtime
  * needs to carry it out without the problem. */
 static int write_tasks(util_writer *w, const moirai_copy *copy, const moirai_problem *p)
 {

@@ -1,7 +1,7 @@
 /* The simulator of many requests: worked out on paper, and against a second one that shares nothing with it. */
 #include <moirai/moirai.h>
 
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/scale.h"
@@ -51,9 +51,9 @@ static void test_rate_paced_by_hand(void **state)
     rate_route *route;
     rate_outcome out;
     assert_ok(rate_route_of(&route, p, device));
-    assert_int_equal(route->place[0], 0);
-    assert_int_equal(route->place[1], 3 * RATE_WHOLE / 10);
-    assert_int_equal(route->place[2], 7 * RATE_WHOLE / 10);
+    assert_int_equal(route->op[0].place, 0);
+    assert_int_equal(route->op[1].place, 3 * RATE_WHOLE / 10);
+    assert_int_equal(route->op[2].place, 7 * RATE_WHOLE / 10);
     for (int32_t pace = 0; pace <= 2; pace += 2) {
         rate_stream_task task = {.n_copies = 1, .in_flight = 3, .pace = pace, .most_tasks = 100000, .share = {1}};
         task.route[0] = route;
@@ -81,7 +81,7 @@ static void test_rate_of_nothing(void **state)
 #define REQUESTS 60
 
 typedef struct setting {
-    int32_t device[SLOW_COPIES][16], rank[SLOW_COPIES][16];
+    int32_t device[SLOW_COPIES][16], rank[SLOW_COPIES][16], place[SLOW_COPIES][16];
     rate_route *route[SLOW_COPIES];
     int n_copies, in_flight;
 } setting;
@@ -138,11 +138,13 @@ static bool check_problem(const moirai_problem *p, uint64_t seed)
     for (int c = 0; c < s.n_copies; c++) {
         draw_devices(s.device[c], p, &rng);
         assert_ok(rate_route_of(&s.route[c], p, s.device[c]));
-        for (int32_t i = 0; i < p->n_ops; i++)
-            s.rank[c][i] = s.route[c]->rank[i];
+        for (int32_t i = 0; i < p->n_ops; i++) {
+            s.rank[c][i] = s.route[c]->op[i].rank;
+            s.place[c][s.rank[c][i]] = s.route[c]->op[i].place;
+        }
         slow.device[c] = s.device[c];
         slow.rank[c] = s.rank[c];
-        slow.place[c] = s.route[c]->place;
+        slow.place[c] = s.place[c];
         task.route[c] = s.route[c];
         task.share[c] = slow.share[c] = 1 + (int)util_rng_below(&rng, 3);
         task.slots[c] = slow.slots[c] = !slots ? 0 : c ? 1 : s.in_flight - s.n_copies + 1;

@@ -216,13 +216,8 @@ static int write_page(cli_context *cli, const moirai_problem *p, const cli_many 
 
 int cli_show_many(cli_context *cli, const moirai_problem *p, const cli_many *all)
 {
-    const moirai_plan *plan = all->plan[all->n - 1];
-    moirai_rate_figures f;
-    int rc = moirai_rate_simulate(&f, p, plan);
-    if (!rc)
-        show_one(cli, p, plan, &f);
-    moirai_rate_figures_clear(&f);
-    if (!rc && all->n > 1)
+    show_one(cli, p, all->plan[all->n - 1], &all->figures);
+    if (all->n > 1)
         show_curve(cli, all);
-    return rc ? rc : write_page(cli, p, all);
+    return write_page(cli, p, all);
 }

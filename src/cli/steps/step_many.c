@@ -30,6 +30,7 @@ void cli_many_free(cli_many *r)
     for (int i = 0; i < r->n; i++)
         moirai_plan_free(r->plan[i]);
     r->n = 0;
+    moirai_rate_figures_clear(&r->figures);
 }
 
 static int search(cli_many *out, cli_context *cli, const moirai_problem *p, const moirai_rate_options *o)
@@ -57,6 +58,7 @@ int cli_many_search(cli_many *out, cli_context *cli, const moirai_problem *p, co
     o.kind = strcmp(cli_text(cli, "kind"), "any") ? cli_text(cli, "kind") : NULL;
     o.start = start;
     o.certificate_path = cli_text(cli, "certificate");
+    o.figures = &out->figures;
     const moirai_placer named = {.name = "rate", .letters = moirai_rate_letters()};
     cli_log *log;
     out->n = 0;

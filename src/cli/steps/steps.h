@@ -169,6 +169,7 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
 typedef struct cli_many {
     moirai_plan *plan[CLI_MANY_MOST]; /* fewer requests in flight first */
     int n;
+    moirai_rate_figures figures; /* of the last */
 } cli_many;
 
 bool cli_many_wanted(const cli_context *cli);

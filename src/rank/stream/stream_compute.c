@@ -38,7 +38,7 @@ static bool has_inputs(const stream_lane *lane)
     return true;
 }
 
-/* When the next segment is due, in requests that have begun since the oldest one (rate/stream.c). */
+/* When the next segment is due, in requests that have begun since the oldest one (rate/stream/stream.c). */
 static double due(const stream *s, const stream_lane *lane)
 {
     const rank_exec *x = lane->copy->x;

@@ -5,28 +5,30 @@
  * the time between the two divided by the requests between them is the period exactly. Each set of finished tasks is known by the sum of random
  * numbers, one per task (Zobrist 1970), so that a look takes O(N + K + transfers under way); two states have one name by mistake with a chance
  * of 2^-64 each. */
-#include "rate/stream_state.h"
+#include "rate/stream/stream_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/util.h"
 
+#define HEAP_WAYS 4 /* children of an item, side by side in one line of the cache */
+
+/* Without branches, which can't be guessed here. */
 static bool before(const rate_item *a, const rate_item *b)
 {
-    if (a->key != b->key)
-        return a->key < b->key;
-    return a->what != b->what ? a->what < b->what : a->slot < b->slot;
+    uint64_t x = (uint64_t)a->what << 32 | (uint32_t)a->slot, y = (uint64_t)b->what << 32 | (uint32_t)b->slot;
+    return (int)(a->key < b->key) | ((int)(a->key == b->key) & (int)(x < y));
 }
 
 int rate_heap_push(rate_heap *h, rate_item item)
 {
-    if (util_grow(&h->item, &h->capacity, (size_t)h->n + 1, sizeof *h->item))
+    if ((size_t)h->n == h->capacity && util_grow(&h->item, &h->capacity, (size_t)h->n + 1, sizeof *h->item))
         return MOIRAI_EFAIL;
     int32_t at = h->n++;
-    while (at > 0 && before(&item, &h->item[(at - 1) / 2])) {
-        h->item[at] = h->item[(at - 1) / 2];
-        at = (at - 1) / 2;
+    while (at > 0 && before(&item, &h->item[(at - 1) / HEAP_WAYS])) {
+        h->item[at] = h->item[(at - 1) / HEAP_WAYS];
+        at = (at - 1) / HEAP_WAYS;
     }
     h->item[at] = item;
     return 0;
@@ -36,8 +38,15 @@ rate_item rate_heap_pop(rate_heap *h)
 {
     rate_item first = h->item[0], last = h->item[--h->n];
     int32_t at = 0;
-    for (int32_t child; (child = 2 * at + 1) < h->n; at = child) {
-        child += child + 1 < h->n && before(&h->item[child + 1], &h->item[child]);
+    for (int32_t child; (child = HEAP_WAYS * at + 1) < h->n; at = child) {
+        const rate_item *of = &h->item[child];
+        if (child + HEAP_WAYS <= h->n) {
+            int32_t a = before(of + 1, of), b = 2 + before(of + 3, of + 2);
+            child += before(of + b, of + a) ? b : a;
+        } else {
+            for (int32_t i = child + 1; i < h->n; i++)
+                child = before(&h->item[i], &h->item[child]) ? i : child;
+        }
         if (!before(&h->item[child], &last))
             break;
         h->item[at] = h->item[child];
@@ -66,7 +75,7 @@ static uint64_t state_of(const rate_sim *x)
     for (int32_t i = 0; i < x->n_order; i++)
         place[x->order[i]] = i;
     for (int32_t k = 0; k < x->p->n_devices; k++)
-        if (x->until_ns[k] != INT64_MAX)
+        if (x->busy >> k & 1)
             h = mix(h, mix((uint64_t)(x->until_ns[k] - x->now_ns),
                            mix((uint64_t)x->running[k].what, (uint64_t)place[x->running[k].slot] << 8 | (uint64_t)k)));
     uint64_t sum = 0; /* a heap of equal content may be in another order */

@@ -2,7 +2,7 @@
 #ifndef MOIRAI_RATE_STREAM_H
 #define MOIRAI_RATE_STREAM_H
 
-#include "rate/route.h"
+#include "rate/stream/route.h"
 #include "util/stop.h"
 
 #define RATE_MOST_COPIES 64
@@ -25,10 +25,13 @@ typedef struct rate_outcome {
     bool steady;                         /* the state came back: the period is exact. Else a mean of the later half */
     int64_t requests, span_ns;           /* that the period was taken over, and how long they took */
     int64_t finished;                    /* requests, all that were simulated */
-    int64_t of_copy[RATE_MOST_COPIES];   /* how many of them each copy had */
+    double task_s; /* that the simulator took for one; also where it was stopped, 0 where it had not begun */
+    int64_t of_copy[RATE_MOST_COPIES];         /* how many of them each copy had */
     int64_t tensor_bytes[MOIRAI_MASK_DEVICES]; /* of all requests, the most alive at once */
 } rate_outcome;
 
+/* How many requests a stream of the usual tasks simulates at most, those that are in flight in the end as halves. */
+double rate_stream_requests(const moirai_problem *p, int32_t in_flight);
 /* Whether a stream takes so many operators that not all that may be worth it can be simulated. */
 bool rate_stream_is_long(const moirai_problem *p, int32_t in_flight);
 /* Deterministic. MOIRAI_ELIMIT where the stop came before the period was known. O(requests * (V + E) log). */

@@ -15,20 +15,21 @@
  * furthest behind its share; ties to the first.
  *
  * The period is exact where a state comes back (stream_state.c), and otherwise the mean over the later half of what `most_tasks` allows. */
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "rate/stream_state.h"
+#include "rate/stream/stream_state.h"
 #include "util/util.h"
 
 #define LEAST_ROUNDS 12 /* of N requests, before a mean is taken, */
 #define FEW_ROUNDS 4    /* or so many, where these would have more operators than MANY_OPS */
 #define MANY_OPS 3000000.0
 #define RANK_BITS 24 /* of a key */
+#define LOOK_TASKS 1000
 
-/* A random number of a task. */
+/* A random number of a task: a set of tasks is known by the sum of its own. */
 static uint64_t name_of(int64_t task)
 {
     uint64_t z = ((uint64_t)task + 1) * 0x9e3779b97f4a7c15u;
@@ -37,29 +38,33 @@ static uint64_t name_of(int64_t task)
     return z ^ (z >> 31);
 }
 
-static uint64_t key_of(const rate_sim *x, int32_t slot, int32_t rank)
+static uint64_t key_of(const rate_sim *x, int32_t slot, int32_t rank, int32_t place)
 {
-    uint64_t whole = (uint64_t)x->slot[slot].number * RATE_WHOLE,
-             due = whole + (uint64_t)x->task->pace * (uint64_t)rate_sim_route(x, slot)->place[rank];
+    uint64_t due = (uint64_t)x->slot[slot].number * RATE_WHOLE + (uint64_t)x->task->pace * (uint64_t)place;
     return due << RANK_BITS | (uint64_t)UTIL_MIN(rank, (1 << RANK_BITS) - 1);
 }
 
 /* ---- what follows from a finish ---- */
 
-static void op_ready(rate_sim *x, int32_t slot, int32_t op)
+static void op_ready(rate_sim *x, int32_t slot, int32_t which)
 {
     const rate_route *r = rate_sim_route(x, slot);
-    if (r->op_ns[op] > 0) {
-        rate_fail_if(x, rate_heap_push(&x->ready[r->device[op]], (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
-        return;
+    const rate_op *op = &r->op[which];
+    __builtin_prefetch(&r->local[op->local]); /* what its start will ask for */
+    __builtin_prefetch(&r->send[op->send]);
+    rate_item item = {key_of(x, slot, op->rank, op->place), slot, which};
+    if (op->ns > 0) {
+        rate_fail_if(x, rate_heap_push(&x->ready[op->device], item));
+        x->queued |= UINT64_C(1) << op->device;
+    } else {
+        rate_hold_outputs(x, op);
+        rate_fail_if(x, rate_heap_push(&x->done, item));
     }
-    rate_hold_outputs(x, slot, op);
-    rate_fail_if(x, rate_heap_push(&x->done, (rate_item){key_of(x, slot, r->rank[op]), slot, op}));
 }
 
 static void op_gets_input(rate_sim *x, int32_t slot, int32_t op)
 {
-    if (--x->slot[slot].missing[op] == 0)
+    if (rate_sim_route(x, slot)->op[op].inputs == 1 || --x->slot[slot].missing[op] == 0)
         op_ready(x, slot, op);
 }
 
@@ -69,7 +74,7 @@ static void arrive(rate_sim *x, int32_t slot, int32_t which)
     const rate_send *s = &r->send[which];
     x->slot[slot].done += name_of((int64_t)x->p->n_ops + which);
     x->tasks++;
-    rate_use_home(x, slot, s->tensor);
+    rate_release_sent(x, slot, s);
     for (int32_t i = s->first; i < s->end; i++)
         op_gets_input(x, slot, r->reader[i]);
 }
@@ -85,22 +90,25 @@ static void send_ready(rate_sim *x, int32_t slot, int32_t which)
         rate_fail_if(x, rate_heap_push(&x->flying, (rate_item){(uint64_t)(x->now_ns + s->ns), slot, which}));
     } else {
         rate_heap *queue = &x->waiting[s->from * x->p->n_devices + s->to];
-        rate_fail_if(x, rate_heap_push(queue, (rate_item){key_of(x, slot, s->rank), slot, which}));
+        rate_fail_if(x, rate_heap_push(queue, (rate_item){key_of(x, slot, s->rank, s->place), slot, which}));
         x->waits[s->from] |= UINT64_C(1) << s->to;
+        x->senders |= UINT64_C(1) << s->from;
+        x->stirred = true;
     }
 }
 
-static void op_done(rate_sim *x, int32_t slot, int32_t op)
+static void op_done(rate_sim *x, int32_t slot, int32_t which)
 {
     const rate_route *r = rate_sim_route(x, slot);
-    x->slot[slot].done += name_of(op);
-    x->slot[slot].left--;
+    const rate_op *op = &r->op[which];
+    x->slot[slot].done += name_of(which);
+    x->n_over += --x->slot[slot].ops == 0;
     x->tasks++;
     rate_release_inputs(x, slot, op);
-    for (int32_t i = r->local_off[op]; i < r->local_off[op + 1]; i++)
-        op_gets_input(x, slot, r->local[i]);
-    for (int32_t i = r->send_off[op]; i < r->send_off[op + 1]; i++)
-        send_ready(x, slot, i);
+    for (int32_t i = 0; i < op->n_local; i++)
+        op_gets_input(x, slot, r->local[op->local + i]);
+    for (int32_t i = 0; i < op->n_sends; i++)
+        send_ready(x, slot, op->send + i);
 }
 
 static void settle(rate_sim *x)
@@ -139,17 +147,15 @@ static void enter(rate_sim *x, int32_t slot, int32_t copy)
     q->number = x->entered++;
     q->entered_ns = x->now_ns;
     q->copy = copy;
-    q->left = p->n_ops;
+    q->ops = p->n_ops;
+    x->n_over += p->n_ops == 0;
     q->done = 0;
     x->entered_of[copy]++;
     x->order[x->n_order++] = slot;
+    memcpy(q->missing, r->missing, sizeof *q->missing * (size_t)p->n_ops);
+    memcpy(q->left, r->left, sizeof *q->left * (size_t)r->n_buffers);
     for (int32_t i = 0; i < p->n_ops; i++)
-        q->missing[i] = p->op_in_off[i + 1] - p->op_in_off[i];
-    memcpy(q->home_left, r->home_uses, sizeof *q->home_left * (size_t)p->n_tensors);
-    for (int32_t h = 0; h < r->n_holds; h++)
-        q->hold_left[h] = -1;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        if (p->op_in_off[i + 1] == p->op_in_off[i])
+        if (r->missing[i] == 0)
             op_ready(x, slot, i);
 }
 
@@ -157,10 +163,13 @@ static void enter(rate_sim *x, int32_t slot, int32_t copy)
 static bool change_guests(rate_sim *x)
 {
     int32_t *free_slot = x->spare, n_free = 0, kept = 0;
+    if (x->n_over == 0)
+        return false;
+    x->n_over = 0;
     for (int32_t i = 0; i < x->n_order; i++) {
         int32_t slot = x->order[i];
         rate_request *q = &x->slot[slot];
-        if (q->left > 0) {
+        if (q->ops > 0) {
             x->order[kept++] = slot;
             continue;
         }
@@ -176,7 +185,7 @@ static bool change_guests(rate_sim *x)
     x->n_order = kept;
     for (int32_t i = 0; i < n_free; i++)
         enter(x, free_slot[i], x->task->slots[0] ? x->slot[free_slot[i]].copy : next_copy(x));
-    return n_free > 0;
+    return true;
 }
 
 /* ---- the clock ---- */
@@ -184,14 +193,16 @@ static bool change_guests(rate_sim *x)
 static void take_finishes(rate_sim *x)
 {
     int64_t next = x->flying.n > 0 ? (int64_t)x->flying.item[0].key : INT64_MAX;
-    for (int32_t k = 0; k < x->p->n_devices; k++)
-        next = UTIL_MIN(next, x->until_ns[k]);
+    for (uint64_t on = x->busy; on; on &= on - 1)
+        next = UTIL_MIN(next, x->until_ns[__builtin_ctzll(on)]);
     x->now_ns = next;
-    for (int32_t k = 0; k < x->p->n_devices; k++)
-        if (x->until_ns[k] == next) {
-            x->until_ns[k] = INT64_MAX;
-            op_done(x, x->running[k].slot, x->running[k].what);
-        }
+    for (uint64_t on = x->busy; on; on &= on - 1) {
+        int32_t k = __builtin_ctzll(on);
+        if (x->until_ns[k] != next)
+            continue;
+        x->busy &= ~(UINT64_C(1) << k);
+        op_done(x, x->running[k].slot, x->running[k].what);
+    }
     while (x->flying.n > 0 && (int64_t)x->flying.item[0].key == next && !x->failed) {
         rate_item item = rate_heap_pop(&x->flying);
         const rate_send *s = &rate_sim_route(x, item.slot)->send[item.what];
@@ -199,6 +210,7 @@ static void take_finishes(rate_sim *x)
         x->receiving &= ~(UINT64_C(1) << s->to);
         x->channel_busy[s->from] &= ~(UINT64_C(1) << s->to);
         x->held &= ~(UINT64_C(1) << s->from | UINT64_C(1) << s->to);
+        x->stirred = true;
         arrive(x, item.slot, item.what);
     }
     settle(x);
@@ -222,11 +234,26 @@ static void judge(rate_outcome *out, const rate_sim *x, int64_t first, int64_t l
     memcpy(out->tensor_bytes, x->most_live, sizeof out->tensor_bytes);
 }
 
+/* Whether the budget is used up; it is looked at every thousand tasks, some tenths of a millisecond. */
+static bool late(rate_sim *x)
+{
+    if (x->tasks < x->next_look)
+        return false;
+    x->next_look = x->tasks + LOOK_TASKS;
+    return util_stopped(&x->task->stop);
+}
+
+/* That must have finished before a mean is taken. */
+static int64_t least_requests(const moirai_problem *p, int32_t in_flight)
+{
+    double rounds = MANY_OPS / ((double)in_flight * UTIL_MAX(p->n_ops, 1));
+    return (int64_t)UTIL_MAX(UTIL_MIN(rounds, LEAST_ROUNDS), FEW_ROUNDS) * in_flight;
+}
+
 static int run(rate_outcome *out, rate_sim *x)
 {
     const rate_stream_task *task = x->task;
-    double rounds = MANY_OPS / ((double)task->in_flight * UTIL_MAX(x->p->n_ops, 1));
-    int64_t least = (int64_t)UTIL_MAX(UTIL_MIN(rounds, LEAST_ROUNDS), FEW_ROUNDS) * task->in_flight;
+    int64_t least = least_requests(x->p, task->in_flight);
     settle(x);
     for (;;) {
         bool any = false;
@@ -249,7 +276,7 @@ static int run(rate_outcome *out, rate_sim *x)
         }
         if (x->n_finished > least && x->tasks > task->most_tasks)
             break;
-        if (any && util_stopped(&task->stop)) /* what a few requests took says nothing of the long run */
+        if (late(x)) /* what a few requests took says nothing of the long run */
             return moirai_error(MOIRAI_ELIMIT, "no time to simulate requests");
         rate_start(x);
         take_finishes(x);
@@ -261,9 +288,9 @@ static int run(rate_outcome *out, rate_sim *x)
 static int open_sim(rate_sim *x)
 {
     const moirai_problem *p = x->p;
-    int32_t N = x->task->in_flight, holds = 0;
+    int32_t N = x->task->in_flight, buffers = 0;
     for (int32_t c = 0; c < x->task->n_copies; c++)
-        holds = UTIL_MAX(holds, x->task->route[c]->n_holds);
+        buffers = UTIL_MAX(buffers, x->task->route[c]->n_buffers);
     x->slot = util_alloc((size_t)N, sizeof *x->slot);
     x->order = util_alloc((size_t)N, sizeof *x->order);
     x->spare = util_alloc((size_t)N, sizeof *x->spare);
@@ -272,13 +299,10 @@ static int open_sim(rate_sim *x)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < N; i++) {
         x->slot[i].missing = util_alloc((size_t)p->n_ops, sizeof *x->slot[i].missing);
-        x->slot[i].home_left = util_alloc((size_t)p->n_tensors, sizeof *x->slot[i].home_left);
-        x->slot[i].hold_left = util_alloc((size_t)holds, sizeof *x->slot[i].hold_left);
-        if (!x->slot[i].missing || !x->slot[i].home_left || !x->slot[i].hold_left)
+        x->slot[i].left = util_alloc((size_t)buffers, sizeof *x->slot[i].left);
+        if (!x->slot[i].missing || !x->slot[i].left)
             return MOIRAI_EFAIL;
     }
-    for (int32_t k = 0; k < p->n_devices; k++)
-        x->until_ns[k] = INT64_MAX;
     for (int32_t i = 0, c = 0, of_copy = 0; i < N; i++) {
         if (x->task->slots[0] == 0) {
             enter(x, i, next_copy(x));
@@ -296,8 +320,7 @@ static void close_sim(rate_sim *x)
 {
     for (int32_t i = 0; x->slot && i < x->task->in_flight; i++) {
         free(x->slot[i].missing);
-        free(x->slot[i].home_left);
-        free(x->slot[i].hold_left);
+        free(x->slot[i].left);
     }
     for (int32_t k = 0; k < x->p->n_devices; k++)
         free(x->ready[k].item);
@@ -307,6 +330,12 @@ static void close_sim(rate_sim *x)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(x);
+}
+
+double rate_stream_requests(const moirai_problem *p, int32_t in_flight)
+{
+    double usual = (double)RATE_STREAM_TASKS / UTIL_MAX(p->n_ops, 1);
+    return UTIL_MAX(usual, (double)least_requests(p, in_flight)) + in_flight / 2.0;
 }
 
 bool rate_stream_is_long(const moirai_problem *p, int32_t in_flight)
@@ -322,8 +351,11 @@ int rate_stream(rate_outcome *out, const moirai_problem *p, const rate_stream_ta
         return MOIRAI_EFAIL;
     x->p = p;
     x->task = task;
+    double begun = util_seconds();
     int rc = open_sim(x);
     rc = rc ? rc : run(out, x);
+    if (x->tasks > 0)
+        out->task_s = (util_seconds() - begun) / (double)x->tasks;
     close_sim(x);
     return rc;
 }

@@ -2,7 +2,7 @@
 #ifndef MOIRAI_RATE_STREAM_STATE_H
 #define MOIRAI_RATE_STREAM_STATE_H
 
-#include "rate/stream.h"
+#include "rate/stream/stream.h"
 
 typedef struct rate_item {
     uint64_t key;
@@ -21,11 +21,10 @@ rate_item rate_heap_pop(rate_heap *h);
 
 typedef struct rate_request {
     int64_t number, entered_ns;
-    int32_t copy, left; /* operators that have not finished */
-    uint64_t done;      /* names the set of tasks that have */
-    int32_t *missing;   /* per operator */
-    int32_t *home_left; /* per tensor: uses of the producer's buffer */
-    int32_t *hold_left; /* per buffer elsewhere: readers; 0 also before it begins */
+    int32_t copy, ops; /* that have not finished */
+    uint64_t done;     /* names the set of tasks that have */
+    int32_t *missing;  /* per operator */
+    int32_t *left;     /* per buffer: uses to come; -1: nothing has been sent there yet */
 } rate_request;
 
 typedef struct rate_finish {
@@ -40,27 +39,31 @@ typedef struct rate_sim {
     int64_t now_ns;
     bool failed; /* memory ran out */
     rate_request *slot;
-    int32_t *order; /* slots in flight, the oldest request first */
-    int32_t n_order;
-    int32_t *spare;  /* working memory: per slot */
-    int64_t entered; /* requests so far */
+    int32_t *order;          /* slots in flight, the oldest request first */
+    int32_t n_order, n_over; /* n_over: of them, those that have finished */
+    int32_t *spare;          /* working memory: per slot */
+    int64_t entered;         /* requests so far */
     int64_t entered_of[RATE_MOST_COPIES];
     rate_finish *finish;
     int64_t n_finished;
     size_t finish_capacity;
-    int64_t tasks;
+    int64_t tasks, next_look; /* tasks that have finished; how many there are when the budget is looked at again */
 
     rate_heap ready[MOIRAI_MASK_DEVICES];
     rate_item running[MOIRAI_MASK_DEVICES];
-    int64_t until_ns[MOIRAI_MASK_DEVICES]; /* INT64_MAX: idle */
-    rate_heap *waiting;                    /* per ordered pair of devices */
-    uint64_t waits[MOIRAI_MASK_DEVICES];   /* per sender: receivers for which something waits */
+    int64_t until_ns[MOIRAI_MASK_DEVICES];
+    uint64_t busy, queued;               /* devices that run an operator, and those with operators before them */
+    rate_heap *waiting;                  /* per ordered pair of devices */
+    uint64_t waits[MOIRAI_MASK_DEVICES]; /* per sender: receivers for which something waits */
+    uint64_t senders;                    /* for whom anything waits */
+    bool stirred;                        /* a transfer has ended or come since all that could start had started */
     uint64_t sending, receiving, channel_busy[MOIRAI_MASK_DEVICES];
     uint64_t held;    /* devices of transfers under way, where these hold them */
     rate_heap flying; /* by time of arrival */
     rate_heap done;   /* a stack: operators whose finish has not been told yet */
 
     int64_t live[MOIRAI_MASK_DEVICES], most_live[MOIRAI_MASK_DEVICES];
+    uint64_t grown; /* devices that hold more than before */
 
     int64_t *seen; /* table: finish + 1 by its state */
     size_t seen_size;
@@ -71,12 +74,11 @@ static inline const rate_route *rate_sim_route(const rate_sim *x, int32_t slot)
     return x->task->route[x->slot[slot].copy];
 }
 
-/* An operator's outputs, from its start; one use less of a tensor where it was made; an operator's inputs, at its finish; a buffer elsewhere, from
- * the first departure; results, when the request ends (stream_memory.c). */
-void rate_hold_outputs(rate_sim *x, int32_t slot, int32_t op);
-void rate_use_home(rate_sim *x, int32_t slot, int32_t t);
-void rate_release_inputs(rate_sim *x, int32_t slot, int32_t op);
+/* An operator's outputs, from its start; its inputs, at its finish; a buffer elsewhere, from the first departure; what was sent, at its arrival; results, when the request ends (stream_memory.c). */
+void rate_hold_outputs(rate_sim *x, const rate_op *op);
+void rate_release_inputs(rate_sim *x, int32_t slot, const rate_op *op);
 void rate_hold_there(rate_sim *x, int32_t slot, const rate_send *s);
+void rate_release_sent(rate_sim *x, int32_t slot, const rate_send *s);
 void rate_release_results(rate_sim *x, int32_t slot);
 
 static inline void rate_fail_if(rate_sim *x, int rc)
