@@ -8,7 +8,8 @@ times (Poisson), at each part of the rate for so many seconds. A latency is from
 counts; how late they were stands beside it, and so does the longest time for which requests waited and none was answered: what is not the server's queue is seen there. Beside p50 and p99 stands
 what a simulation of the same arrivals gives, by what was measured before: a request goes to the copy that has the most of its slots free, takes as long as one alone did, each
 time another of those that were measured, and no two answers of a copy are closer than its part of the rate allows. It holds its slot as long as one of so many does at the full rate: what one alone takes
-beyond that (the way there and back, a device that has to be woken) keeps no other waiting. Last, ranks are killed under load, one after the other,
+beyond that (the way there and back, a device that has to be woken) keeps no other waiting. A second simulation ("at its speed") knows one thing more: how long devices computed for a request in every second of the run, as /metrics has it, against what
+they took while the rate was measured. What it explains beyond the first is a machine that was slower for a while, which draws that know nothing of each other can't have; what it does not explain is not in the devices. Last, ranks are killed under load, one after the other,
 each when the plan is back. The input is always the same, and every answer must be the first one: byte by byte, or, where another plan cuts the network elsewhere and kernels are fused otherwise, within
 a thousandth of its largest number. How many were not the same bytes is shown.
 
@@ -17,6 +18,7 @@ Ends with 1 if an accepted request was not answered, an answer was wrong, or the
 
 import argparse
 import array
+import bisect
 import heapq
 import http.client
 import json
@@ -91,6 +93,13 @@ class Server:
         self.rounded += 1
         return 200, self.all_float and near(data[head:], self.answer)
 
+    def computed(self, connection):
+        """Seconds that all devices have computed, and for how many requests."""
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        seconds = sum(float(x) for x in re.findall(r"^moirai_device_busy_seconds_total\{[^}]*\} (\S+)$", text, re.M))
+        return seconds, sum(int(n) for n in re.findall(r'^moirai_requests_total\{code="200"\} (\d+)$', text, re.M))
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(120)
@@ -140,7 +149,7 @@ def closed_loop(server, tally, n_clients, stop):
 
 
 def measure(server, tally, n_clients, seconds):
-    """Requests per second and their latencies, sorted, after a warm-up of a fifth."""
+    """Requests per second and their latencies, in their order, after a warm-up of a fifth."""
     own, end = Tally(), time.monotonic() + seconds * 1.2
     threads = closed_loop(server, own, n_clients, lambda: time.monotonic() > end)
     time.sleep(seconds * 0.2)
@@ -152,7 +161,7 @@ def measure(server, tally, n_clients, seconds):
         tally.codes[code] = tally.codes.get(code, 0) + n
     tally.wrong += own.wrong
     tally.broken += own.broken
-    return rate, sorted(own.seconds[before:])
+    return rate, own.seconds[before:]
 
 
 def copies_of(path, in_flight):
@@ -162,8 +171,25 @@ def copies_of(path, in_flight):
     return [(c.get("slots") or max(1, round(in_flight * c["share"])), c["share"]) for c in copies]
 
 
-def simulate(due, copies, alone, rate, seed=1):
-    """Latencies, sorted. `alone`: of requests one at a time, sorted."""
+def slowness(samples, usual_s, least=8):
+    """When devices were how many times as slow as usual: [(from, times)], by (moment, seconds computed, requests) one after the other. A part has at least so many requests."""
+    found, (since, seconds, requests) = [], samples[0]
+    for moment, s, n in samples[1:]:
+        if n - requests >= least and s > seconds:
+            found.append((since, (s - seconds) / (n - requests) / usual_s))
+            since, seconds, requests = moment, s, n
+    return found
+
+
+def at_one_speed(alone, around=8):
+    """Latencies of requests one at a time, sorted, as if the machine had been equally fast all the time: each as it is to the mean of those next to it."""
+    mean, half = sum(alone) / len(alone), around // 2
+    near = [alone[max(0, i - half) : i + half + 1] for i in range(len(alone))]
+    return sorted(x * mean * len(n) / sum(n) for x, n in zip(alone, near))
+
+
+def simulate(due, copies, alone, rate, seed=1, slow_at=()):
+    """Latencies, sorted. `alone`: of requests one at a time, sorted; `slow_at`: as of slowness()."""
     drawn, middle = random.Random(seed), part_of(alone, 0.5)
     mean = sum(alone) / len(alone) / middle  # what is measured at the full rate has the slow ones in it
     period = [1 / (rate * share * mean) for _, share in copies]
@@ -178,6 +204,8 @@ def simulate(due, copies, alone, rate, seed=1):
             start = heapq.heappop(min(at_work, key=lambda heap: heap[0]))
         c = max(range(len(copies)), key=lambda i: 1 - len(at_work[i]) / copies[i][0])
         slow = drawn.choice(alone) / middle
+        part = bisect.bisect_right(slow_at, (start, float("inf"))) - 1
+        slow *= slow_at[max(part, 0)][1] if slow_at else 1
         soonest = start + held[c] * slow
         last[c] = max(soonest, last[c] + period[c] * slow)
         heapq.heappush(at_work[c], last[c])
@@ -198,7 +226,7 @@ def longest_silence(spans):
 
 
 def open_loop(server, tally, rate, seconds, seed):
-    """Latencies of requests at random times, the times, from the first on, how late clients were, and the longest time without an answer."""
+    """Latencies of requests at random times, the times, from the first on, how late clients were, the longest time without an answer, and what devices had computed by when."""
     drawn, due, t = random.Random(seed), [], 0.0
     while t < seconds:
         t += drawn.expovariate(rate)
@@ -225,8 +253,20 @@ def open_loop(server, tally, rate, seconds, seed):
             tally.add(code, right, 0)
         connection.close()
 
+    samples, done = [], threading.Event()
+
+    def watch():
+        connection = server.connect()
+        while True:
+            over = done.is_set()
+            samples.append((time.monotonic() - begun, *server.computed(connection)))
+            if over:
+                return connection.close()
+            done.wait(1)
+
+    watcher = threading.Thread(target=watch)
     threads = [threading.Thread(target=client) for _ in range(64)]
-    for t in threads:
+    for t in (*threads, watcher):
         t.start()
     for k, t in enumerate(due):
         time.sleep(max(0.0, begun + t - time.monotonic()))
@@ -235,7 +275,9 @@ def open_loop(server, tally, rate, seconds, seed):
         waiting.put(None)
     for t in threads:
         t.join()
-    return sorted(own.seconds), due, sorted(late), longest_silence(spans)
+    done.set()
+    watcher.join()
+    return sorted(own.seconds), due, sorted(late), longest_silence(spans), samples
 
 
 def at_work(server):
@@ -279,19 +321,27 @@ def kill_ranks(server, tally, n_kills, n_clients):
 
 def run(o, server, tally):
     result = {"in_flight": server.in_flight, "parts": []}
-    _, each = measure(server, tally, 1, o.find)
+    _, in_order = measure(server, tally, 1, o.find)
+    each, even = sorted(in_order), at_one_speed(in_order)
+    connection = server.connect()
+    before = server.computed(connection)
     rate, _ = measure(server, tally, 2 * server.in_flight, o.find)
+    after = server.computed(connection)
+    connection.close()
+    usual = (after[0] - before[0]) / max(after[1] - before[1], 1)
     alone = part_of(each, 0.5)
-    result.update(rate_per_s=rate, alone_s=alone, alone_p99_s=part_of(each, 0.99))
+    result.update(rate_per_s=rate, alone_s=alone, alone_p99_s=part_of(each, 0.99), computed_s=usual)
     print(f"rate {rate:.6g} requests per second with {2 * server.in_flight} clients; one alone takes {1e3 * alone:.3f} ms, of a hundred one {1e3 * result['alone_p99_s']:.3f} ms")
-    print("| part of the rate | requests | p50 ms | simulated | p99 ms | simulated | clients late, p99 | longest silence |\n|---|---|---|---|---|---|---|---|")
+    print("| part of the rate | requests | p50 ms | simulated | at its speed | p99 ms | simulated | at its speed | clients late, p99 | longest silence |\n|---|---|---|---|---|---|---|---|---|---|")
     for percent in o.parts:
-        got, due, late, silence = open_loop(server, tally, rate * percent / 100, o.seconds, percent)
-        said = simulate(due, copies_of(o.plan, server.in_flight), each, rate)
-        row = {"percent": percent, "requests": len(got), "p50_s": part_of(got, 0.5), "p50_simulated_s": part_of(said, 0.5),
-               "p99_s": part_of(got, 0.99), "p99_simulated_s": part_of(said, 0.99), "late_p99_s": part_of(late, 0.99), "silence_s": silence}  # fmt: skip
-        result["parts"].append(row)
+        got, due, late, silence, samples = open_loop(server, tally, rate * percent / 100, o.seconds, percent)
+        copies, slow_at = copies_of(o.plan, server.in_flight), slowness(samples, usual)
+        said, at_speed = simulate(due, copies, each, rate), simulate(due, copies, even, rate, slow_at=slow_at)
+        row = {"percent": percent, "requests": len(got), "p50_s": part_of(got, 0.5), "p50_simulated_s": part_of(said, 0.5), "p50_at_speed_s": part_of(at_speed, 0.5),
+               "p99_s": part_of(got, 0.99), "p99_simulated_s": part_of(said, 0.99), "p99_at_speed_s": part_of(at_speed, 0.99), "late_p99_s": part_of(late, 0.99), "silence_s": silence}  # fmt: skip
         print(f"| {percent} % | {len(got)} | " + " | ".join(f"{1e3 * row[key]:.3f}" for key in list(row)[2:]) + " |", flush=True)
+        row["slow_at"] = slow_at
+        result["parts"].append(row)
     if o.kills:
         result["recovery_s"], result["longest_s"] = kill_ranks(server, tally, o.kills, 2 * server.in_flight)
         print(f"{o.kills} times kill -9: going on after " + " ".join(f"{s:.2f}" for s in result["recovery_s"]) + f" s; no answer took longer than {result['longest_s']:.2f} s")

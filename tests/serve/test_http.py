@@ -1,6 +1,8 @@
 """moirai serve as clients meet it: answers, refusals, hostile clients, an orderly end.
 Usage: test_http.py MOIRAI [NAME...]"""
+import glob
 import json
+import os
 import re
 import socket
 import struct
@@ -10,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from server import CLUSTER, N, Load, Server, binary, expected, numbers, outputs, plan_of, request, total, write_model
+from server import CLUSTER, N, Load, Server, binary, expected, numbers, outputs, plan_of, ranks_of, request, total, write_model
 
 MOIRAI = ""
 
@@ -358,6 +360,17 @@ class Copies(Case):
         for load in others:
             load.join()
             self.assertEqual((load.codes, load.wrong, load.refused), ({200: 30}, [], 0))
+
+
+    def test_ranks_are_as_urgent_as_anybody(self):
+        """No thread of theirs has another priority than the server, also where they may take one (as root)."""
+        self.check_alive()
+        ranks, nice = ranks_of(self.server.at("w")), []
+        for path in [path for rank in ranks for path in glob.glob("/proc/%d/task/*/stat" % rank)]:
+            with open(path) as f:
+                nice.append(int(f.read().rsplit(")", 1)[1].split()[16]))
+        self.assertGreater(len(nice), len(ranks))
+        self.assertEqual(set(nice), {os.getpriority(os.PRIO_PROCESS, self.server.process.pid)})
 
 
 class Shares(Copies):

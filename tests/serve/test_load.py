@@ -40,6 +40,18 @@ class Simulation(unittest.TestCase):
         self.assertEqual((said[0], said[-1]), (1, 5))
         self.assertTrue(20 <= said.count(5.0) <= 60)
 
+    def test_devices_are_slow_for_a_while(self):
+        slow_at = load.slowness([(0, 10.0, 100), (1, 11.0, 110), (2, 11.3, 113), (3, 14.0, 120), (4, 15.0, 130)], 0.1)
+        self.assertEqual([(t, round(times, 9)) for t, times in slow_at], [(0, 1.0), (1, 3.0), (3, 1.0)])
+        self.assertEqual(load.simulate([0, 0, 0], [(4, 1.0)], [2.0], 1.0, slow_at=[(0, 2.0)]), [4, 6, 8])
+        self.assertEqual(load.simulate([0, 5, 20], [(1, 1.0)], [2.0], 0.5, slow_at=[(0, 1.0), (4, 3.0), (15, 1.5)]), [2, 3, 6])
+        self.assertEqual(load.simulate([1, 4], [(1, 1.0)], [2.0], 0.5, slow_at=[(3, 2.0)]), [4, 5])
+
+    def test_a_machine_that_becomes_slower_is_no_variation(self):
+        even = load.at_one_speed([1.0] * 20 + [3.0] * 20)
+        self.assertEqual((even[10], even[-10]), (2, 2))
+        self.assertAlmostEqual(load.at_one_speed([1.0, 2.0] * 20)[30] / load.at_one_speed([1.0, 2.0] * 20)[10], 2, 0)
+
     def test_a_silence_is_one_of_requests_that_wait(self):
         self.assertEqual(load.longest_silence([(0, 1), (0, 2), (50, 53), (60, 61)]), 3)
 
@@ -78,6 +90,9 @@ class Load(unittest.TestCase):
             self.assertGreater(p["p50_simulated_s"], 0)
             self.assertGreaterEqual(p["silence_s"], 0)
             self.assertLessEqual(p["p50_simulated_s"], p["p99_simulated_s"])
+            self.assertGreater(p["p50_at_speed_s"], 0)
+            self.assertTrue(all(times > 0 for _, times in p["slow_at"]))
+            self.assertGreater(len(p["slow_at"]), 0)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 const job_device *rank_play_device(const rank_job *job, int rank)
@@ -39,11 +38,7 @@ int rank_play_load(rank_exec **out, rank_ort **ort, const rank_world *w, const r
 int rank_play_begin(rank_exec *x)
 {
     x->own_core = rank_world_own_core(x->world);
-    int rc = rank_world_agree(x->world, rank_exec_start(x));
-    /* This thread works little and must not wait for the computing one where both have one core. Users who may not
-     * raise a priority have transfers that wait for the end of a time slice. */
-    setpriority(PRIO_PROCESS, 0, -15);
-    return rc;
+    return rank_world_agree(x->world, rank_exec_start(x));
 }
 
 /* ---- runs ---- */
