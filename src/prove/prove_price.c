@@ -8,7 +8,6 @@
  * sums in 128 bits. */
 #include "prove/prove_price.h"
 
-#include <stdlib.h>
 
 #include "util/util.h"
 

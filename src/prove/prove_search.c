@@ -23,7 +23,6 @@
  * are left out, which only admits more plans. O(nodes * rounds * (E K^2 + V K m^2)), m tasks on a machine. */
 #include "prove/prove_search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/util.h"

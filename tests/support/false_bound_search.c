@@ -62,8 +62,7 @@ bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan
         if (closed)
             good = false_bound_fail(why, "search: a plan of %lld ns is closed, round %u", (long long)plan->makespan_ns,
                                     round);
-        free(k.may);
-        prove_search_free(&s);
+        util_release(&s.memory);
     }
     prove_block_free(&b);
     prove_problem_free(&q);
