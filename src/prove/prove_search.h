@@ -21,7 +21,6 @@ typedef struct prove_search {
     const prove_block *b;
     int32_t n, K, a, z;
     int64_t length;            /* plans of at most this are looked for */
-    bool by_edge;              /* flow: a transfer for each edge, else for each tensor and device */
     int32_t *in_off, *in_edge; /* edges into an operator */
     int32_t *out_off;          /* edges out of it are in order */
     int32_t *line;             /* tensor of an edge, numbered in the block */

@@ -51,10 +51,9 @@ int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z
 {
     size_t n = (size_t)b->n, E = (size_t)b->n_edges;
     *x = (prove_search){.b = b, .n = b->n, .K = b->p->K, .a = a, .z = z, .length = length_ns};
-    x->by_edge = b->p->by_edge;
     if ((int64_t)b->n_edges * x->K > INT32_MAX / 4)
         return prove_too_large("a search of a block with too many edges");
-    x->n_transfers = b->n_edges * (x->by_edge ? 1 : x->K); /* tensors are no more than edges */
+    x->n_transfers = b->n_edges * (x->b->p->by_edge ? 1 : x->K); /* tensors are no more than edges */
     size_t transfers = (size_t)x->n_transfers;
     x->words = n + 2 * n * (size_t)x->K + 2 * transfers;
     PROVE_TAKE(&x->memory, x->in_off, n + 1);
@@ -129,10 +128,10 @@ static int by_device(walker *w, size_t depth, bool dead, int32_t i)
 static int32_t task_named(const walker *w, int32_t number)
 {
     const prove_search *x = &w->x;
-    int64_t u = (int64_t)number - x->n, most = (int64_t)x->b->n_edges * (x->by_edge ? 1 : x->K);
+    int64_t u = (int64_t)number - x->n, most = (int64_t)x->b->n_edges * (x->b->p->by_edge ? 1 : x->K);
     if (number < 0 || u >= most)
         return -1;
-    if (u < 0 || x->by_edge)
+    if (u < 0 || x->b->p->by_edge)
         return number;
     return x->n + prove_search_transfer(x, (int32_t)(u / x->K), (int32_t)(u % x->K));
 }
