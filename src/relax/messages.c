@@ -20,7 +20,6 @@
 #include "relax/messages.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/util.h"
