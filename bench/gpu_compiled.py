@@ -93,7 +93,7 @@ class Case:
         self.whole.prepare(how)
         with self.lines.turn():
             found = self.whole.time(how)
-        if not self.o.calm:
+        if not (self.o.calm or self.o.alone):
             self.whole.forget(how)
         self.say(f"torch {how} on {self.part}", ms=found)
         return found
@@ -249,21 +249,15 @@ class Case:
             for some in by_link.values():
                 for what, plan, way, ns in some[:2]:
                     if ns < _LIKELY * some[0][3]:
-                        self.quiet(what, plan, way, how, took[how])
+                        self.quiet(what, plan, way, how)
 
-    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str, alone_ms: float) -> None:
-        """Loaded up to three times, until torch's graph is as fast as before the plan was loaded: some loads leave every
-        kernel of all parts some 0.35 us slower."""
+    def quiet(self, what: str, plan: moirai.Plan, transport: str, how: str) -> None:
+        if time.monotonic() - began > self.o.end:
+            return
         options = {"transport": transport, "stall_s": 60, "cache": self.o.out / "cache"}
-        for _ in range(3):
-            if time.monotonic() - began > self.o.end:
-                return
-            with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
-                off = self.check(run)
-                row = self.whole.row(what, how, run)
-            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **row)
-            if row["torch_ms"] < 1.02 * alone_ms:
-                return
+        with mt.distribute(self.captured, plan, workers=self.workers, **options) as run:
+            off = self.check(run)
+            self.say("quiet", off=off, predicted_ms=expected_ns(plan) / 1e6, **self.whole.row(what, how, run))
 
     def nccl(self, cluster: moirai.Cluster, folder: Path) -> None:
         """The same by NCCL, in processes that torchrun starts (gpu_nccl.py)."""
@@ -275,7 +269,8 @@ class Case:
         times = {d.name: [(op.time_ns or {}).get(d.name) for op in ops] for d in self.workers.devices}
         job = {"network": self.name, "small": self.o.small, "dtype": self.o.dtype, "cuts": self.o.cuts, "flags": flags(),
                "cache": str(self.o.out / "cache"), "cluster": str(own / "cluster.json"), "shares": shares, "times": times,
-               "lines": str(own / "lines"), "turn": str(self.o.out / "turn"), "time_limit": self.o.time_limit,
+               "whole": {self.part: int(self.best * 1e6)} if self.best else {},
+               "lines": str(own / "lines"), "turn": str((own if self.lines.turns.depth else self.o.out) / "turn"), "time_limit": self.o.time_limit,
                "threads": self.o.threads, "plans": self.o.plans, "runs": self.o.runs,
                "limit_s": 120, "until": time.time() + self.o.seconds - (time.monotonic() - began)}  # fmt: skip
         (own / "job.json").write_text(json.dumps(job))
@@ -304,13 +299,30 @@ class Case:
         steps: list[Callable[[], Any]] = [self.single, self.groups] if alone else [self.groups]
         splits = [partial(self.split, links, t, folder) for t in self.o.links.split(",")]
         others = [partial(self.whole.prepare, how) for how in self.whole.others(self.last)] if self.o.calm else []
+        if self.o.alone:
+            return self.alone(others, [self.groups, *splits])
         steps += [*splits[:1], *others, *splits[1:]]
         steps += [partial(self.torch_alone, self.usual.replace("compiled", "plain"))] if alone else []
+        self.follow(steps)
+
+    def follow(self, steps: list[Callable[[], Any]]) -> None:
         for step in steps:
             if self.lines.late():
                 self.say("no time left")
                 return
             step()
+
+    def alone(self, before: list[Callable[[], Any]], steps: list[Callable[[], Any]]) -> None:
+        """All that is measured while the other processes of --alone only wait: code is compiled before."""
+        mt.profile(self.captured, workers=self.workers, cache=self.o.out / "cache", fresh=True, options=mt.Options(runs=0))
+        self.follow(before)
+        here = self.lines.turns.meet(self.o.alone, time.time() + self.o.seconds - (time.monotonic() - began))
+        with self.lines.turn():
+            self.say("alone", here=here)
+            self.follow(steps[:1])
+            self.best = self.whole.time(self.usual)  # as tune has it: after all parts were at work
+            self.say(f"torch {self.usual} on {self.part}", ms=self.best)
+            self.follow(steps[1:])
 
 
 def options() -> argparse.Namespace:
@@ -333,6 +345,8 @@ def options() -> argparse.Namespace:
     p.add_argument("--busy", default="on", choices=["on", "off"], help="plans for times with all parts busy, or for those alone")
     p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
     p.add_argument("--prepare", action="store_true", help="capture, group and compile, for a later call: nothing is measured")
+    p.add_argument("--alone", type=int, default=0, help="so many processes share --out: when all have compiled, each profiles, plans and "
+                   "runs while the others wait")  # fmt: skip
     p.add_argument("--calm", type=int, default=0, help="so many processes share --out: when all are done, what is fastest is "
                    "measured again in turns, by one at a time")  # fmt: skip
     p.add_argument("--end", type=float, default=1e9, help="nothing is measured again after so many seconds")

@@ -130,7 +130,7 @@ def main() -> None:
         captured.graph.set_times(device, ns)
     folder = Path(JOB["lines"]).parent / f"rank{RANK}"
     folder.mkdir(exist_ok=True)
-    times = mt.Times(captured, probed(moirai.Cluster.open(JOB["cluster"])), {"congestion": "port"}, folder)
+    times = mt.Times(captured, probed(moirai.Cluster.open(JOB["cluster"])), {"congestion": "port"}, folder, whole_ns=JOB.get("whole"))
     for number in range(JOB["plans"]):
         plan = planned(times)
         times.learn(plan, measured(captured, plan, module, args, number))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Tables of docs/rate.md and docs/serve.md from what bench/rate_gaps.py, bench/msr.py and bench/load.py have found.
+"""Tables of docs/rate.md, docs/serve.md and docs/pytorch.md from what bench/rate_gaps.py, bench/msr.py and bench/load.py have found.
 
     bench/rate_tables.py gaps gaps.json                          # distances from the bound
     bench/rate_tables.py msr TABLE.md...                         # what bench/msr.py has printed, in any number of files
     bench/rate_tables.py load load.json                          # a server under load
+    bench/rate_tables.py rates table.md                          # on parts of a GPU, what bench/rate_gpu.py has written
     bench/rate_tables.py --write docs/rate.md gaps gaps.json     # in place, between <!-- gaps --> and <!-- end -->
 """
 
@@ -76,13 +77,21 @@ def load_table(files):
     return [line for line in made if line is not None]
 
 
+def rates_table(files):
+    rows = [line for f in files for line in pathlib.Path(f).read_text().splitlines() if line.startswith("|")]
+    made = list(dict.fromkeys(rows))  # heads are the same
+    off = {tuple(c.strip() for c in r.split("|")[1:3]): abs(float(r.split("|")[10].strip(" +%"))) for r in made[2:]}
+    worst = max(off, key=off.get)
+    return [*made, "", f"What is kept is within 10 % of what was simulated in {sum(x <= 10 for x in off.values())} of {len(off)} rows, the furthest is {' with '.join(worst)} in flight: {off[worst]:.1f} %."]
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=pathlib.Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
-    p.add_argument("kind", choices=["gaps", "msr", "load"])
+    p.add_argument("kind", choices=["gaps", "msr", "load", "rates"])
     p.add_argument("files", nargs="+")
     o = p.parse_args()
-    made = {"gaps": gaps_table, "msr": msr_table, "load": load_table}[o.kind](o.files)
+    made = {"gaps": gaps_table, "msr": msr_table, "load": load_table, "rates": rates_table}[o.kind](o.files)
     return pages.show(o.write, o.kind, made)
 
 

@@ -9,7 +9,8 @@
 Per network, `moirai.torch.tune` of several captures in one call: whole operators, cuts by hand (attention and
 feed-forward blocks, or images by rows, in pieces by the devices' shares, and in fewer and larger ones), and the cut that is chosen. What is
 kept is verified against the module. A row has the fastest device alone, the fastest split by whole operators, the best
-cut by hand, the chosen one, and how far its first prediction was off.
+cut by hand, the chosen one, how far its first prediction was off, and how far that of the plan that is kept is off after
+all runs, from runs that came later.
 Writes results.json and table.md to FOLDER after every network.
 """
 
@@ -70,17 +71,19 @@ def row(name: str, found: Tuned, chosen: list[str], hand: list[str]) -> dict[str
 def table(rows: list[dict[str, Any]]) -> str:
     """With what no cut can beat, where that was asked for."""
     bounds = any("all_cuts_bound_ms" in r for r in rows)
-    lines = ["| network | best device alone | whole operators | cut by hand | chosen cut | times as fast as alone | predicted |" + " no cut takes less than |" * bounds,
-             "|---|---:|---:|---:|---:|---:|---:|" + "---:|" * bounds]  # fmt: skip
+    lines = ["| network | best device alone | whole operators | cut by hand | chosen cut | times as fast as alone | predicted before its first run | after `tune` |" + " no cut takes less than |" * bounds,
+             "|---|---:|---:|---:|---:|---:|---:|---:|" + "---:|" * bounds]  # fmt: skip
     for r in rows:
         ms = [f"{r[k]['measured_ms']:.2f} ms" if r[k] else "-" for k in ("alone", "whole", "hand", "auto")]
         auto = r["auto"]
         gain = f"{r['alone']['measured_ms'] / auto['measured_ms']:.2f}" if auto and r["alone"] else "no cut pays"
         off = f"{100 * (auto['predicted_ms'] / auto['measured_ms'] - 1):+.1f} %" if auto else "-"
+        after = r.get("after")
+        last = f"{100 * (after['predicted_ms'] / after['measured_ms'] - 1):+.1f} %" if after else "-"
         name = ", ".join(x for x in (r["network"], r.get("setting", "")) if x)
         bound = r.get("all_cuts_bound_ms")
         least = f" {bound:.2f} ms ({r['alone']['measured_ms'] / bound:.2f}) |" if bound and r["alone"] else " - |"
-        lines.append(f"| {name} | {' | '.join(ms)} | {gain} | {off} |" + least * bounds)
+        lines.append(f"| {name} | {' | '.join(ms)} | {gain} | {off} | {last} |" + least * bounds)
     return "\n".join(lines) + "\n"
 
 
@@ -129,11 +132,12 @@ def by_turns(turns: Turns, folder: Path) -> None:
     mt.Distributed.measure = measuring  # type: ignore[method-assign]
 
 
-def quiet(name: str, o: argparse.Namespace, found: Tuned, workers: mt.Workers, setting: str, args: Any) -> None:
+def quiet(name: str, o: argparse.Namespace, found: Tuned, workers: mt.Workers, setting: str, args: Any) -> float:
     """When all processes that share the folder are here: what torch makes of the whole module and the fastest plans of
-    several devices, in turns."""
+    several devices, in turns. What the plan that is kept takes, in ms."""
+    kept = found.best.measured_ns / 1e6
     if not o.calm:
-        return
+        return kept
     turns, whole = o.turns, Module(workers, name, not o.shares, o.dtype, Path(chosen_folder(True)), 3 * o.runs)
     for how in ("compiled", "frozen"):
         whole.prepare(how)
@@ -150,7 +154,9 @@ def quiet(name: str, o: argparse.Namespace, found: Tuned, workers: mt.Workers, s
                     parts = f"{len(t.devices)} parts by {found.transport}, {'compiled' if t.fuse == 'inductor' else 'eager'}"
                     row = whole.row(parts, how, run)
                     o.line(name, "quiet", setting, predicted_ms=t.predicted_ns / 1e6, cut=t.captured.cuts, **row)
+                    kept = row["ms"] if t is found.best else kept
         turns.quiet = False
+    return kept
 
 
 def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster, shares: list[float]) -> dict[str, Any]:
@@ -164,11 +170,12 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
                     transport=o.transport, busy=None if o.busy == "on" else False, seconds=o.tune_seconds, say=lambda line: (said.append(line), print(at(), line, flush=True)))  # fmt: skip
     setting = ["TF32"] * o.tf32 + [o.dtype] * (o.dtype != "float32") + [o.transport] * (o.transport != "auto")
     setting += ["compiled kernels, too"] * ("inductor" in o.fuse)
-    quiet(name, o, found, workers, ", ".join(setting), args)
+    kept_ms = quiet(name, o, found, workers, ", ".join(setting), args)
     with found.distribute(workers=workers, verify=module) as run:
         run(*args)
     made = row(name, found, [line[5:] for line in said if line.startswith("cut: ")], hand)
-    return {**made, "setting": ", ".join(setting)}
+    after = None if one_device(found.plan) else {"predicted_ms": found.predicted_ns / 1e6, "measured_ms": kept_ms}
+    return {**made, "setting": ", ".join(setting), "after": after}
 
 
 def bound_ms(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster) -> float:

@@ -62,7 +62,8 @@ void __sanitizer_cov_trace_pc(void)
 /* A sanitizer's finding ends in the same handler as an abort() of the target. */
 const char *__asan_default_options(void)
 {
-    return "abort_on_error=1:handle_abort=0:detect_leaks=0:allocator_may_return_null=1";
+    return "abort_on_error=1:handle_abort=0:handle_sigtrap=1:handle_sigill=1:detect_leaks=0:allocator_may_return_null="
+           "1";
 }
 
 const char *__ubsan_default_options(void)

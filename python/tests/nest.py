@@ -71,6 +71,8 @@ def rank(job: dict[str, Any]) -> None:
 def main() -> None:
     import gc
 
+    import torch._inductor.compile_fx  # noqa: F401 what some of them compile with: four seconds each
+
     import moirai.torch.worker
 
     gc.freeze()  # what was imported is not looked at in each rank

@@ -237,6 +237,7 @@ def test_tune_keeps_what_was_measured_to_be_fastest(cpu_workers, captured, tmp_p
     fastest = min(finals, key=lambda t: t.measured_ns)
     assert found.best is fastest or len(found.best.devices) == 1
     assert ("NO SPLIT PAYS" in found.verdict) == (len(found.best.devices) == 1)
+    assert found.predicted_ns > 0
     with found.distribute(workers=cpu_workers, verify=module) as run:
         run(*args)
 
@@ -270,6 +271,7 @@ def test_times_of_one_device_are_not_those_of_several(captured, cpu_cluster, tmp
     times.learn(heft, measured_as(build(network, heft), heft, 0.95 * ms[heft]))
     assert times.place("single").makespan_ns / 1e6 == pytest.approx(0.8 * ms[single], rel=0.01)
     assert heft.replay(times.problem(False, "heft")).makespan_ns / 1e6 == pytest.approx(0.95 * ms[heft], rel=0.02)
+    assert times.again_ns(single) == pytest.approx(0.8 * single.makespan_ns, rel=0.001) and times.again_ns(heft) == pytest.approx(0.95 * heft.makespan_ns, rel=0.02)
     times.learn(heft, measured_as(build(network, heft), heft, 9 * ms[single]))
     best = times.place("moirai", time_limit=0.3)
     assert len(set(best.placement.values())) == 1  # no split pays any more

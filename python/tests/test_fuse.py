@@ -14,7 +14,8 @@ from torch import nn  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import fused  # noqa: E402
-from moirai.torch.ir import INPUT, OP, WEIGHT, Meta, call  # noqa: E402
+from moirai.torch.ir import INPUT, OP, WEIGHT, Meta, Node, Ref, call  # noqa: E402
+from moirai.torch.layout import follow  # noqa: E402
 
 
 class NormAct(nn.BatchNorm2d):
@@ -140,6 +141,17 @@ def test_views_that_must_copy_in_another_layout_are_operators():
     assert types(plain) == ["conv2d", "conv2d", "softmax"] and len(types(last)) == 4
     with torch.no_grad():
         assert close(last, x, module(x))
+
+
+def test_layouts_follow_strides_and_numbers_whatever_was_called_before():
+    """1 and 1.0, and a matrix and its transpose, are not the same call."""
+    x, y = Meta((4, 6), torch.int64, (6, 1)), Meta((4, 6), torch.int64, (1, 4))
+    given = {"x": Node("x", INPUT, "", (), {}, x), "y": Node("y", INPUT, "", (), {}, y)}
+    calls = {f"{n}{by!r}": Node(f"{n}{by!r}", OP, "aten.add.Tensor", (Ref(n), by), {}, x) for n in given for by in (1, 1.0)}
+    for _ in range(2):
+        follow(nodes := {**given, **calls})
+        assert [(nodes[n].meta.dtype, nodes[n].meta.stride) for n in calls] == [
+            (torch.int64, (6, 1)), (torch.float32, (6, 1)), (torch.int64, (1, 4)), (torch.float32, (1, 4))]  # fmt: skip
 
 
 def test_tensors_travel_in_their_layout(net, cpu_workers, cpu_cluster):

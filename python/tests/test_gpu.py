@@ -50,6 +50,12 @@ def workers():
         yield found
 
 
+@pytest.fixture
+def mps_of_its_own(monkeypatch, tmp_path):
+    """For ranks that are killed: what is left of them faults in those that read it, and MPS tells all of its clients, this process among them."""
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))  # no daemon is there: ranks start one
+
+
 def test_parts_have_their_share_of_multiprocessors(workers):
     sm = [workers.about[k]["sm"] for k in range(3)]
     assert sm[0] < sm[1] < sm[2] and sum(sm) <= torch.cuda.get_device_properties(0).multi_processor_count + 3
@@ -186,23 +192,6 @@ def test_nccl_ranks_that_pass_for_several_hosts_agree(graphs):
     assert said.count("agreed by nccl") == 4 and said.count("eager: ''") == (0 if graphs else 4)
 
 
-def test_rank_that_dies_ends_all_within_ten_seconds():
-    workers = mt.Workers(parts())
-    module, args = networks.make("moe", small=True)
-    network = mt.capture(module, args)
-    problem = problem_of(network, workers.cluster)
-    plan = moirai.Plan.by_devices(problem, {n: "ABC"[i % 3] for i, n in enumerate(problem.op_names)})
-    run = mt.distribute(network, plan, workers=workers)
-    run(*args)
-    pids = [p.pid for p in workers._processes]
-    threading.Timer(0.5, lambda: os.kill(pids[1], signal.SIGKILL)).start()
-    began = time.monotonic()
-    with pytest.raises(mt.RankError, match="all ranks were ended"):
-        while time.monotonic() - began < 30:
-            run(*args)
-    assert time.monotonic() - began < 10
-
-
 @pytest.mark.parametrize("keys, kernel", [(49, "efficient"), (128, "cudnn")])
 def test_attention_over_few_keys_is_not_cudnn_s(keys, kernel):
     query = torch.randn(8, 3, keys, 32, device="cuda", dtype=torch.bfloat16)
@@ -289,9 +278,7 @@ def test_memory_of_what_left_is_used_again(transport, workers):
         assert most[k] - before[k] < (160e6 if transport == "ipc" else 500e6)
 
 
-# Last in this file: what is left of the part that dies faults in those that read it, and MPS tells all of its clients, this
-# process among them where a test before has used CUDA in it.
-def test_part_that_dies_ends_what_is_in_flight():
+def test_part_that_dies_ends_what_is_in_flight(mps_of_its_own):
     _, args, network = captured("moe")
     with mt.Workers(parts()) as found:
         plan = spread_out(network, found)
@@ -304,3 +291,20 @@ def test_part_that_dies_ends_what_is_in_flight():
             while time.monotonic() - began < 30:
                 wait([run.submit(*args) for _ in range(4)], 30)
         assert time.monotonic() - began < 15
+
+
+def test_rank_that_dies_ends_all_within_ten_seconds(mps_of_its_own):
+    workers = mt.Workers(parts())
+    module, args = networks.make("moe", small=True)
+    network = mt.capture(module, args)
+    problem = problem_of(network, workers.cluster)
+    plan = moirai.Plan.by_devices(problem, {n: "ABC"[i % 3] for i, n in enumerate(problem.op_names)})
+    run = mt.distribute(network, plan, workers=workers)
+    run(*args)
+    pids = [p.pid for p in workers._processes]
+    threading.Timer(0.5, lambda: os.kill(pids[1], signal.SIGKILL)).start()
+    began = time.monotonic()
+    with pytest.raises(mt.RankError, match="all ranks were ended"):
+        while time.monotonic() - began < 30:
+            run(*args)
+    assert time.monotonic() - began < 10

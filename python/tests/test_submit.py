@@ -19,6 +19,7 @@ import moirai.torch as mt  # noqa: E402
 from moirai.torch.copies import paces_of  # noqa: E402
 from moirai.torch.flight import Places, Queue, Requests  # noqa: E402
 from moirai.torch.stream import Turns  # noqa: E402
+from moirai.torch.worker import begin_cuda  # noqa: E402
 
 
 class Stages(torch.nn.Module):
@@ -327,3 +328,24 @@ def test_a_plan_of_one_copy_is_run_at_its_pace(stages, cpu_cluster, cpu_workers)
         alone = [run(rows(i)) for i in range(24)]
         futures = [run.submit(rows(i)) for i in range(24)]
         assert all(torch.equal(f.result(60)[0], y[0]) for f, y in zip(futures, alone))
+
+
+def test_a_gpu_that_is_busy_for_a_while_is_waited_for(monkeypatch):
+    """As it is after a process that used it was killed."""
+    said = ["CUDA error: CUDA-capable device(s) is/are busy or unavailable", "MPS server is not ready to accept new MPS client requests"]
+
+    def init():
+        if said:
+            raise RuntimeError(said.pop())
+
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
+    begin_cuda(60, pause_s=0)
+    assert not said
+    said.append("CUDA error: out of memory")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        begin_cuda(60, pause_s=0)
+    said[:] = ["busy or unavailable"] * 3
+    with pytest.raises(RuntimeError, match="busy or unavailable"):
+        begin_cuda(-1)
+    assert len(said) == 2

@@ -7,28 +7,16 @@
 
 #include "util/util.h"
 
-static int write_class(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
+static void write_classes(util_writer *w, const pair_chain *c, bool whole)
 {
-    util_writer_break(w);
-    util_writer_open(w, '{');
-    int rc = bound_certificate_keys(w, c, class_, whole);
-    util_writer_close(w, '}');
-    return rc;
-}
-
-static int write_classes(util_writer *w, const pair_chain *c, bool whole)
-{
-    util_writer_break(w);
-    util_writer_pair_ints(w, "cuts", c->s->cut, c->s->n_cuts);
-    util_writer_break(w);
-    util_writer_pair_ints(w, "block_class", c->s->block_class, c->s->n_blocks);
-    util_writer_break(w);
-    util_writer_pair_open(w, "classes", '[');
-    int rc = 0;
-    for (int32_t i = 0; !rc && i < c->s->n_classes; i++)
-        rc = write_class(w, c, i, whole);
+    relax_certificate_cuts(w, c->s->n_cuts, c->s->cut, c->s->block_class);
+    for (int32_t i = 0; !w->failed && i < c->s->n_classes; i++) {
+        util_writer_break(w);
+        util_writer_open(w, '{');
+        bound_certificate_keys(w, c, i, whole);
+        util_writer_close(w, '}');
+    }
     util_writer_close(w, ']');
-    return rc;
 }
 
 static void write_floating(util_writer *w, const decompose_spine *spine)
@@ -43,7 +31,7 @@ static void write_floating(util_writer *w, const decompose_spine *spine)
 }
 
 /* The claims come last: what the bytes prove is known only then. */
-static int write_all(util_writer *w, bound_certificate *from)
+static void write_all(util_writer *w, bound_certificate *from)
 {
     const pair_chain *c = from->c;
     int64_t certified = from->chain_ns, by_memory = 0;
@@ -52,35 +40,29 @@ static int write_all(util_writer *w, bound_certificate *from)
     relax_certificate_names(w, from->spine ? from->spine->whole : c->p);
     if (from->spine)
         write_floating(w, from->spine);
-    int rc = write_classes(w, c, from->memory != NULL);
-    if (!rc && from->memory)
-        rc = bound_certificate_bytes(w, c, from->memory, &by_memory);
-    if (!rc && from->windows)
-        rc = bound_certificate_windows(w, from->windows);
+    write_classes(w, c, from->memory != NULL);
+    if (from->memory)
+        by_memory = bound_certificate_bytes(w, c, from->memory);
+    if (from->windows)
+        bound_certificate_windows(w, from->windows);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
     certified = UTIL_MAX(certified, from->windows ? from->windows->lower_ns : 0);
     from->certified_ns = UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns);
     util_writer_pair_int(w, "certified_bound_ns", from->certified_ns);
     util_writer_close(w, '}');
-    return rc;
 }
 
 int bound_certificate_write(bound_certificate *from, const char *path)
 {
     util_writer w;
-    int rc = write_all(&w, from);
-    if (!rc)
-        return util_writer_save(&w, path);
-    util_writer_free(&w);
-    return rc;
+    write_all(&w, from);
+    return util_writer_save(&w, path);
 }
 
 char *bound_certificate_text(bound_certificate *from, size_t *length)
 {
     util_writer w;
-    if (!write_all(&w, from))
-        return util_writer_take(&w, length);
-    util_writer_free(&w);
-    return NULL;
+    write_all(&w, from);
+    return util_writer_take(&w, length);
 }

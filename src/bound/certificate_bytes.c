@@ -35,22 +35,22 @@ static void write_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int
     util_writer_close(w, '}');
 }
 
-int bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m, int64_t *bound_ns)
+int64_t bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m)
 {
     int32_t n = c->s->n_classes * c->K * c->K;
     int64_t *value = util_alloc((size_t)n, sizeof *value);
-    int rc = value ? 0 : MOIRAI_EFAIL;
+    w->failed |= !value;
     util_writer_break(w);
     util_writer_pair_open(w, "memory", '{');
     util_writer_pair_int(w, "unit", c->s->unit);
     util_writer_pair_longs(w, "byte_prices", bytes_prices_per_byte(m), c->K);
     util_writer_pair_open(w, "pairs", '[');
-    for (int32_t i = 0; i < n && !rc; i++)
+    for (int32_t i = 0; i < n && !w->failed; i++)
         if (c->pair[i])
             write_pair(w, c, m, i, &value[i]);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
-    *bound_ns = rc ? 0 : bytes_proven_ns(m, value);
+    int64_t proven_ns = w->failed ? 0 : bytes_proven_ns(m, value);
     free(value);
-    return rc;
+    return proven_ns;
 }

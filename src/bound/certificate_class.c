@@ -122,18 +122,15 @@ static int32_t place_in_component(const decompose_block *b, int32_t op)
     return x - b->component_off[b->op_component[op]];
 }
 
-static int write_trees(util_writer *w, const decompose_block *b)
+static void write_trees(util_writer *w, const decompose_block *b)
 {
     const moirai_problem *q = &b->problem;
-    pricing_pricer *pricer;
+    pricing_pricer *pricer = NULL;
     pricing_tree_edge *edge = util_alloc((size_t)q->n_ops, sizeof *edge);
-    if (!edge || pricing_pricer_new(&pricer, b, 1)) {
-        free(edge);
-        return MOIRAI_EFAIL;
-    }
+    w->failed |= !edge || pricing_pricer_new(&pricer, b, 1);
     util_writer_break(w);
     util_writer_pair_open(w, "trees", '[');
-    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+    for (int32_t kind = 0; kind < b->n_kinds && !w->failed; kind++) {
         int32_t n = pricing_pricer_tree(pricer, kind, edge);
         util_writer_open(w, '[');
         for (int32_t i = 0; i < n; i++) {
@@ -146,30 +143,27 @@ static int write_trees(util_writer *w, const decompose_block *b)
     util_writer_close(w, ']');
     pricing_pricer_free(pricer);
     free(edge);
-    return 0;
 }
 
-int bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
+void bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole)
 {
     const decompose_block *b = c->block[class_];
     int32_t shared = b ? decompose_block_shared_tensor(b) : MOIRAI_NONE, pairs = 0;
-    int rc = 0;
     for (int32_t i = 0; i < c->K * c->K; i++)
         pairs += pair_certifies_more(pair_chain_get(c, (int64_t)class_ * c->K * c->K + i));
-    if (b && (pairs || (whole && b->n_interior))) {
-        util_writer_break(w);
-        util_writer_pair_ints(w, "component_kind", b->component_kind, b->n_components);
-        rc = write_trees(w, b);
-        if (shared >= 0)
-            util_writer_pair_int(w, "shared", shared - b->problem.op_out_off[b->entry]);
-        util_writer_break(w);
-        util_writer_pair_open(w, "pairs", '[');
-        for (int32_t i = 0; i < c->K * c->K; i++) {
-            const pair_state *x = pair_chain_get(c, (int64_t)class_ * c->K * c->K + i);
-            if (pair_certifies_more(x))
-                write_pair(w, x, i / c->K, i % c->K);
-        }
-        util_writer_close(w, ']');
+    if (!b || !(pairs || (whole && b->n_interior)))
+        return;
+    util_writer_break(w);
+    util_writer_pair_ints(w, "component_kind", b->component_kind, b->n_components);
+    write_trees(w, b);
+    if (shared >= 0)
+        util_writer_pair_int(w, "shared", shared - b->problem.op_out_off[b->entry]);
+    util_writer_break(w);
+    util_writer_pair_open(w, "pairs", '[');
+    for (int32_t i = 0; i < c->K * c->K; i++) {
+        const pair_state *x = pair_chain_get(c, (int64_t)class_ * c->K * c->K + i);
+        if (pair_certifies_more(x))
+            write_pair(w, x, i / c->K, i % c->K);
     }
-    return rc;
+    util_writer_close(w, ']');
 }

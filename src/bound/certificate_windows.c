@@ -14,13 +14,12 @@ static void write_between(util_writer *w, const bound_proven_interval *v)
     util_writer_close(w, ']');
 }
 
-int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
+void bound_certificate_windows(util_writer *w, const bound_window_proof *x)
 {
-    int rc = 0;
     util_writer_break(w);
     util_writer_pair_open(w, "windows", '{');
     util_writer_pair_open(w, "intervals", '[');
-    for (size_t i = 0; i < x->n && !rc; i++) {
+    for (size_t i = 0; i < x->n && !w->failed; i++) {
         const bound_proven_interval *v = &x->interval[i];
         util_writer_break(w);
         util_writer_open(w, '{');
@@ -28,11 +27,10 @@ int bound_certificate_windows(util_writer *w, const bound_window_proof *x)
             util_writer_pair_int(w, "entry", v->entry);
         if (v->exit != MOIRAI_NONE)
             util_writer_pair_int(w, "exit", v->exit);
-        rc = bound_certificate_keys(w, v->c, v->class_, false);
+        bound_certificate_keys(w, v->c, v->class_, false);
         write_between(w, v);
         util_writer_close(w, '}');
     }
     util_writer_close(w, ']');
     util_writer_close(w, '}');
-    return rc;
 }

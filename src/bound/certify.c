@@ -5,7 +5,6 @@
  * and the tree is kept (pair_raise.c); where that takes too many nodes, they are raised by prices alone, level by level.
  * So until the certified bound has reached the plan's or nothing is left to try. Trees of all pairs together are no
  * larger than the task allows. What remains between the two bounds is honestly shown: the certificate carries both. */
-#include <stdlib.h>
 
 #include "bound/bound_tuning.h"
 #include "bound/certificate.h"
@@ -102,12 +101,13 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
 {
     size_t pairs = (size_t)pair_chain_count(c);
     certifying x = {.c = c, .job = job};
-    x.device = util_alloc((size_t)c->s->n_cuts, sizeof(int32_t));
-    x.level = util_alloc(pairs, sizeof(int8_t));
-    x.searched = util_alloc(pairs, sizeof(bool));
-    x.picked = util_alloc(pairs, sizeof(bool));
-    x.pick = util_alloc((size_t)c->s->n_blocks, sizeof(int64_t));
-    int rc = x.device && x.level && x.searched && x.picked && x.pick ? 0 : MOIRAI_EFAIL;
+    util_memory memory = {0};
+    UTIL_TAKE(&memory, x.device, (size_t)c->s->n_cuts);
+    UTIL_TAKE(&memory, x.level, pairs);
+    UTIL_TAKE(&memory, x.searched, pairs);
+    UTIL_TAKE(&memory, x.picked, pairs);
+    UTIL_TAKE(&memory, x.pick, (size_t)c->s->n_blocks);
+    int rc = util_taken_all(&memory);
     if (!rc)
         count_trees(&x);
     while (!rc && pair_chain_path_within(c, PAIR_CHAIN_CERTIFIED, x.device, &job->stop) < job->goal_ns &&
@@ -121,10 +121,6 @@ int bound_certify(pair_chain *c, const bound_certify_task *job)
         rc = rc ? rc : util_pool_run(certify_one, &x, x.n_picks, job->threads);
         count_trees(&x);
     }
-    free(x.device);
-    free(x.level);
-    free(x.searched);
-    free(x.picked);
-    free(x.pick);
+    util_release(&memory);
     return rc;
 }

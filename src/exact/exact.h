@@ -44,6 +44,7 @@ typedef struct exact_result {
     moirai_task *order;
     size_t n_tree; /* 0: no tree. Nodes in preorder, as a certificate has them */
     int32_t *tree;
+    util_memory memory; /* of all but the tree */
 } exact_result;
 
 /* Numbers of a tree: a node that the rules close; a node that puts two tasks in order, both named behind it. Any other

@@ -8,7 +8,6 @@
  * Complexity: O(V + E) per pair of operators with equal hash; nothing is tried above EXACT_MIRROR_MOST_OPS operators. */
 #include "exact/exact_search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "exact/exact_tuning.h"
@@ -184,11 +183,11 @@ static bool check_edges(const exact_search *s, const int32_t *image)
 static int keep(exact_search *s, const int32_t *image)
 {
     exact_mirror *m = &s->symmetry.mirror[s->symmetry.n_mirrors];
-    m->image = util_alloc((size_t)s->n, sizeof *m->image);
-    m->moved = util_alloc((size_t)s->n, sizeof *m->moved);
-    s->symmetry.n_mirrors++; /* counted also on failure: freed with the search */
-    if (!m->image || !m->moved)
+    UTIL_TAKE(&s->memory, m->image, (size_t)s->n);
+    UTIL_TAKE(&s->memory, m->moved, (size_t)s->n);
+    if (s->memory.failed)
         return MOIRAI_EFAIL;
+    s->symmetry.n_mirrors++;
     memcpy(m->image, image, (size_t)s->n * sizeof *image);
     m->n = 0;
     for (int32_t i = 0; i < s->n; i++)
@@ -225,17 +224,16 @@ int exact_mirrors_find(exact_search *s)
                 problem_devices_equal(s->p, a, b);
     if (s->n > EXACT_MIRROR_MOST_OPS)
         return 0;
-    size_t n = (size_t)s->n;
-    uint64_t *color = util_alloc(2 * n, sizeof *color);
-    int32_t *work = util_alloc(2 * n, sizeof *work);
-    s->symmetry.mirror = util_alloc(EXACT_MIRROR_MOST_MIRRORS, sizeof *s->symmetry.mirror);
-    int rc = MOIRAI_EFAIL;
-    if (color && work && s->symmetry.mirror) {
-        hash_ops(s, color, color + n);
-        growth g = {s, color, work, work + n, 0};
-        rc = find_mirrors(s, &g);
-    }
-    free(color);
-    free(work);
-    return rc;
+    growth g = {.s = s};
+    uint64_t *color, *next;
+    UTIL_TAKE(&s->memory, color, (size_t)s->n);
+    UTIL_TAKE(&s->memory, next, (size_t)s->n);
+    UTIL_TAKE(&s->memory, g.image, (size_t)s->n);
+    UTIL_TAKE(&s->memory, g.queue, (size_t)s->n);
+    UTIL_TAKE(&s->memory, s->symmetry.mirror, EXACT_MIRROR_MOST_MIRRORS);
+    if (s->memory.failed)
+        return MOIRAI_EFAIL;
+    hash_ops(s, color, next);
+    g.color = color;
+    return find_mirrors(s, &g);
 }

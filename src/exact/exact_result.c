@@ -9,10 +9,7 @@
 
 void exact_result_clear(exact_result *r)
 {
-    free(r->op_device);
-    free(r->op_start_ns);
-    free(r->transfer);
-    free(r->order);
+    util_release(&r->memory);
     free(r->tree);
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;

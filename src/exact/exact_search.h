@@ -105,6 +105,7 @@ typedef struct exact_search {
     exact_slots slot;
     exact_work work;
     exact_run run;
+    util_memory memory;
 } exact_search;
 
 /* exact_setup.c */

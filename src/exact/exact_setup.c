@@ -81,19 +81,33 @@ static void make_units(exact_search *s, int32_t *of_group)
         s->unit.op[at[s->unit.of[i]]++] = i;
 }
 
-static bool allocate(exact_search *s)
+static int allocate(exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X, T = (size_t)s->p->n_tensors;
     exact_result *r = s->r;
-#define TAKE(to, count) ((to) = util_alloc((count), sizeof *(to))) != NULL
-    return TAKE(s->unit.off, n + 1) && TAKE(s->unit.op, n) && TAKE(s->unit.of, n) &&
-           TAKE(s->symmetry.same_device, K * K) && TAKE(s->work.job, 2 * n + X + 1) &&
-           TAKE(s->work.job_spare, 2 * n + X + 1) && TAKE(s->slot.active, X) && TAKE(s->slot.from, X) &&
-           TAKE(s->slot.to, X) && TAKE(s->slot.ns, X) && TAKE(s->work.free_bytes, K) &&
-           TAKE(s->work.machine_count, 2 * K + K * K) && TAKE(s->work.life, T) && TAKE(s->work.task, 2 * (n + X) + 1) &&
-           TAKE(s->work.cover, T) && TAKE(s->guide.traffic_ns, n) && TAKE(s->guide.dead_ends, n) &&
-           TAKE(r->op_device, n) && TAKE(r->op_start_ns, n) && TAKE(r->transfer, X) && TAKE(r->order, n + X);
-#undef TAKE
+    util_memory *m = &s->memory;
+    UTIL_TAKE(m, s->unit.off, n + 1);
+    UTIL_TAKE(m, s->unit.op, n);
+    UTIL_TAKE(m, s->unit.of, n);
+    UTIL_TAKE(m, s->symmetry.same_device, K * K);
+    UTIL_TAKE(m, s->work.job, 2 * n + X + 1);
+    UTIL_TAKE(m, s->work.job_spare, 2 * n + X + 1);
+    UTIL_TAKE(m, s->slot.active, X);
+    UTIL_TAKE(m, s->slot.from, X);
+    UTIL_TAKE(m, s->slot.to, X);
+    UTIL_TAKE(m, s->slot.ns, X);
+    UTIL_TAKE(m, s->work.free_bytes, K);
+    UTIL_TAKE(m, s->work.machine_count, 2 * K + K * K);
+    UTIL_TAKE(m, s->work.life, T);
+    UTIL_TAKE(m, s->work.task, 2 * (n + X) + 1);
+    UTIL_TAKE(m, s->work.cover, T);
+    UTIL_TAKE(m, s->guide.traffic_ns, n);
+    UTIL_TAKE(m, s->guide.dead_ends, n);
+    UTIL_TAKE(&r->memory, r->op_device, n);
+    UTIL_TAKE(&r->memory, r->op_start_ns, n);
+    UTIL_TAKE(&r->memory, r->transfer, X);
+    UTIL_TAKE(&r->memory, r->order, n + X);
+    return m->failed || r->memory.failed ? MOIRAI_EFAIL : 0;
 }
 
 void exact_root(exact_search *s)
@@ -127,14 +141,14 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->n_tasks = s->n + s->X;
     s->run.open_lb_ns = EXACT_NONE_NS;
     s->run.start_s = util_seconds();
-    int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
-    int rc = of_group && allocate(s) ? horizon(s, &s->run.horizon_ns) : MOIRAI_EFAIL;
+    int32_t *of_group = util_take(&s->memory, (size_t)p->n_groups, sizeof *of_group);
+    int rc = allocate(s);
+    rc = rc ? rc : horizon(s, &s->run.horizon_ns);
     s->below_ns = s->run.horizon_ns;
     if (!rc) {
         make_units(s, of_group);
         rc = util_off(&o->stop, UTIL_METHOD_MIRRORS) ? 0 : exact_mirrors_find(s);
     }
-    free(of_group);
     if (!rc && o->below_ns >= 0 && o->below_ns < s->below_ns)
         s->below_ns = o->below_ns;
     s->run.ceiling_ns = s->below_ns;
@@ -145,19 +159,9 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
 
 void exact_search_free(exact_search *s)
 {
-    void *all[] = {s->unit.off,         s->unit.op,        s->unit.of,         s->symmetry.same_device,
-                   s->work.job,         s->work.job_spare, s->slot.active,     s->slot.from,
-                   s->slot.to,          s->slot.ns,        s->work.free_bytes, s->work.machine_count,
-                   s->work.life,        s->work.task,      s->work.cover,      s->stack.arc,
-                   s->guide.traffic_ns, s->guide.dead_ends};
-    for (size_t a = 0; a < sizeof all / sizeof *all; a++)
-        free(all[a]);
+    util_release(&s->memory);
     for (int32_t a = 0; a < s->stack.n; a++)
         free(s->stack.state[a]);
     free(s->stack.state);
-    for (int32_t a = 0; a < s->symmetry.n_mirrors; a++) {
-        free(s->symmetry.mirror[a].image);
-        free(s->symmetry.mirror[a].moved);
-    }
-    free(s->symmetry.mirror);
+    free(s->stack.arc);
 }

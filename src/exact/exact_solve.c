@@ -12,7 +12,6 @@
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void exact_options_init(exact_options *o)

@@ -1,5 +1,4 @@
 /* Nodes of the search: the stack of them, the devices left to an operator, what is left open, the tree that is written down. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "exact/exact_search.h"

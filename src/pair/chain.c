@@ -262,23 +262,19 @@ typedef struct path_tables {
     int64_t *value; /* of all classes, or of one at a time */
     bool *known;    /* NULL: one at a time */
     int8_t *from;   /* [block * K + device] */
+    util_memory memory;
 } path_tables;
 
 static bool open_tables(path_tables *t, const pair_chain *c)
 {
     size_t cells = (size_t)c->K * (size_t)c->K, n = (size_t)c->s->n_classes;
     bool all = n * 2 <= (size_t)c->s->n_blocks && n * cells <= MOST_VALUES;
-    *t = (path_tables){.value = util_alloc(all ? n * cells : cells, sizeof *t->value),
-                       .known = all ? util_alloc(n, sizeof *t->known) : NULL,
-                       .from = util_alloc((size_t)c->s->n_blocks * (size_t)c->K, sizeof *t->from)};
-    return t->value && t->from && !all == !t->known;
-}
-
-static void close_tables(path_tables *t)
-{
-    free(t->value);
-    free(t->known);
-    free(t->from);
+    *t = (path_tables){0};
+    UTIL_TAKE(&t->memory, t->value, all ? n * cells : cells);
+    UTIL_TAKE(&t->memory, t->from, (size_t)c->s->n_blocks * (size_t)c->K);
+    if (all)
+        UTIL_TAKE(&t->memory, t->known, n);
+    return !t->memory.failed;
 }
 
 static const int64_t *values_of(const path_tables *t, const pair_chain *c, pair_chain_side side, int64_t switch_ns,
@@ -312,7 +308,7 @@ static int64_t best_path(const pair_chain *c, pair_chain_side side, int64_t swit
         k = t.from[(size_t)i * K + (size_t)k];
         cut_device[i - 1] = k;
     }
-    close_tables(&t);
+    util_release(&t.memory);
     return whole ? finish[0] : side == PAIR_CHAIN_UPPER ? INT64_MAX : 0;
 }
 

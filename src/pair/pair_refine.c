@@ -4,7 +4,6 @@
 #include "pair/pair_refine.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pair/cases.h"

@@ -14,6 +14,7 @@ typedef struct place_units {
     int64_t *bytes;    /* memory_bytes of all members */
     int32_t words;     /* of a set of devices */
     uint64_t *devices; /* that can run all members: a set per unit, as moirai_problem has them */
+    util_memory memory;
 } place_units;
 
 static inline bool place_unit_may(const place_units *u, int32_t unit, int32_t device)

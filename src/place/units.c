@@ -42,23 +42,21 @@ int place_units_new(place_units **out, const moirai_problem *p)
     size_t V = (size_t)p->n_ops;
     place_units *u = util_alloc(1, sizeof *u);
     int32_t *of_group = util_alloc((size_t)p->n_groups, sizeof *of_group);
-    if (u && of_group) {
-        u->of_op = util_alloc(V, sizeof *u->of_op);
-        u->off = util_alloc(V + 1, sizeof *u->off);
-        u->op = util_alloc(V, sizeof *u->op);
-        u->bytes = util_alloc(V, sizeof *u->bytes);
+    if (u) {
         u->words = moirai_device_words(p);
-        u->devices = util_alloc(V * (size_t)u->words, sizeof *u->devices);
+        UTIL_TAKE(&u->memory, u->of_op, V);
+        UTIL_TAKE(&u->memory, u->off, V + 1);
+        UTIL_TAKE(&u->memory, u->op, V);
+        UTIL_TAKE(&u->memory, u->bytes, V);
+        UTIL_TAKE(&u->memory, u->devices, V * (size_t)u->words);
     }
-    if (!u || !of_group || !u->of_op || !u->off || !u->op || !u->bytes || !u->devices) {
-        free(of_group);
+    int rc = u && of_group && !u->memory.failed ? 0 : MOIRAI_EFAIL;
+    if (rc)
         place_units_free(u);
-        return MOIRAI_EFAIL;
-    }
-    fill_units(u, p, of_group);
+    else
+        fill_units(*out = u, p, of_group);
     free(of_group);
-    *out = u;
-    return 0;
+    return rc;
 }
 
 int32_t place_unit_count(const place_units *u, int32_t unit)
@@ -85,10 +83,6 @@ void place_units_free(place_units *u)
 {
     if (!u)
         return;
-    free(u->of_op);
-    free(u->off);
-    free(u->op);
-    free(u->bytes);
-    free(u->devices);
+    util_release(&u->memory);
     free(u);
 }

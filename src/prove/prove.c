@@ -31,30 +31,27 @@ static int read_floating(prove_chain *x, yyjson_val *root)
     yyjson_val *list = prove_get(root, "floating");
     if (!list)
         return 0;
-    int32_t *number, *stays = util_alloc((size_t)p->n, sizeof *stays), left = 0;
-    bool *gone = util_alloc((size_t)p->n, sizeof *gone);
+    int32_t *number, *stays, left = 0;
+    bool *gone;
     size_t n;
-    int rc = prove_list32(&number, &n, list, p->n - 1, "floating");
-    if (!rc && (!gone || !stays))
-        rc = MOIRAI_EFAIL;
-    for (size_t i = 0; !rc && i < n; i++) {
+    int rc = prove_list32(&number, &n, &x->memory, list, p->n - 1, "floating");
+    UTIL_TAKE(&x->memory, stays, (size_t)p->n);
+    UTIL_TAKE(&x->memory, gone, (size_t)p->n);
+    if (rc || x->memory.failed)
+        return rc ? rc : MOIRAI_EFAIL;
+    for (size_t i = 0; i < n; i++) {
         if (gone[p->place[number[i]]])
-            rc = prove_wrong("an operator floats twice");
+            return prove_wrong("an operator floats twice");
         gone[p->place[number[i]]] = true;
     }
-    for (int32_t i = 0; !rc && i < p->n; i++)
+    for (int32_t i = 0; i < p->n; i++)
         if (!gone[i])
             stays[left++] = i;
-    if (!rc && !left)
-        rc = prove_wrong("all operators float");
-    rc = rc ? rc : prove_problem_take(&x->part, p, left, stays);
-    if (!rc)
-        x->p = &x->part;
+    if (!left)
+        return prove_wrong("all operators float");
+    x->p = &x->part;
     x->proof->floating = (int64_t)n;
-    free(number);
-    free(gone);
-    free(stays);
-    return rc;
+    return prove_problem_take(&x->part, p, left, stays);
 }
 
 /* ---- cuts ---- */
@@ -86,13 +83,12 @@ static int number_blocks(const prove_chain *x, const bool *is_cut, int32_t *bloc
 /* Operators of every block, in order, with the cut before and the cut behind. */
 static int list_blocks(prove_chain *x, const bool *is_cut, const int32_t *block)
 {
-    int32_t n = x->n_cuts + 1, *next = util_alloc((size_t)n, sizeof *next);
-    x->block_off = util_alloc((size_t)n + 1, sizeof(int32_t));
-    x->block_op = util_alloc((size_t)x->p->n + (size_t)x->n_cuts, sizeof(int32_t));
-    if (!x->block_off || !x->block_op || !next) {
-        free(next);
+    int32_t n = x->n_cuts + 1, *next;
+    UTIL_TAKE(&x->memory, next, (size_t)n);
+    UTIL_TAKE(&x->memory, x->block_off, (size_t)n + 1);
+    UTIL_TAKE(&x->memory, x->block_op, (size_t)x->p->n + (size_t)x->n_cuts);
+    if (x->memory.failed)
         return MOIRAI_EFAIL;
-    }
     for (int32_t i = 0; i < x->p->n; i++) {
         x->block_off[block[i] + 1]++;
         x->block_off[block[i] + is_cut[i] + 1] += is_cut[i];
@@ -106,7 +102,6 @@ static int list_blocks(prove_chain *x, const bool *is_cut, const int32_t *block)
         if (is_cut[i])
             x->block_op[next[block[i] + 1]++] = i;
     }
-    free(next);
     return 0;
 }
 
@@ -114,25 +109,26 @@ static int read_cuts(prove_chain *x, yyjson_val *root)
 {
     const prove_problem *p = x->p;
     size_t n;
-    bool *is_cut = util_alloc((size_t)p->n, sizeof *is_cut);
-    int32_t *block = util_alloc((size_t)p->n, sizeof *block);
-    int rc = prove_list32(&x->cut, &n, prove_get(root, "cuts"), p->n - 1, "cuts");
-    if (!rc && (!is_cut || !block))
-        rc = MOIRAI_EFAIL;
-    x->n_cuts = x->proof->cuts = rc ? 0 : (int32_t)n;
+    bool *is_cut;
+    int32_t *block;
+    int rc = prove_list32(&x->cut, &n, &x->memory, prove_get(root, "cuts"), p->n - 1, "cuts");
+    UTIL_TAKE(&x->memory, is_cut, (size_t)p->n);
+    UTIL_TAKE(&x->memory, block, (size_t)p->n);
+    if (rc || x->memory.failed)
+        return rc ? rc : MOIRAI_EFAIL;
+    x->n_cuts = x->proof->cuts = (int32_t)n;
     for (int32_t c = 0; c < x->n_cuts; c++) {
         x->cut[c] = p->place[x->cut[c]];
-        if (!rc && is_cut[x->cut[c]])
-            rc = moirai_error(MOIRAI_EVERIFY, "cut %d is twice a cut", c);
+        if (is_cut[x->cut[c]])
+            return moirai_error(MOIRAI_EVERIFY, "cut %d is twice a cut", c);
         is_cut[x->cut[c]] = true;
     }
-    rc = rc ? rc : number_blocks(x, is_cut, block);
+    rc = number_blocks(x, is_cut, block);
     rc = rc ? rc : list_blocks(x, is_cut, block);
-    rc = rc ? rc : prove_list32(&x->block_class, &n, prove_get(root, "block_class"), x->n_cuts, "block_class");
+    rc = rc ? rc
+            : prove_list32(&x->block_class, &n, &x->memory, prove_get(root, "block_class"), x->n_cuts, "block_class");
     if (!rc && n != (size_t)x->n_cuts + 1)
         rc = prove_wrong("block_class has not one number per block");
-    free(is_cut);
-    free(block);
     return rc;
 }
 
@@ -142,8 +138,7 @@ static int read_cuts(prove_chain *x, yyjson_val *root)
 static int compare_blocks(prove_chain *x)
 {
     int32_t n = x->n_cuts + 1;
-    x->class_ = util_alloc((size_t)n, sizeof *x->class_);
-    int rc = x->class_ ? 0 : MOIRAI_EFAIL;
+    int rc = UTIL_TAKE(&x->memory, x->class_, (size_t)n) ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < n; i++) {
         int32_t c = x->block_class[i], begin = x->block_off[i];
         prove_block b, *to = c == x->n_classes ? &x->class_[x->n_classes++] : &b;
@@ -168,7 +163,7 @@ static int read_classes(prove_chain *x, yyjson_val *list)
     yyjson_val *value;
     if (yyjson_arr_size(list) != (size_t)x->n_classes)
         return prove_wrong("classes has not one entry per class");
-    if (!(x->bound = prove_alloc((size_t)x->n_classes * pairs, sizeof *x->bound)))
+    if (!PROVE_TAKE(&x->memory, x->bound, (size_t)x->n_classes * pairs))
         return MOIRAI_EFAIL;
     yyjson_arr_foreach(list, i, max, value) {
         int rc = prove_class(x->bound + i * pairs, x->proof, &x->class_[i], value);
@@ -220,7 +215,7 @@ static int prove_rate(int64_t *ns, prove_chain *x, yyjson_val *root)
     *ns = 0;
     if (prove_get(root, "loads")) {
         prove_block whole;
-        rc = prove_block_whole(&whole, x->p);
+        rc = prove_block_new(&whole, x->p, x->p->n, NULL, false, false);
         rc = rc ? rc : prove_period(ns, x->proof, &whole, prove_get(root, "loads"));
         prove_block_free(&whole);
     }
@@ -264,10 +259,8 @@ static void free_chain(prove_chain *x)
 {
     for (int32_t i = 0; x->class_ && i < x->n_classes; i++)
         prove_block_free(&x->class_[i]);
-    void *all[] = {x->cut, x->block_off, x->block_op, x->block_class, x->class_, x->bound};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
     prove_problem_free(&x->part);
+    util_release(&x->memory);
 }
 
 int moirai_prove_text(moirai_proof *out, const moirai_prove_file *problem, const moirai_prove_file *certificate,

@@ -27,13 +27,12 @@ typedef struct prove_block {
     int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */
     int32_t *tree_off, *tree_edge;                 /* per kind: its spanning tree, numbers of edges */
     int32_t shared; /* an edge of the entry's tensor whose receivers are listed, or PROVE_NONE */
+    util_memory memory;
 } prove_block;
 
-/* Of operators op[0 .. n), ascending; the first is the entry, the last the exit, if so said. To be freed also after a
- * failure. */
+/* Of operators op[0 .. n), ascending (NULL: the first n); the first is the entry, the last the exit, if so said. To be freed also after
+ * a failure. */
 int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int32_t *op, bool entry, bool exit);
-/* All operators as one block, without cuts. */
-int prove_block_whole(prove_block *b, const prove_problem *p);
 void prove_block_free(prove_block *b);
 /* Behind the last edge of the packet that begins with edge `first`: what one transfer to a device serves, the edges of a
  * tensor, or with flow edge a single one. */
@@ -48,10 +47,10 @@ bool prove_same_component(const prove_block *b, int32_t c, int32_t d);
  * block. O(E K^3). */
 int prove_paths(int64_t *ns, const prove_block *b);
 /* Longest paths to the start of each operator on each device, and from its finish on, [local * K + device], where
- * operator i may be on the devices may[i]. */
+ * operator i may be on the devices may[i] (NULL: on all that have a time); beginning with what is there. */
 void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head);
 void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail);
-/* The greatest over operators of the least over their devices of head + time + tail. */
+/* The greatest over operators of the least over their devices of head + time + tail (NULL: none). */
 int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *head, const int64_t *tail);
 
 static inline bool prove_is_cut(const prove_block *b, int32_t i)

@@ -14,15 +14,13 @@
 #include "util/util.h"
 
 #define NEVER INT64_MAX
-#define LOOK 16 /* edges per look at the clock */
+#define FAR \
+    (2 * PROVE_MAX_TIME) /* heads and tails are counted up to here, so that no sum overflows: less is still true */
+#define LOOK 16          /* edges per look at the clock */
 
 void prove_block_free(prove_block *b)
 {
-    void *all[] = {b->op,        b->edge,          b->line.edge,    b->line.of_op,     b->line.op,
-                   b->component, b->component_off, b->component_op, b->kind_component, b->kind_count,
-                   b->tree_off,  b->tree_edge};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&b->memory);
     *b = (prove_block){0};
 }
 
@@ -32,21 +30,19 @@ void prove_block_free(prove_block *b)
 static int list_edges(prove_block *b)
 {
     const prove_problem *p = b->p;
-    size_t capacity = 0;
-    for (int32_t i = 0; i < b->n; i++) {
-        if (i == b->exit)
-            continue;
-        for (int32_t e = p->off[b->op[i]]; e < p->off[b->op[i] + 1]; e++) {
+    size_t most = 0;
+    for (int32_t i = 0; i < b->n; i++)
+        most += (size_t)(p->off[b->op[i] + 1] - p->off[b->op[i]]);
+    if (!UTIL_TAKE(&b->memory, b->edge, most))
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < b->n; i++)
+        for (int32_t e = p->off[b->op[i]]; e < p->off[b->op[i] + 1] && i != b->exit; e++) {
             prove_edge f = p->edge[e];
             f.from = i;
             f.to = p->local[f.to];
-            if (f.to < 0)
-                continue;
-            if (util_grow(&b->edge, &capacity, (size_t)b->n_edges + 1, sizeof *b->edge))
-                return MOIRAI_EFAIL;
-            b->edge[b->n_edges++] = f;
+            if (f.to >= 0)
+                b->edge[b->n_edges++] = f;
         }
-    }
     for (int32_t first = 0, end = 0; first < b->n_edges; first = end) {
         while (end < b->n_edges && b->edge[end].from == b->edge[first].from &&
                b->edge[end].output == b->edge[first].output)
@@ -125,19 +121,17 @@ static bool same_times(const void *data, int32_t i, int32_t j)
 int prove_lines(prove_block *b)
 {
     size_t n = (size_t)b->n, E = (size_t)b->n_edges;
-    int32_t *line = util_alloc(E, sizeof *line);
-    b->line.edge = util_alloc(E, sizeof(int32_t));
-    b->line.of_op = util_alloc(n, sizeof(int32_t));
-    b->line.op = util_alloc(n, sizeof(int32_t));
-    int rc = line && b->line.edge && b->line.of_op && b->line.op ? prove_go_on(b->p) : MOIRAI_EFAIL;
-    rc =
-        rc ? rc
-           : util_group(line, b->line.edge, &b->line.n_edges, b->n_edges, &(util_group_task){b, hash_edge, same_edges});
-    rc = rc ? rc
-            : util_group(b->line.of_op, b->line.op, &b->line.n_ops, b->n, &(util_group_task){b, hash_op, same_times});
+    prove_block_lines *x = &b->line;
+    int32_t *line;
+    UTIL_TAKE(&b->memory, line, E);
+    UTIL_TAKE(&b->memory, x->edge, E);
+    UTIL_TAKE(&b->memory, x->of_op, n);
+    UTIL_TAKE(&b->memory, x->op, n);
+    int rc = b->memory.failed ? MOIRAI_EFAIL : prove_go_on(b->p);
+    rc = rc ? rc : util_group(line, x->edge, &x->n_edges, b->n_edges, &(util_group_task){b, hash_edge, same_edges});
+    rc = rc ? rc : util_group(x->of_op, x->op, &x->n_ops, b->n, &(util_group_task){b, hash_op, same_times});
     for (int32_t e = 0; e < b->n_edges && !rc; e++)
         b->edge[e].line = line[e];
-    free(line);
     return rc;
 }
 
@@ -145,14 +139,13 @@ int prove_lines(prove_block *b)
 int prove_components(prove_block *b)
 {
     size_t n = (size_t)b->n;
-    int32_t *parent = util_alloc(n + 1, sizeof *parent);
-    b->component = util_alloc(n, sizeof(int32_t));
-    b->component_off = util_alloc(n + 1, sizeof(int32_t));
-    b->component_op = util_alloc(n, sizeof(int32_t));
-    if (!parent || !b->component || !b->component_off || !b->component_op) {
-        free(parent);
+    int32_t *parent;
+    UTIL_TAKE(&b->memory, parent, n + 1);
+    UTIL_TAKE(&b->memory, b->component, n);
+    UTIL_TAKE(&b->memory, b->component_off, n + 1);
+    UTIL_TAKE(&b->memory, b->component_op, n);
+    if (b->memory.failed)
         return MOIRAI_EFAIL;
-    }
     for (int32_t i = 0; i < b->n; i++) {
         parent[i] = i;
         b->component[i] = PROVE_NONE;
@@ -175,7 +168,6 @@ int prove_components(prove_block *b)
     for (int32_t i = 0; i < b->n; i++)
         if (!prove_is_cut(b, i))
             b->component_op[parent[b->component[i]]++] = i;
-    free(parent);
     return 0;
 }
 
@@ -231,27 +223,15 @@ int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int
     *b = (prove_block){.p = p, .n = n, .shared = PROVE_NONE};
     b->entry = entry ? 0 : PROVE_NONE;
     b->exit = exit ? n - 1 : PROVE_NONE;
-    b->op = util_alloc((size_t)n, sizeof *b->op);
-    if (!b->op)
+    if (!UTIL_TAKE(&b->memory, b->op, (size_t)n))
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < n; i++) {
-        b->op[i] = op[i];
-        p->local[op[i]] = i;
+        b->op[i] = op ? op[i] : i;
+        p->local[b->op[i]] = i;
     }
     int rc = list_edges(b);
     for (int32_t i = 0; i < n; i++)
-        p->local[op[i]] = -1;
-    return rc;
-}
-
-int prove_block_whole(prove_block *b, const prove_problem *p)
-{
-    int32_t *all = util_alloc((size_t)p->n, sizeof *all);
-    *b = (prove_block){0};
-    for (int32_t i = 0; all && i < p->n; i++)
-        all[i] = i;
-    int rc = all ? prove_block_new(b, p, p->n, all, false, false) : MOIRAI_EFAIL;
-    free(all);
+        p->local[b->op[i]] = -1;
     return rc;
 }
 
@@ -262,21 +242,25 @@ int32_t prove_packet_end(const prove_block *b, int32_t first)
 
 /* ---- longest paths ---- */
 
+/* Whether operator i may be on k: as `may` says, or (NULL) wherever it has a time, with any number of devices. */
+static bool can(const prove_block *b, const uint64_t *may, int32_t i, int32_t k)
+{
+    return may ? may[i] >> k & 1 : prove_op_ns(b, i, k) >= 0;
+}
+
 /* One edge: to[k] is no less than what `other`, at its other end, has over the best of its devices. Where all transfers
  * between two devices take the same, the best of all others is one device for all. */
-static void reach(int64_t *to, const prove_block *b, const prove_edge *e, int32_t other, uint64_t may,
+static void reach(int64_t *to, const prove_block *b, const prove_edge *e, int32_t other, const uint64_t *may,
                   const int64_t *ns)
 {
     int32_t K = b->p->K;
-    int64_t at[PROVE_MASK_DEVICES], least = NEVER;
+    int64_t at[PROVE_MAX_DEVICES], least = NEVER;
     for (int32_t l = 0; l < K; l++) {
-        at[l] = may >> l & 1 ? ns[other * (int64_t)K + l] + prove_op_ns(b, other, l) : NEVER;
+        at[l] = can(b, may, other, l) ? UTIL_MIN(ns[other * (int64_t)K + l] + prove_op_ns(b, other, l), FAR) : NEVER;
         least = UTIL_MIN(least, at[l]);
     }
     for (int32_t k = 0; k < K; k++) {
-        int64_t soonest = at[k];
-        if (e->even_ns >= 0 && least < NEVER)
-            soonest = UTIL_MIN(soonest, least + e->even_ns);
+        int64_t soonest = e->even_ns < 0 ? NEVER : UTIL_MIN(at[k], least + UTIL_MIN(e->even_ns, NEVER - least));
         for (int32_t l = 0; l < K && e->even_ns < 0; l++)
             if (at[l] < NEVER)
                 soonest = UTIL_MIN(soonest, at[l] + e->ns[other == e->from ? l * K + k : k * K + l]);
@@ -292,7 +276,7 @@ void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head)
         const prove_edge *f = &b->edge[e];
         if (e % LOOK == 0 && prove_go_on(b->p))
             return;
-        reach(&head[(int64_t)f->to * b->p->K], b, f, f->from, may[f->from], head);
+        reach(&head[(int64_t)f->to * b->p->K], b, f, f->from, may, head);
     }
 }
 
@@ -302,7 +286,7 @@ void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail)
         const prove_edge *f = &b->edge[e];
         if (e % LOOK == 0 && prove_go_on(b->p))
             return;
-        reach(&tail[(int64_t)f->from * b->p->K], b, f, f->to, may[f->to], tail);
+        reach(&tail[(int64_t)f->from * b->p->K], b, f, f->to, may, tail);
     }
 }
 
@@ -313,8 +297,8 @@ int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *
         int64_t least = NEVER;
         for (int32_t k = 0; k < b->p->K; k++) {
             int64_t at = (int64_t)i * b->p->K + k;
-            if (may[i] >> k & 1)
-                least = UTIL_MIN(least, head[at] + prove_op_ns(b, i, k) + tail[at]);
+            if (can(b, may, i, k))
+                least = UTIL_MIN(least, head[at] + prove_op_ns(b, i, k) + (tail ? tail[at] : 0));
         }
         most = UTIL_MAX(most, least);
     }
@@ -362,15 +346,17 @@ int prove_paths(int64_t *ns, const prove_block *b)
             ns[i] = empty_ns(b, i / K, i % K);
         return 0;
     }
-    int64_t *head = prove_alloc((size_t)b->n * (size_t)K, sizeof *head);
-    uint64_t *may = util_alloc((size_t)b->n, sizeof *may);
-    int rc = head && may ? 0 : MOIRAI_EFAIL;
+    util_memory memory = {0};
+    int64_t *head;
+    uint64_t *may;
+    PROVE_TAKE(&memory, head, (size_t)b->n * (size_t)K);
+    UTIL_TAKE(&memory, may, (size_t)b->n);
+    int rc = util_taken_all(&memory);
     for (int32_t a = 0; a < firsts && !rc; a++) {
         rc = prove_go_on(b->p);
         if (!rc)
             paths_from(ns, b, a, may, head);
     }
-    free(head);
-    free(may);
+    util_release(&memory);
     return rc;
 }

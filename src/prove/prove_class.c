@@ -4,7 +4,6 @@
  * prices that exclude a length (prove_price.c) and leave nothing out (prove_cases.c). Leaves are about components, kinds
  * and spanning trees that the certificate names and that are checked here. A pair without proofs is bounded by its longest path, which needs no
  * help; one whose image by an exchange of equal devices is proven is proven with it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "prove/prove_read.h"
@@ -31,16 +30,17 @@ static int leaf_bound(int64_t *ns, const prove_block *b, int32_t a, int32_t z, c
 static int pair_bound(int64_t *ns, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, yyjson_val *list)
 {
     prove_leaf *leaf;
+    util_memory memory = {0};
     int32_t n;
     int64_t path = *ns, least = INT64_MAX;
-    int rc = prove_read_leaves(&leaf, &n, b, a, z, list, true);
+    int rc = prove_read_leaves(&leaf, &n, &memory, b, a, z, list, true);
     for (int32_t i = 0; !rc && i < n; i++) {
         int64_t bound = path;
         rc = leaf_bound(&bound, b, a, z, &leaf[i]);
         least = UTIL_MIN(least, bound);
         proof->leaves++;
     }
-    prove_free_leaves(leaf, n);
+    util_release(&memory);
     *ns = n ? UTIL_MAX(path, least) : path;
     return rc;
 }
@@ -69,7 +69,7 @@ static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const
     int rc = 0;
     if (prove_get(object, "leaves") && b->n_components && !b->tree_off)
         return prove_wrong("leaves of a class without component_kind and trees");
-    if (!rc && prove_get(object, "search"))
+    if (prove_get(object, "search"))
         rc = prove_tree(bound, &proof->searched, b, a, z, prove_get(object, "search"));
     if (!rc && prove_get(object, "loads"))
         rc = read_loads(bounds, apart, proof, b, a, z, prove_get(object, "loads"));
@@ -88,26 +88,24 @@ static int read_kinds(prove_block *b, yyjson_val *object)
 {
     int32_t *kind;
     size_t n;
-    int rc = prove_list32(&kind, &n, prove_get(object, "component_kind"), b->n, "component_kind");
-    b->kind_component = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    b->kind_count = util_alloc((size_t)b->n_components, sizeof(int32_t));
-    if (!rc && (!b->kind_component || !b->kind_count))
-        rc = MOIRAI_EFAIL;
-    if (!rc && n != (size_t)b->n_components)
-        rc = prove_wrong("component_kind has not one number per component");
-    for (int32_t c = 0; !rc && c < b->n_components; c++) {
+    int rc = prove_list32(&kind, &n, &b->memory, prove_get(object, "component_kind"), b->n, "component_kind");
+    UTIL_TAKE(&b->memory, b->kind_component, (size_t)b->n_components);
+    UTIL_TAKE(&b->memory, b->kind_count, (size_t)b->n_components);
+    if (rc || b->memory.failed)
+        return rc ? rc : MOIRAI_EFAIL;
+    if (n != (size_t)b->n_components)
+        return prove_wrong("component_kind has not one number per component");
+    for (int32_t c = 0; c < b->n_components; c++) {
         if (kind[c] > b->n_kinds)
-            rc = prove_wrong("kinds are not numbered in order");
-        else if (kind[c] == b->n_kinds)
+            return prove_wrong("kinds are not numbered in order");
+        if (kind[c] == b->n_kinds)
             b->kind_component[b->n_kinds++] = c;
         else if (!prove_same_component(b, b->kind_component[kind[c]], c))
-            rc = moirai_error(MOIRAI_EVERIFY, "component %d is not a copy of component %d", c,
-                              b->kind_component[kind[c]]);
-        if (!rc)
-            b->kind_count[kind[c]]++;
+            return moirai_error(MOIRAI_EVERIFY, "component %d is not a copy of component %d", c,
+                                b->kind_component[kind[c]]);
+        b->kind_count[kind[c]]++;
     }
-    free(kind);
-    return rc;
+    return 0;
 }
 
 static int32_t find_edge(const prove_block *b, int32_t from, int32_t output, int32_t to)
@@ -123,44 +121,39 @@ static int read_tree(prove_block *b, int32_t kind, yyjson_val *list, int32_t *la
 {
     int32_t c = b->kind_component[kind], begin = b->component_off[c], m = b->component_off[c + 1] - begin, *number;
     size_t n;
-    int rc = prove_list32(&number, &n, list, INT32_MAX, "a tree");
+    int rc = prove_list32(&number, &n, &b->memory, list, INT32_MAX, "a tree");
     if (!rc && n != 3 * (size_t)(m - 1))
         rc = prove_wrong("a tree has too few or too many edges");
     for (int32_t i = 0; i < m; i++)
         label[i] = i;
+    b->tree_off[kind + 1] = b->tree_off[kind];
     for (size_t i = 0; !rc && i < n; i += 3) {
         int32_t from = number[i], to = number[i + 2];
-        if (from >= m || to >= m || label[from] == label[to]) {
-            rc = prove_wrong("a tree's edge closes a ring or leaves its component");
-            break;
-        }
+        if (from >= m || to >= m || label[from] == label[to])
+            return prove_wrong("a tree's edge closes a ring or leaves its component");
         int32_t e = find_edge(b, b->component_op[begin + from], number[i + 1], b->component_op[begin + to]);
-        if (e < 0)
-            rc = prove_wrong("a tree's edge is not in the problem");
-        rc = rc ? rc : prove_go_on(b->p);
-        b->tree_edge[b->tree_off[kind] + (int32_t)(i / 3)] = e;
+        rc = e < 0 ? prove_wrong("a tree's edge is not in the problem") : prove_go_on(b->p);
+        b->tree_edge[b->tree_off[kind + 1]++] = e;
         for (int32_t y = 0, old = label[to]; y < m; y++)
             if (label[y] == old)
                 label[y] = label[from];
     }
-    b->tree_off[kind + 1] = b->tree_off[kind] + m - 1;
-    free(number);
     return rc;
 }
 
 static int read_trees(prove_block *b, yyjson_val *object)
 {
     yyjson_val *list = prove_get(object, "trees"), *value;
+    int32_t *label;
     if (yyjson_arr_size(list) != (size_t)b->n_kinds)
         return prove_wrong("trees has not one tree per kind");
-    b->tree_off = util_alloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-    b->tree_edge = util_alloc((size_t)b->n, sizeof(int32_t));
-    int32_t *label = util_alloc((size_t)b->n, sizeof *label);
-    int rc = b->tree_off && b->tree_edge && label ? 0 : MOIRAI_EFAIL;
+    UTIL_TAKE(&b->memory, b->tree_off, (size_t)b->n_kinds + 1);
+    UTIL_TAKE(&b->memory, b->tree_edge, (size_t)b->n);
+    UTIL_TAKE(&b->memory, label, (size_t)b->n);
+    int rc = util_taken_all(&b->memory);
     size_t kind, max;
     yyjson_arr_foreach(list, kind, max, value)
         rc = rc ? rc : read_tree(b, (int32_t)kind, value, label);
-    free(label);
     return rc;
 }
 
@@ -184,12 +177,12 @@ static int32_t image_of(const prove_block *b, const int32_t *least, int32_t a, i
     return 2 * (least[a] * b->p->K + least[z]) + apart;
 }
 
-/* A pair is proven where an image of it is. */
-static int share_among_equals(int64_t *bound, const prove_block *b)
+/* A pair is proven where an image of it is; what is proven with prices on bytes, `apart`, holds for its own pair alone. */
+static int share_among_equals(int64_t *bound, const prove_block *b, const int64_t *apart, util_memory *m)
 {
     int32_t K = b->p->K, least[PROVE_MASK_DEVICES];
-    int64_t *most = prove_alloc(2 * (size_t)K * (size_t)K, sizeof *most);
-    if (!most)
+    int64_t *most;
+    if (!PROVE_TAKE(m, most, 2 * (size_t)K * (size_t)K))
         return MOIRAI_EFAIL;
     prove_equal_devices(b, least);
     for (int32_t i = 0; i < K * K; i++) {
@@ -197,24 +190,21 @@ static int share_among_equals(int64_t *bound, const prove_block *b)
         *at = UTIL_MAX(*at, bound[i]);
     }
     for (int32_t i = 0; i < K * K; i++)
-        bound[i] = most[image_of(b, least, i / K, i % K)];
-    free(most);
+        bound[i] = UTIL_MAX(most[image_of(b, least, i / K, i % K)], apart[i]);
     return 0;
 }
 
-/* Pairs; what is proven with prices on bytes holds for its own pair alone. */
-static int read_pairs(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *list)
+static int read_pairs(int64_t *bounds, moirai_proof *proof, const prove_block *b, yyjson_val *list)
 {
-    size_t pairs = (size_t)b->p->K * (size_t)b->p->K, i, max;
-    int64_t *apart = prove_alloc(pairs, sizeof *apart);
+    size_t i, max;
+    util_memory memory = {0};
+    int64_t *apart;
     yyjson_val *value;
-    int rc = apart ? 0 : MOIRAI_EFAIL;
+    int rc = PROVE_TAKE(&memory, apart, (size_t)b->p->K * (size_t)b->p->K) ? 0 : MOIRAI_EFAIL;
     yyjson_arr_foreach(list, i, max, value)
         rc = rc ? rc : read_pair(bounds, apart, proof, b, value);
-    rc = rc ? rc : share_among_equals(bounds, b);
-    for (i = 0; i < pairs && !rc; i++)
-        bounds[i] = UTIL_MAX(bounds[i], apart[i]);
-    free(apart);
+    rc = rc ? rc : share_among_equals(bounds, b, apart, &memory);
+    util_release(&memory);
     return rc;
 }
 

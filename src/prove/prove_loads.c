@@ -24,7 +24,6 @@
  * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets, shifts and cases for any mixture of
  * plans; a device that runs a share of an operator holds all of it. Rounded down: a mean. Numbers: prices are at most 2^40, of bytes 2^50,
  * messages 2^62; all times together are below 2^61. Every sum is below 2^122. O(E K^2) for each case. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "prove/prove_read.h"
@@ -48,6 +47,7 @@ typedef struct court {
     int64_t *from, *to;  /* [edge * K + device], where the case has messages */
     wide *cost;          /* [local * K + device] */
     moirai_proof *proof; /* counts leaves */
+    util_memory memory;
 } court;
 
 /* ---- offsets ---- */
@@ -58,57 +58,21 @@ static void meet(court *x, int32_t r, int64_t before, int64_t after)
     x->last[r] = UTIL_MIN(x->last[r], after);
 }
 
-/* The end of an operator on k after its head, or its start there before its tail; NEVER where it may not be. */
-static int64_t end_ns(const court *x, int32_t i, const int64_t *path, int32_t k)
-{
-    return x->may[i] >> k & 1 ? path[(int64_t)i * x->K + k] + prove_op_ns(x->b, i, k) : NEVER;
-}
-
-/* Of all values but the k-th the least; `first` and `second` are the two least of all. */
-static int64_t beside(const int64_t *value, int32_t first, int32_t second, int32_t k)
-{
-    int32_t best = k == first ? second : first;
-    return best >= 0 ? value[best] : NEVER;
-}
-
-static void two_least(const int64_t *value, int32_t K, int32_t *first, int32_t *second)
-{
-    *first = *second = -1;
-    for (int32_t k = 0; k < K; k++)
-        if (*first < 0 || value[k] < value[*first]) {
-            *second = *first;
-            *first = k;
-        } else if (*second < 0 || value[k] < value[*second]) {
-            *second = k;
-        }
-}
-
-/* What the channel, the ports or the devices, where these are held, get of an edge. A port has its own end of the transfer, and the
- * best of all other devices at the other one. */
+/* What the channel, the ports or the devices, where these are held, get of an edge. */
 static void meet_edge(court *x, const prove_edge *e)
 {
-    int32_t K = x->K, from[2], to[2];
-    bool held = x->b->p->holds_devices;
-    int64_t before[PROVE_MASK_DEVICES] = {0}, after[PROVE_MASK_DEVICES] = {0};
-    for (int32_t k = 0; k < K; k++) {
-        before[k] = end_ns(x, e->from, x->head, k);
-        after[k] = end_ns(x, e->to, x->tail, k);
-    }
-    if (x->b->p->congestion == PROVE_CHANNEL) {
-        for (int32_t c = 0; c < K * K; c++)
-            if (c / K != c % K && before[c / K] < NEVER && after[c % K] < NEVER)
-                meet(x, K + c, before[c / K], after[c % K]);
-        return;
-    }
-    two_least(before, K, &from[0], &from[1]);
-    two_least(after, K, &to[0], &to[1]);
-    for (int32_t k = 0; k < K; k++) {
-        int64_t sent = beside(before, from[0], from[1], k), read = beside(after, to[0], to[1], k);
-        if (before[k] < NEVER && read < NEVER)
-            meet(x, held ? k : K + k, before[k], read);
-        if (after[k] < NEVER && sent < NEVER)
-            meet(x, held ? k : 2 * K + k, sent, after[k]);
-    }
+    int32_t K = x->K;
+    bool held = x->b->p->holds_devices, channel = x->b->p->congestion == PROVE_CHANNEL;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t l = 0; l < K; l++) {
+            if (k == l || !(x->may[e->from] >> k & 1) || !(x->may[e->to] >> l & 1))
+                continue;
+            int64_t before = x->head[(int64_t)e->from * K + k] + prove_op_ns(x->b, e->from, k),
+                    after = x->tail[(int64_t)e->to * K + l] + prove_op_ns(x->b, e->to, l);
+            meet(x, held ? k : channel ? K + k * K + l : K + k, before, after);
+            if (!channel)
+                meet(x, held ? l : 2 * K + l, before, after);
+        }
 }
 
 static int meet_all(court *x)
@@ -256,18 +220,6 @@ static int judge_prices(wide *total, wide *prices, court *x, int64_t path, yyjso
 
 /* ---- reading ---- */
 
-static int read_prices(int64_t *out, size_t n, yyjson_val *list, const char *what)
-{
-    size_t i, max;
-    yyjson_val *value;
-    memset(out, 0, n * sizeof *out);
-    if (list && yyjson_arr_size(list) != n)
-        return moirai_error(MOIRAI_EVERIFY, "%s of loads has %zu numbers, not %zu", what, yyjson_arr_size(list), n);
-    yyjson_arr_foreach(list, i, max, value)
-        out[i] = yyjson_get_sint(value);
-    return 0;
-}
-
 /* Edges ascend, each with a number per device. */
 static int read_messages(court *x, int64_t *out, yyjson_val *list, int64_t unit)
 {
@@ -296,8 +248,8 @@ static int read_leaf(court *x, yyjson_val *object)
 {
     yyjson_val *bytes = prove_get(object, "byte_prices");
     int64_t unit = prove_get(object, "unit") ? prove_number(object, "unit") : 1;
-    int rc = read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
-    rc = rc ? rc : read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
+    int rc = prove_read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
+    rc = rc ? rc : prove_read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
     x->bytes |= bytes != NULL;
     x->told = prove_get(object, "from") || prove_get(object, "to");
     if (rc || !x->told)
@@ -353,24 +305,21 @@ static int judge_case(int64_t *ns, court *x, yyjson_val *object)
 
 static int open_court(court *x, int32_t a, int32_t z)
 {
-    size_t n = (size_t)x->b->n, cells = n * (size_t)x->K, R = (size_t)x->R,
-           messages = (size_t)x->b->n_edges * (size_t)x->K;
-    x->may = util_alloc(n, sizeof *x->may);
-    x->head = prove_alloc(cells, sizeof *x->head);
-    x->tail = prove_alloc(cells, sizeof *x->tail);
-    x->first = util_alloc(R, sizeof *x->first);
-    x->last = util_alloc(R, sizeof *x->last);
-    x->price = util_alloc(R, sizeof *x->price);
-    x->byte_price = util_alloc((size_t)x->K, sizeof *x->byte_price);
-    x->from = prove_alloc(messages, sizeof *x->from);
-    x->to = prove_alloc(messages, sizeof *x->to);
-    x->cost = prove_alloc(cells, sizeof *x->cost);
-    if (!x->may || !x->head || !x->tail || !x->first || !x->last || !x->price || !x->byte_price || !x->from || !x->to ||
-        !x->cost)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < x->b->n; i++)
+    size_t n = (size_t)x->b->n, K = (size_t)x->K, R = (size_t)x->R, messages = (size_t)x->b->n_edges * K;
+    util_memory *m = &x->memory;
+    UTIL_TAKE(m, x->may, n);
+    PROVE_TAKE(m, x->head, n * K);
+    PROVE_TAKE(m, x->tail, n * K);
+    UTIL_TAKE(m, x->first, R);
+    UTIL_TAKE(m, x->last, R);
+    UTIL_TAKE(m, x->price, R);
+    UTIL_TAKE(m, x->byte_price, K);
+    PROVE_TAKE(m, x->from, messages);
+    PROVE_TAKE(m, x->to, messages);
+    PROVE_TAKE(m, x->cost, n * K);
+    for (int32_t i = 0; !m->failed && i < x->b->n; i++)
         x->may[i] = prove_allowed(x->b, i, a, z);
-    return 0;
+    return util_taken_all(m);
 }
 
 static int judge(int64_t *ns, court *x, int32_t a, int32_t z, yyjson_val *object)
@@ -379,9 +328,7 @@ static int judge(int64_t *ns, court *x, int32_t a, int32_t z, yyjson_val *object
     x->R = x->b->p->holds_devices ? x->K : prove_resources(x->b->p);
     int rc = open_court(x, a, z);
     rc = rc ? rc : judge_case(ns, x, object);
-    void *all[] = {x->may, x->head, x->tail, x->first, x->last, x->price, x->byte_price, x->from, x->to, x->cost};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&x->memory);
     return rc;
 }
 

@@ -15,96 +15,47 @@
 #include "prove/prove_read.h"
 #include "util/util.h"
 
-#define NEVER (INT64_MAX / 2)
-#define LOOK 16 /* edges per look at the clock */
+#define LOOK 16 /* operators per look at the clock */
 
 typedef __int128 wide;
 
-static int64_t time_ns(const prove_problem *p, int32_t i, int32_t k)
-{
-    return p->time[(int64_t)i * p->K + k];
-}
-
-/* ---- the longest path ---- */
-
-/* What operator j can have from one of its edges. */
-static void reach(int64_t *head, const prove_problem *p, const prove_edge *e)
-{
-    int32_t K = p->K;
-    int64_t at[PROVE_MAX_DEVICES], least = NEVER;
-    const int64_t *from = head + (int64_t)e->from * K;
-    int64_t *to = head + (int64_t)e->to * K;
-    for (int32_t l = 0; l < K; l++) {
-        at[l] = time_ns(p, e->from, l) < 0 ? NEVER : from[l] + time_ns(p, e->from, l);
-        least = UTIL_MIN(least, at[l]);
-    }
-    for (int32_t k = 0; k < K; k++) {
-        int64_t soonest = at[k];
-        if (e->even_ns >= 0)
-            soonest = UTIL_MIN(soonest, least + e->even_ns);
-        for (int32_t l = 0; l < K && e->even_ns < 0; l++)
-            if (at[l] < NEVER)
-                soonest = UTIL_MIN(soonest, at[l] + e->ns[(int64_t)l * K + k]);
-        to[k] = UTIL_MAX(to[k], soonest);
-    }
-}
-
 static int longest_path(int64_t *ns, const prove_problem *p)
 {
-    int64_t *head = prove_alloc((size_t)p->n * (size_t)p->K, sizeof *head);
-    int rc = head ? 0 : MOIRAI_EFAIL;
-    *ns = 0;
-    for (int32_t e = 0; e < p->n_edges && !rc;
-         e++) { /* by producer, in topological order: a head is final before it is passed on */
-        rc = e % LOOK ? 0 : prove_go_on(p);
-        if (!rc)
-            reach(head, p, &p->edge[e]);
+    prove_block whole;
+    int64_t *head;
+    int rc = prove_block_new(&whole, p, p->n, NULL, false, false);
+    if (!rc && !PROVE_TAKE(&whole.memory, head, (size_t)p->n * (size_t)p->K))
+        rc = MOIRAI_EFAIL;
+    if (!rc) {
+        prove_heads(&whole, NULL, head);
+        *ns = prove_longest(&whole, NULL, head, NULL);
+        rc = prove_go_on(p);
     }
-    for (int32_t i = 0; i < p->n && !rc; i++) {
-        int64_t least = NEVER;
-        for (int32_t k = 0; k < p->K; k++)
-            if (time_ns(p, i, k) >= 0)
-                least = UTIL_MIN(least, head[(int64_t)i * p->K + k] + time_ns(p, i, k));
-        *ns = UTIL_MAX(*ns, least);
-    }
-    free(head);
+    prove_block_free(&whole);
     return rc;
-}
-
-/* ---- loads ---- */
-
-static int read_prices(int64_t *price, wide *sum, const prove_problem *p, yyjson_val *list)
-{
-    size_t i, max, R = (size_t)prove_resources(p);
-    yyjson_val *value;
-    if (yyjson_arr_size(list) != R)
-        return moirai_error(MOIRAI_EVERIFY, "prices of loads has %zu numbers, not %zu", yyjson_arr_size(list), R);
-    yyjson_arr_foreach(list, i, max, value) {
-        int64_t number = yyjson_get_sint(value);
-        *sum += number;
-        if (i < (size_t)p->K)
-            price[i] = number;
-    }
-    return 0;
 }
 
 static int load_bound(int64_t *ns, const prove_problem *p, yyjson_val *list)
 {
-    int64_t price[PROVE_MAX_DEVICES] = {0};
+    util_memory memory = {0};
+    size_t R = (size_t)prove_resources(p);
+    int64_t *price;
     wide sum = 0, total = 0;
-    int rc = read_prices(price, &sum, p, list);
+    int rc = UTIL_TAKE(&memory, price, R) ? prove_read_prices(price, R, list, "prices") : MOIRAI_EFAIL;
+    for (size_t r = 0; r < R && !rc; r++)
+        sum += price[r];
     for (int32_t i = 0; i < p->n && !rc; i++) {
+        const int64_t *time = p->time + (int64_t)i * p->K;
         wide least = -1;
-        for (int32_t k = 0; k < p->K; k++) {
-            wide cost = (wide)price[k] * time_ns(p, i, k);
-            if (time_ns(p, i, k) >= 0 && (least < 0 || cost < least))
-                least = cost;
-        }
+        for (int32_t k = 0; k < p->K; k++)
+            if (time[k] >= 0 && (least < 0 || (wide)price[k] * time[k] < least))
+                least = (wide)price[k] * time[k];
         total += least > 0 ? least : 0;
         rc = i % LOOK ? 0 : prove_go_on(p);
     }
     if (!rc && sum > 0 && (total + sum - 1) / sum < PROVE_MAX_TIME)
         *ns = UTIL_MAX(*ns, (int64_t)((total + sum - 1) / sum));
+    util_release(&memory);
     return rc;
 }
 

@@ -6,7 +6,6 @@
  * they are cheapest; and, at any prices in time, at least what its tasks and bytes pay + unit * L - (what all resources
  * are worth until L), since the tasks are done within L. A leaf says between which lengths L lies: the least over these
  * counts. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "prove/prove_read.h"
@@ -16,6 +15,7 @@ typedef struct memory_proof {
     prove_chain *x;
     int64_t unit, *price;
     __int128 *value; /* per pair: length in units plus bytes, at least */
+    util_memory memory;
 } memory_proof;
 
 /* Every interior operator's bytes where they are cheapest. */
@@ -96,16 +96,17 @@ static int leaf_value(__int128 *value, const memory_proof *y, const prove_block 
 static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t z, int64_t index, yyjson_val *list)
 {
     prove_leaf *leaf;
+    util_memory memory = {0};
     int32_t n;
     __int128 least = 0;
-    int rc = prove_read_leaves(&leaf, &n, b, a, z, list, false);
+    int rc = prove_read_leaves(&leaf, &n, &memory, b, a, z, list, false);
     for (int32_t i = 0; !rc && i < n; i++) {
         __int128 value = 0;
         rc = leaf_value(&value, y, b, a, z, y->x->bound[index], &leaf[i]);
         least = i ? UTIL_MIN(least, value) : value;
         y->x->proof->leaves++;
     }
-    prove_free_leaves(leaf, n);
+    util_release(&memory);
     if (!rc && n)
         y->value[index] = UTIL_MAX(y->value[index], least);
     return rc;
@@ -146,10 +147,10 @@ int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
     if (!object)
         return 0;
     y.unit = prove_number(object, "unit");
-    int rc = prove_list(&y.price, &n, prove_get(object, "byte_prices"), INT64_MAX, "byte_prices");
+    int rc = prove_list(&y.price, &n, &y.memory, prove_get(object, "byte_prices"), INT64_MAX, "byte_prices");
     if (!rc && n != K)
         rc = prove_wrong("byte_prices has not one price per device");
-    if (!rc && !(y.value = prove_alloc(pairs, sizeof *y.value)))
+    if (!rc && !PROVE_TAKE(&y.memory, y.value, pairs))
         rc = MOIRAI_EFAIL;
     __int128 bytes = 0;
     for (i = 0; !rc && i < pairs; i++) {
@@ -163,7 +164,6 @@ int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
     yyjson_arr_foreach(prove_get(object, "pairs"), i, max, value)
         rc = rc ? rc : read_pair(&y, value);
     rc = rc ? rc : bound_of(bound_ns, &y);
-    free(y.price);
-    free(y.value);
+    util_release(&y.memory);
     return rc;
 }

@@ -8,8 +8,6 @@
  * sums in 128 bits. */
 #include "prove/prove_price.h"
 
-#include <stdlib.h>
-
 #include "util/util.h"
 
 #define MAX_CELLS (INT64_C(1) << 28) /* numbers of one leaf's tables: 2 GiB, more than any search makes */

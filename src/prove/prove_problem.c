@@ -8,13 +8,13 @@
 
 #define MAX_BYTES ((size_t)1 << 31)
 
-void *prove_alloc(size_t n, size_t size)
+void *prove_take(util_memory *m, size_t n, size_t size)
 {
-    if (n > MAX_BYTES / size) {
-        moirai_error(MOIRAI_EFAIL, "asks for a table of %zu numbers, more than the verifier takes", n);
-        return NULL;
-    }
-    return util_alloc(n, size);
+    if (n <= MAX_BYTES / size)
+        return util_take(m, n, size);
+    moirai_error(MOIRAI_EFAIL, "asks for a table of %zu numbers, more than the verifier takes", n);
+    m->failed = true;
+    return NULL;
 }
 
 int prove_go_on(const prove_problem *p)
@@ -26,14 +26,8 @@ int prove_go_on(const prove_problem *p)
 
 void prove_problem_free(prove_problem *p)
 {
-    void *own[] = {p->time, p->bytes, p->may, p->name, p->edge, p->off, p->place, p->local},
-         *shared[] = {p->capacity, p->table};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        free(own[i]);
-    for (size_t i = 0; p->whole && i < sizeof shared / sizeof *shared; i++)
-        free(shared[i]);
-    if (p->whole)
-        yyjson_doc_free(p->doc);
+    util_release(&p->memory);
+    yyjson_doc_free(p->doc);
     *p = (prove_problem){0};
 }
 
@@ -47,40 +41,35 @@ static int compare_edges(const void *a, const void *b)
     return (x->to > y->to) - (x->to < y->to);
 }
 
-/* Edges between operators that are here; `local` has their new numbers. */
-static void take_edges(prove_problem *q, const prove_problem *p)
+/* By from, output, to; off[i]: the first edge of operator i. */
+static void sort_edges(prove_edge *edge, int32_t n_edges, int32_t *off, int32_t n)
 {
-    for (int32_t e = 0; e < p->n_edges; e++) {
-        prove_edge f = p->edge[e];
-        f.from = q->local[f.from];
-        f.to = q->local[f.to];
-        if (f.from >= 0 && f.to >= 0)
-            q->edge[q->n_edges++] = f;
-    }
-    if (q->n_edges)
-        qsort(q->edge, (size_t)q->n_edges, sizeof *q->edge, compare_edges);
-    for (int32_t e = 0; e < q->n_edges; e++)
-        q->off[q->edge[e].from + 1]++;
-    for (int32_t i = 0; i < q->n; i++)
-        q->off[i + 1] += q->off[i];
+    if (n_edges)
+        qsort(edge, (size_t)n_edges, sizeof *edge, compare_edges);
+    for (int32_t e = 0; e < n_edges; e++)
+        off[edge[e].from + 1]++;
+    for (int32_t i = 0; i < n; i++)
+        off[i + 1] += off[i];
 }
 
 int prove_problem_take(prove_problem *q, const prove_problem *p, int32_t n, const int32_t *op)
 {
     size_t K = (size_t)p->K, m = (size_t)n;
+    util_memory memory = q->memory;
     *q = *p;
-    q->whole = false;
+    q->memory = memory;
+    q->doc = NULL;
     q->n = n;
     q->n_edges = 0;
-    q->time = util_alloc(m * K, sizeof *q->time);
-    q->bytes = util_alloc(m, sizeof *q->bytes);
-    q->may = util_alloc(m, sizeof *q->may);
-    q->name = util_alloc(m, sizeof *q->name);
-    q->edge = util_alloc((size_t)p->n_edges, sizeof *q->edge);
-    q->off = util_alloc(m + 1, sizeof *q->off);
-    q->place = util_alloc(m, sizeof *q->place);
-    q->local = util_alloc((size_t)p->n, sizeof *q->local);
-    if (!q->time || !q->bytes || !q->may || !q->name || !q->edge || !q->off || !q->place || !q->local)
+    UTIL_TAKE(&q->memory, q->time, m * K);
+    UTIL_TAKE(&q->memory, q->bytes, m);
+    UTIL_TAKE(&q->memory, q->may, m);
+    UTIL_TAKE(&q->memory, q->name, m);
+    UTIL_TAKE(&q->memory, q->edge, (size_t)p->n_edges);
+    UTIL_TAKE(&q->memory, q->off, m + 1);
+    UTIL_TAKE(&q->memory, q->place, m);
+    UTIL_TAKE(&q->memory, q->local, (size_t)p->n);
+    if (q->memory.failed)
         return MOIRAI_EFAIL;
     memset(q->local, 0xff, (size_t)p->n * sizeof *q->local);
     for (int32_t i = 0; i < n; i++) {
@@ -95,7 +84,14 @@ int prove_problem_take(prove_problem *q, const prove_problem *p, int32_t n, cons
         if (here >= 0)
             q->place[used++] = here;
     }
-    take_edges(q, p);
+    for (int32_t e = 0; e < p->n_edges; e++) {
+        prove_edge f = p->edge[e];
+        f.from = q->local[f.from];
+        f.to = q->local[f.to];
+        if (f.from >= 0 && f.to >= 0)
+            q->edge[q->n_edges++] = f;
+    }
+    sort_edges(q->edge, q->n_edges, q->off, n);
     memset(q->local, 0xff, (size_t)p->n * sizeof *q->local);
     return 0;
 }
@@ -142,30 +138,21 @@ static int32_t find_order(const prove_problem *p, const int32_t *off, int32_t *w
     return done;
 }
 
-int prove_problem_sort(prove_problem *p, prove_problem *raw)
+int prove_problem_sort(prove_problem *p, const prove_problem *raw)
 {
     size_t n = (size_t)raw->n;
-    int32_t *off = util_alloc(n + 1, sizeof *off), *waits = util_alloc(n, sizeof *waits),
-            *heap = util_alloc(n, sizeof *heap), *order = util_alloc(n, sizeof *order);
-    int rc = off && waits && heap && order ? 0 : MOIRAI_EFAIL;
-    if (!rc) {
-        if (raw->n_edges)
-            qsort(raw->edge, (size_t)raw->n_edges, sizeof *raw->edge, compare_edges);
-        for (int32_t e = 0; e < raw->n_edges; e++)
-            off[raw->edge[e].from + 1]++;
-        for (size_t i = 0; i < n; i++)
-            off[i + 1] += off[i];
-        if (find_order(raw, off, waits, heap, order) < raw->n)
-            rc = moirai_error(MOIRAI_EINPUT, "operators read each other's tensors in a ring");
-    }
+    util_memory memory = {0};
+    int32_t *off, *waits, *heap, *order;
+    UTIL_TAKE(&memory, off, n + 1);
+    UTIL_TAKE(&memory, waits, n);
+    UTIL_TAKE(&memory, heap, n);
+    UTIL_TAKE(&memory, order, n);
+    int rc = util_taken_all(&memory);
+    if (!rc)
+        sort_edges(raw->edge, raw->n_edges, off, raw->n);
+    if (!rc && find_order(raw, off, waits, heap, order) < raw->n)
+        rc = moirai_error(MOIRAI_EINPUT, "operators read each other's tensors in a ring");
     rc = rc ? rc : prove_problem_take(p, raw, raw->n, order);
-    if (!rc) {
-        raw->whole = false;
-        p->whole = true;
-    }
-    free(off);
-    free(waits);
-    free(heap);
-    free(order);
+    util_release(&memory);
     return rc;
 }

@@ -41,27 +41,26 @@ typedef struct prove_problem {
     int32_t *place;        /* number in files, among the operators that are here -> number here */
     int32_t *local;        /* scratch of prove_block_new: -1 throughout between calls */
     const util_stop *stop; /* or NULL */
-    /* shared by a problem and its parts; the whole owns them */
-    bool whole;
     const char *title;
-    int64_t *capacity, *table; /* bytes per device; all tables of edges */
-    yyjson_doc *doc;           /* has the names */
+    int64_t *capacity;  /* bytes per device */
+    util_memory memory; /* its own; what it shares with the problem that it is a part of is there */
+    yyjson_doc *doc;    /* of the whole: has the names */
 } prove_problem;
 
 /* Reads a problem file (docs/formats.md): MOIRAI_EINPUT where it is malformed, MOIRAI_EINFEASIBLE where an operator or
  * a group has no device, MOIRAI_ELIMIT where `stop` (NULL: none), which is the problem's from now on, came first. To be freed also after a failure. O((V + E) log V + tables). */
 int prove_problem_read(prove_problem *p, const moirai_prove_file *file, const util_stop *stop);
 /* The problem of the operators op[0 .. n) alone, in that order, which must be topological. A plan of the whole, seen at
- * these, is a plan of theirs. It must not outlive `p`. */
+ * these, is a plan of theirs. It must not outlive what `p` has taken elsewhere; out->memory may have something already. */
 int prove_problem_take(prove_problem *out, const prove_problem *p, int32_t n, const int32_t *op);
 void prove_problem_free(prove_problem *p);
-/* `raw`, whose operators are numbered as in the file, in topological order: the new problem owns what raw owned. */
-int prove_problem_sort(prove_problem *p, prove_problem *raw);
+/* `raw`, whose operators are numbered as in the file, in topological order. */
+int prove_problem_sort(prove_problem *p, const prove_problem *raw);
 
 /* 0, or MOIRAI_ELIMIT where the budget is used up: to be asked before every piece of work that takes long. */
 int prove_go_on(const prove_problem *p);
-/* Memory, zeroed; NULL and a message where it is more than 2 GiB at once or not there. What certificates ask for goes
- * through here. */
-void *prove_alloc(size_t n, size_t size);
+/* As util_take; also where it is more than 2 GiB at once there is a message, and the memory has failed. */
+void *prove_take(util_memory *m, size_t n, size_t size);
+#define PROVE_TAKE(m, pointer, n) ((pointer) = prove_take(m, (n), sizeof *(pointer)))
 
 #endif

@@ -12,7 +12,31 @@
 #include "util/json.h"
 #include "util/util.h"
 
-#define LOOK 64 /* operators per look at the clock */
+#define LOOK 64 /* items of a list per look at the clock */
+
+/* Item j of a list; `at` is the object that has the list. */
+typedef int item_reader(prove_reader *x, const util_json_at *at, size_t j, yyjson_val *item);
+
+static int each(prove_reader *x, const util_json_at *at, yyjson_val *object, const char *key, bool needed,
+                item_reader *read)
+{
+    yyjson_val *list = NULL, *item;
+    size_t j, n;
+    int rc = util_json_array(&list, at, object, key, needed);
+    yyjson_arr_foreach(list, j, n, item) {
+        rc = rc || j % LOOK ? rc : prove_go_on(x->p);
+        rc = rc ? rc : read(x, at, j, item);
+    }
+    return rc;
+}
+
+/* The beginning of every object: it is one, and has a name. */
+static int open_item(util_json_at *here, const util_json_at *at, const char *kind, size_t j, yyjson_val *object)
+{
+    *here = (util_json_at){.label = at->label, .kind = kind, .index = j};
+    int rc = util_json_object(here, object);
+    return rc ? rc : util_json_string(&here->name, NULL, here, object, "name", true);
+}
 
 /* ---- devices and channels ---- */
 
@@ -44,301 +68,259 @@ static int read_modes(prove_reader *x)
     return rc;
 }
 
-static int read_devices(prove_reader *x)
+static int read_device(prove_reader *x, const util_json_at *at, size_t j, yyjson_val *object)
 {
-    util_json_at at = {.label = x->label};
-    yyjson_val *list = NULL, *object;
-    size_t i, n;
-    int rc = util_json_array(&list, &at, x->root, "devices", true);
-    if (!rc && (yyjson_arr_size(list) < 1 || yyjson_arr_size(list) > PROVE_MAX_DEVICES))
-        rc = util_json_fail(&at, "%zu devices, must be 1 to %d", yyjson_arr_size(list), PROVE_MAX_DEVICES);
-    if (rc)
-        return rc;
-    size_t K = yyjson_arr_size(list);
-    x->p->K = (int32_t)K;
-    x->p->capacity = util_alloc(K, sizeof(int64_t));
-    x->rate = util_alloc(K * K, sizeof(int64_t));
-    x->latency = util_alloc(K * K, sizeof(int64_t));
-    if (!x->p->capacity || !x->rate || !x->latency)
-        return MOIRAI_EFAIL;
-    yyjson_arr_foreach(list, i, n, object) {
-        util_json_at here = {.label = x->label, .kind = "device", .index = i};
-        if ((rc = util_json_object(&here, object)) ||
-            (rc = util_json_string(&here.name, NULL, &here, object, "name", true)) ||
-            (rc = util_json_int64(&x->p->capacity[i], &here, object, "memory_bytes", true, 0)))
-            return rc;
-        if (util_names_put(x->devices, here.name, (int32_t)i) != (int32_t)i)
-            return util_json_fail(&here, "two devices have this name, or memory is out");
-    }
-    return 0;
+    util_json_at here;
+    int rc = open_item(&here, at, "device", j, object);
+    rc = rc ? rc : util_json_int64(&x->p->capacity[j], &here, object, "memory_bytes", true, 0);
+    if (!rc && util_names_put(x->names[PROVE_DEVICE], here.name, (int32_t)j) != (int32_t)j)
+        rc = util_json_fail(&here, "two devices have this name, or memory is out");
+    return rc;
 }
 
-static int read_channel(prove_reader *x, yyjson_val *object, size_t index)
+static int read_devices(prove_reader *x, const util_json_at *at)
 {
-    util_json_at at = {.label = x->label, .kind = "channel", .index = index};
+    size_t K = yyjson_arr_size(yyjson_obj_get(x->root, "devices"));
+    if (K > PROVE_MAX_DEVICES)
+        return util_json_fail(at, "%zu devices, must be 1 to %d", K, PROVE_MAX_DEVICES);
+    x->p->K = (int32_t)K;
+    UTIL_TAKE(x->kept, x->p->capacity, K);
+    UTIL_TAKE(&x->p->memory, x->rate, K * K);
+    UTIL_TAKE(&x->p->memory, x->latency, K * K);
+    if (x->kept->failed || x->p->memory.failed)
+        return MOIRAI_EFAIL;
+    int rc = each(x, at, x->root, "devices", true, read_device);
+    return rc || K ? rc : util_json_fail(at, "0 devices, must be 1 to %d", PROVE_MAX_DEVICES);
+}
+
+static int read_channel(prove_reader *x, const util_json_at *top, size_t j, yyjson_val *object)
+{
+    util_json_at at = {.label = top->label, .kind = "channel", .index = j};
     const char *from = NULL, *to = NULL;
     int rc = util_json_object(&at, object);
     rc = rc ? rc : util_json_string(&from, NULL, &at, object, "from", true);
     rc = rc ? rc : util_json_string(&to, NULL, &at, object, "to", true);
     if (rc)
         return rc;
-    int32_t a = util_names_get(x->devices, from), b = util_names_get(x->devices, to);
+    int32_t a = util_names_get(x->names[PROVE_DEVICE], from), b = util_names_get(x->names[PROVE_DEVICE], to);
     if (a < 0 || b < 0 || a == b || x->rate[a * x->p->K + b])
         return util_json_fail(&at, "from '%.100s' to '%.100s': no two devices, or there twice", from, to);
     rc = util_json_int64(&x->rate[a * x->p->K + b], &at, object, "bytes_per_second", true, 1);
     return rc ? rc : util_json_int64(&x->latency[a * x->p->K + b], &at, object, "latency_ns", false, 0);
 }
 
-static int read_channels(prove_reader *x)
+static int read_channels(prove_reader *x, const util_json_at *at)
 {
-    util_json_at at = {.label = x->label};
-    yyjson_val *list = NULL, *object;
-    size_t i, n;
-    int rc = util_json_array(&list, &at, x->root, "channels", false);
-    if (!rc && list) {
-        yyjson_arr_foreach(list, i, n, object) {
-            rc = rc ? rc : read_channel(x, object, i);
-        }
-    }
-    for (int32_t c = 0; !rc && c < x->p->K * x->p->K; c++)
-        if (c / x->p->K != c % x->p->K && !x->rate[c])
-            rc = util_json_fail(&at, "the channel from device %d to device %d is missing", c / x->p->K, c % x->p->K);
+    int32_t K = x->p->K;
+    int rc = each(x, at, x->root, "channels", false, read_channel);
+    for (int32_t c = 0; !rc && c < K * K; c++)
+        if (c / K != c % K && !x->rate[c])
+            rc = util_json_fail(at, "the channel from device %d to device %d is missing", c / K, c % K);
     return rc;
 }
 
 /* ---- operators ---- */
 
-static int read_times(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_time(prove_reader *x, const util_json_at *at, size_t k, yyjson_val *value)
 {
-    yyjson_val *list = NULL, *value;
-    size_t k, n;
-    int64_t *time = x->p->time + (int64_t)i * x->p->K;
-    int rc = util_json_array(&list, at, object, "time_ns", true);
-    if (!rc && yyjson_arr_size(list) != (size_t)x->p->K)
-        rc = util_json_fail(at, "time_ns has %zu entries, there are %d devices", yyjson_arr_size(list), x->p->K);
-    if (rc)
-        return rc;
-    yyjson_arr_foreach(list, k, n, value) {
-        time[k] = -1;
-        if (yyjson_is_null(value))
-            continue;
-        if ((rc = util_json_value_int64(&time[k], at, value, "time_ns", 0)))
-            return rc;
-        x->p->may[i] |= UINT64_C(1) << k % 64;
-    }
-    return 0;
+    int64_t *time = &x->p->time[at->index * (size_t)x->p->K + k];
+    *time = -1;
+    if (yyjson_is_null(value))
+        return 0;
+    x->p->may[at->index] |= UINT64_C(1) << k % 64;
+    return util_json_value_int64(time, at, value, "time_ns", 0);
 }
 
-static int read_group(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_times(prove_reader *x, const util_json_at *at, yyjson_val *object)
 {
+    yyjson_val *list = yyjson_obj_get(object, "time_ns");
+    if (yyjson_is_arr(list) && yyjson_arr_size(list) != (size_t)x->p->K)
+        return util_json_fail(at, "time_ns has %zu entries, there are %d devices", yyjson_arr_size(list), x->p->K);
+    return each(x, at, object, "time_ns", true, read_time);
+}
+
+static int read_group(prove_reader *x, const util_json_at *at, yyjson_val *object)
+{
+    int32_t *group = &x->group[at->index];
     const char *name = NULL;
     int rc = util_json_string(&name, NULL, at, object, "group", false);
-    x->group.of_op[i] = PROVE_NONE;
+    *group = PROVE_NONE;
     if (rc || !name)
         return rc;
-    x->group.of_op[i] = util_names_put(x->groups, name, x->group.n);
-    if (x->group.of_op[i] < 0)
+    *group = util_names_put(x->names[PROVE_GROUP], name, x->n_groups);
+    if (*group < 0)
         return MOIRAI_EFAIL;
-    if (x->group.of_op[i] == x->group.n)
-        x->group.may[x->group.n++] = ~UINT64_C(0);
-    x->group.may[x->group.of_op[i]] &= x->p->may[i];
+    if (*group == x->n_groups)
+        x->group_may[x->n_groups++] = ~UINT64_C(0);
+    x->group_may[*group] &= x->p->may[at->index];
     return 0;
 }
 
-/* A table of times that the file has for a tensor, beside those of the others. */
-static int read_table(prove_reader *x, prove_tensor *t, const util_json_at *at, yyjson_val *object)
+/* A row of the table of times that the file has for a tensor. */
+static int read_row(prove_reader *x, const util_json_at *at, size_t a, yyjson_val *row)
 {
-    yyjson_val *rows = NULL, *row, *value;
-    size_t K = (size_t)x->p->K, a, b, n, m;
-    int rc = util_json_array(&rows, at, object, "transfer_ns", false);
-    if (rc || !rows)
-        return rc;
-    if (yyjson_arr_size(rows) != K)
-        return util_json_fail(at, "transfer_ns has %zu rows, there are %zu devices", yyjson_arr_size(rows), K);
-    if (!(t->ns = prove_alloc(K * K, sizeof *t->ns)))
-        return MOIRAI_EFAIL;
-    yyjson_arr_foreach(rows, a, n, row) {
-        if (!yyjson_is_arr(row) || yyjson_arr_size(row) != K)
-            return util_json_fail(at, "row %zu of transfer_ns is not an array of %zu times", a, K);
-        yyjson_arr_foreach(row, b, m, value) {
-            if ((rc = util_json_value_int64(&t->ns[a * K + b], at, value, "transfer_ns", 0)))
-                return rc;
-            if (a == b && t->ns[a * K + b])
-                return util_json_fail(at, "transfer_ns from device %zu to itself is not 0", a);
-        }
-    }
-    return 0;
-}
-
-static int read_outputs(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
-{
-    yyjson_val *list = NULL, *item;
-    size_t j, n;
-    int rc = util_json_array(&list, at, object, "outputs", true);
-    if (rc)
-        return rc;
-    yyjson_arr_foreach(list, j, n, item) {
-        util_json_at here = {.label = x->label, .kind = "output", .index = j};
-        if (util_grow(&x->tensor, &x->tensor_room, x->n_tensors + 1, sizeof *x->tensor))
-            return MOIRAI_EFAIL;
-        prove_tensor *t = &x->tensor[x->n_tensors++];
-        *t = (prove_tensor){.from = i, .output = (int32_t)j};
-        if ((rc = util_json_object(&here, item)) ||
-            (rc = util_json_string(&here.name, NULL, &here, item, "name", true)) ||
-            (rc = util_json_int64(&t->bytes, &here, item, "bytes", true, 0)) || (rc = read_table(x, t, &here, item)))
+    size_t K = (size_t)x->p->K, b, n;
+    int64_t *ns = x->tensor[x->n_tensors - 1].own + a * K;
+    yyjson_val *value;
+    if (!yyjson_is_arr(row) || yyjson_arr_size(row) != K)
+        return util_json_fail(at, "row %zu of transfer_ns is not an array of %zu times", a, K);
+    yyjson_arr_foreach(row, b, n, value) {
+        int rc = util_json_value_int64(&ns[b], at, value, "transfer_ns", 0);
+        if (rc)
             return rc;
-        t->name = here.name;
-        if (util_names_put(x->tensors, t->name, (int32_t)x->n_tensors - 1) != (int32_t)x->n_tensors - 1)
-            return util_json_fail(&here, "two tensors have this name, or memory is out");
     }
-    return 0;
+    return ns[a] ? util_json_fail(at, "transfer_ns from device %zu to itself is not 0", a) : 0;
+}
+
+static int read_table(prove_reader *x, const util_json_at *at, yyjson_val *object)
+{
+    yyjson_val *rows = yyjson_obj_get(object, "transfer_ns");
+    size_t K = (size_t)x->p->K;
+    if (yyjson_is_arr(rows) && yyjson_arr_size(rows) != K)
+        return util_json_fail(at, "transfer_ns has %zu rows, there are %zu devices", yyjson_arr_size(rows), K);
+    if (yyjson_is_arr(rows) && !PROVE_TAKE(&x->p->memory, x->tensor[x->n_tensors - 1].own, K * K))
+        return MOIRAI_EFAIL;
+    return each(x, at, object, "transfer_ns", false, read_row);
+}
+
+static int read_output(prove_reader *x, const util_json_at *at, size_t j, yyjson_val *item)
+{
+    prove_tensor *t = &x->tensor[x->n_tensors++];
+    *t = (prove_tensor){.from = (int32_t)at->index, .output = (int32_t)j, .last_reader = PROVE_NONE};
+    util_json_at here;
+    int rc = open_item(&here, at, "output", j, item);
+    t->name = here.name;
+    rc = rc ? rc : util_json_int64(&t->bytes, &here, item, "bytes", true, 0);
+    rc = rc ? rc : read_table(x, &here, item);
+    if (!rc && util_names_put(x->names[PROVE_TENSOR], t->name, x->n_tensors - 1) != x->n_tensors - 1)
+        rc = util_json_fail(&here, "two tensors have this name, or memory is out");
+    return rc;
 }
 
 /* Weights that several operators read are held once per device that runs any; of these only such are counted, in the
  * end, whose readers share a device whatever the plan. Leaving out the others asks for less memory. */
-static int read_weights(prove_reader *x, int32_t i, const util_json_at *at, yyjson_val *object)
+static int read_weight(prove_reader *x, const util_json_at *at, size_t j, yyjson_val *item)
 {
-    yyjson_val *list = NULL, *item;
-    size_t j, n;
-    int rc = util_json_array(&list, at, object, "shared_weights", false);
-    if (rc || !list)
+    int32_t i = (int32_t)at->index, group = x->group[i];
+    int64_t bytes = 0;
+    util_json_at here;
+    int rc = open_item(&here, at, "shared weight", j, item);
+    rc = rc ? rc : util_json_int64(&bytes, &here, item, "bytes", true, 0);
+    if (rc)
         return rc;
-    yyjson_arr_foreach(list, j, n, item) {
-        util_json_at here = {.label = x->label, .kind = "shared weight", .index = j};
-        int64_t bytes = 0;
-        if ((rc = util_json_object(&here, item)) ||
-            (rc = util_json_string(&here.name, NULL, &here, item, "name", true)) ||
-            (rc = util_json_int64(&bytes, &here, item, "bytes", true, 0)))
-            return rc;
-        if (util_grow(&x->weight, &x->weight_room, x->n_weights + 1, sizeof *x->weight))
-            return MOIRAI_EFAIL;
-        int32_t w = util_names_put(x->weights, here.name, (int32_t)x->n_weights);
-        if (w < 0)
-            return MOIRAI_EFAIL;
-        if ((size_t)w == x->n_weights)
-            x->weight[x->n_weights++] = (prove_weight){bytes, i, i, x->group.of_op[i], false};
-        prove_weight *old = &x->weight[w];
-        if (old->bytes != bytes)
-            return util_json_fail(&here, "has two sizes");
-        if (old->last != i)
-            old->apart |= x->group.of_op[i] == PROVE_NONE || x->group.of_op[i] != old->group;
-        old->last = i;
-    }
+    int32_t w = util_names_put(x->names[PROVE_WEIGHT], here.name, x->n_weights);
+    if (w < 0)
+        return MOIRAI_EFAIL;
+    prove_weight *old = &x->weight[w];
+    if (w == x->n_weights)
+        x->weight[x->n_weights++] = (prove_weight){bytes, i, i, group, false};
+    if (old->bytes != bytes)
+        return util_json_fail(&here, "has two sizes");
+    old->apart |= old->last != i && (group == PROVE_NONE || group != old->group);
+    old->last = i;
     return 0;
 }
 
-static int read_op(prove_reader *x, int32_t i, yyjson_val *object)
+static int read_op(prove_reader *x, const util_json_at *top, size_t i, yyjson_val *object)
 {
-    util_json_at at = {.label = x->label, .kind = "op", .index = (size_t)i};
-    int rc;
-    if ((rc = util_json_object(&at, object)) || (rc = util_json_string(&at.name, NULL, &at, object, "name", true)) ||
-        (rc = util_json_int64(&x->p->bytes[i], &at, object, "memory_bytes", true, 0)) ||
-        (rc = read_times(x, i, &at, object)) || (rc = read_group(x, i, &at, object)) ||
-        (rc = read_weights(x, i, &at, object)))
-        return rc;
+    util_json_at at;
+    int rc = open_item(&at, top, "op", i, object);
     x->p->name[i] = at.name;
-    return read_outputs(x, i, &at, object);
+    rc = rc ? rc : util_json_int64(&x->p->bytes[i], &at, object, "memory_bytes", true, 0);
+    rc = rc ? rc : read_times(x, &at, object);
+    rc = rc ? rc : read_group(x, &at, object);
+    rc = rc ? rc : each(x, &at, object, "shared_weights", false, read_weight);
+    return rc ? rc : each(x, &at, object, "outputs", true, read_output);
 }
 
 /* What no operator writes comes from outside; what an operator reads twice it reads once. */
-static int read_inputs(prove_reader *x, int32_t i, int32_t *seen, yyjson_val *object)
+static int read_input(prove_reader *x, const util_json_at *at, size_t j, yyjson_val *item)
 {
-    util_json_at at = {.label = x->label, .kind = "op", .name = x->p->name[i]};
-    yyjson_val *list = NULL, *item;
-    size_t j, n;
-    int rc = util_json_array(&list, &at, object, "inputs", true);
-    if (rc)
+    const char *name;
+    int32_t i = (int32_t)at->index;
+    (void)j;
+    int rc = util_json_value_string(&name, NULL, at, item, "an item of inputs");
+    int32_t t = rc ? -1 : util_names_get(x->names[PROVE_TENSOR], name);
+    if (t < 0 || x->tensor[t].last_reader == i)
         return rc;
-    yyjson_arr_foreach(list, j, n, item) {
-        const char *name;
-        if ((rc = util_json_value_string(&name, NULL, &at, item, "an item of inputs")))
-            return rc;
-        int32_t t = util_names_get(x->tensors, name);
-        if (t < 0 || seen[t] == i + 1)
-            continue;
-        seen[t] = i + 1;
-        x->tensor[t].n_readers++;
-        if (x->n_edges >= INT32_MAX || util_grow(&x->p->edge, &x->edge_room, x->n_edges + 1, sizeof *x->p->edge))
-            return MOIRAI_EFAIL;
-        /* the tensor's number stands in for its table until that is known */
-        x->p->edge[x->n_edges++] =
-            (prove_edge){.from = x->tensor[t].from, .output = x->tensor[t].output, .to = i, .line = t};
-    }
+    x->tensor[t].last_reader = i;
+    x->tensor[t].n_readers++;
+    /* the tensor's number stands in for its table until that is known */
+    x->p->edge[x->p->n_edges++] =
+        (prove_edge){.from = x->tensor[t].from, .output = x->tensor[t].output, .to = i, .line = t};
     return 0;
 }
 
-static int read_ops(prove_reader *x)
+static int read_inputs(prove_reader *x, const util_json_at *top, size_t i, yyjson_val *object)
 {
-    size_t n = yyjson_arr_size(x->ops), i, max, cells;
+    util_json_at at = {.label = top->label, .kind = "op", .name = x->p->name[i], .index = i};
+    return each(x, &at, object, "inputs", true, read_input);
+}
+
+/* How many items the operators' lists of this name have together. */
+static size_t count(yyjson_val *ops, const char *key)
+{
+    size_t sum = 0, i, n;
     yyjson_val *object;
-    int32_t *seen = NULL;
+    yyjson_arr_foreach(ops, i, n, object)
+        sum += yyjson_arr_size(yyjson_obj_get(object, key));
+    return sum;
+}
+
+static int read_ops(prove_reader *x, const util_json_at *at)
+{
+    yyjson_val *ops = yyjson_obj_get(x->root, "ops");
+    size_t n = yyjson_arr_size(ops), tensors = count(ops, "outputs"), weights = count(ops, "shared_weights"),
+           edges = count(ops, "inputs");
+    util_memory *m = &x->p->memory;
     if (n > INT32_MAX / 2)
         return moirai_error(MOIRAI_EINPUT, "too many operators");
-    cells = n * (size_t)x->p->K;
+    if (tensors > INT32_MAX || weights > INT32_MAX || edges > INT32_MAX)
+        return MOIRAI_EFAIL;
     x->p->n = (int32_t)n;
-    x->p->time = util_alloc(cells, sizeof(int64_t));
-    x->p->bytes = util_alloc(n, sizeof(int64_t));
-    x->p->may = util_alloc(n, sizeof(uint64_t));
-    x->p->name = util_alloc(n, sizeof(char *));
-    x->group.of_op = util_alloc(n, sizeof(int32_t));
-    x->group.may = util_alloc(n, sizeof(uint64_t));
-    int rc = x->p->time && x->p->bytes && x->p->may && x->p->name && x->group.of_op && x->group.may ? 0 : MOIRAI_EFAIL;
-    yyjson_arr_foreach(x->ops, i, max, object) {
-        rc = rc || i % LOOK ? rc : prove_go_on(x->p);
-        rc = rc ? rc : read_op(x, (int32_t)i, object);
-    }
-    if (!rc && !(seen = util_alloc(x->n_tensors, sizeof *seen)))
-        rc = MOIRAI_EFAIL;
-    yyjson_arr_foreach(x->ops, i, max, object) {
-        rc = rc || i % LOOK ? rc : prove_go_on(x->p);
-        rc = rc ? rc : read_inputs(x, (int32_t)i, seen, object);
-    }
-    x->p->n_edges = (int32_t)x->n_edges;
-    free(seen);
-    return rc;
+    UTIL_TAKE(m, x->p->time, n * (size_t)x->p->K);
+    UTIL_TAKE(m, x->p->bytes, n);
+    UTIL_TAKE(m, x->p->may, n);
+    UTIL_TAKE(m, x->p->name, n);
+    UTIL_TAKE(m, x->p->edge, edges);
+    UTIL_TAKE(m, x->group, n);
+    UTIL_TAKE(m, x->group_may, n);
+    UTIL_TAKE(m, x->tensor, tensors);
+    UTIL_TAKE(m, x->weight, weights);
+    int rc = util_taken_all(m);
+    rc = rc ? rc : each(x, at, x->root, "ops", true, read_op);
+    return rc ? rc : each(x, at, x->root, "ops", true, read_inputs);
 }
 
 static int read_all(prove_reader *x)
 {
     util_json_at at = {.label = x->label};
+    int rc = prove_go_on(x->p);
+    for (int i = 0; i < PROVE_NAMES && !rc; i++)
+        rc = (x->names[i] = util_names_new(16)) ? 0 : MOIRAI_EFAIL;
     x->p->title = "";
-    int rc = util_json_string(&x->p->title, NULL, &at, x->root, "name", false);
-    rc = rc ? rc : util_json_array(&x->ops, &at, x->root, "ops", true);
-    size_t n = rc ? 0 : yyjson_arr_size(x->ops);
-    x->devices = util_names_new(16);
-    x->tensors = util_names_new(n);
-    x->groups = util_names_new(16);
-    x->weights = util_names_new(16);
-    if (!rc && !(x->devices && x->tensors && x->groups && x->weights))
-        rc = MOIRAI_EFAIL;
+    rc = rc ? rc : util_json_string(&x->p->title, NULL, &at, x->root, "name", false);
     rc = rc ? rc : read_modes(x);
-    rc = rc ? rc : read_devices(x);
-    rc = rc ? rc : read_channels(x);
-    rc = rc ? rc : read_ops(x);
+    rc = rc ? rc : read_devices(x, &at);
+    rc = rc ? rc : read_channels(x, &at);
+    rc = rc ? rc : read_ops(x, &at);
     return rc ? rc : prove_problem_settle(x);
 }
 
 int prove_problem_read(prove_problem *p, const moirai_prove_file *file, const util_stop *stop)
 {
-    prove_problem raw = {.whole = true, .stop = stop};
-    prove_reader x = {.label = file->label, .p = &raw};
+    prove_problem raw = {.stop = stop};
+    prove_reader x = {.label = file->label, .p = &raw, .kept = &p->memory};
     *p = (prove_problem){0};
     int rc = util_json_open(&raw.doc, file->text, file->length, file->label, "moirai-problem");
     if (rc)
         return rc;
     x.root = yyjson_doc_get_root(raw.doc);
-    rc = prove_go_on(&raw);
-    rc = rc ? rc : read_all(&x);
+    rc = read_all(&x);
     rc = rc ? rc : prove_problem_sort(p, &raw);
-    for (size_t t = 0; t < x.n_tensors; t++)
-        free(x.tensor[t].ns);
-    void *all[] = {x.rate, x.latency, x.tensor, x.weight, x.group.of_op, x.group.may};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-    util_names_free(x.devices);
-    util_names_free(x.tensors);
-    util_names_free(x.groups);
-    util_names_free(x.weights);
-    prove_problem_free(&raw);
+    p->doc = raw.doc;
+    util_release(&raw.memory);
+    for (int i = 0; i < PROVE_NAMES; i++)
+        util_names_free(x.names[i]);
     return rc ? util_json_label(rc, file->label) : 0;
 }

@@ -10,11 +10,11 @@
 typedef struct prove_tensor {
     const char *name;
     int64_t bytes;
-    int32_t from, output, n_readers;
-    int64_t *ns;          /* the file's own table, or NULL */
-    const int64_t *table; /* that counts */
-    int64_t most_ns;      /* in it */
-    int64_t even_ns;      /* all of it between two devices, or PROVE_NONE */
+    int32_t from, output, n_readers, last_reader;
+    int64_t *own;      /* the file's own table, or NULL */
+    const int64_t *ns; /* the table that counts; NULL: nobody reads the tensor */
+    int64_t most_ns;   /* in it */
+    int64_t even_ns;   /* all of it between two devices, or PROVE_NONE */
 } prove_tensor;
 
 typedef struct prove_weight {
@@ -23,22 +23,20 @@ typedef struct prove_weight {
     bool apart;                 /* readers may be on several devices */
 } prove_weight;
 
-typedef struct prove_groups {
-    int32_t n;
-    int32_t *of_op;
-    uint64_t *may; /* per group */
-} prove_groups;
+typedef enum prove_name { PROVE_DEVICE, PROVE_TENSOR, PROVE_GROUP, PROVE_WEIGHT, PROVE_NAMES } prove_name;
 
 typedef struct prove_reader {
     const char *label;
-    yyjson_val *root, *ops;
-    prove_problem *p;
+    yyjson_val *root;
+    prove_problem *p;        /* its operators numbered as in the file; all but `kept` is in its memory */
+    util_memory *kept;       /* of what stays: bytes of devices, tables */
     int64_t *rate, *latency; /* [a * K + b] */
-    util_names *devices, *tensors, *groups, *weights;
+    util_names *names[PROVE_NAMES];
     prove_tensor *tensor;
-    size_t n_tensors, tensor_room, n_edges, edge_room, n_weights, weight_room;
+    int32_t n_tensors, n_weights, n_groups;
     prove_weight *weight;
-    prove_groups group;
+    int32_t *group;      /* of each operator, or PROVE_NONE */
+    uint64_t *group_may; /* per group */
 } prove_reader;
 
 /* Times of transfers, devices of groups, weights that all plans hold; MOIRAI_EINPUT where sums are too large. */

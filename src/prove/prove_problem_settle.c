@@ -2,82 +2,75 @@
  * number of a proof can exceed, and weights that are held whatever the plan. */
 #include "prove/prove_problem_read.h"
 
-#include <stdlib.h>
+#include "util/group.h"
+#include "util/hash.h"
 
 #define LOOK 16 /* tables per look at the clock */
-
-static int compare_sizes(const void *a, const void *b)
-{
-    const prove_tensor *x = *(prove_tensor *const *)a, *y = *(prove_tensor *const *)b;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
 
 static int fill_table(const prove_reader *x, prove_tensor *t, int64_t *out)
 {
     int32_t K = x->p->K;
+    t->ns = out;
+    t->even_ns = K > 1 ? INT64_MAX : 0;
     for (int32_t c = 0; c < K * K; c++) {
-        if (t->ns)
-            out[c] = t->ns[c];
-        else if (c / x->p->K != c % x->p->K) {
+        if (t->own)
+            out[c] = t->own[c];
+        else if (c / K != c % K) {
             __int128 ns = ((__int128)t->bytes * 1000000000 + x->rate[c] - 1) / x->rate[c] + x->latency[c];
             out[c] = (int64_t)UTIL_MIN(ns, PROVE_MAX_TIME);
         }
         if (out[c] >= PROVE_MAX_TIME)
             return moirai_error(MOIRAI_EINPUT, "moving tensor '%.200s' takes more than 2^61 ns", t->name);
         t->most_ns = UTIL_MAX(t->most_ns, out[c]);
+        if (c / K != c % K)
+            t->even_ns = t->even_ns == INT64_MAX || t->even_ns == out[c] ? out[c] : PROVE_NONE;
     }
-    t->even_ns = K > 1 ? out[1] : 0;
-    for (int32_t c = 0; c < K * K; c++)
-        if (c / K != c % K && out[c] != t->even_ns)
-            t->even_ns = PROVE_NONE;
     return 0;
+}
+
+static uint64_t hash_tensor(const void *data, int32_t t)
+{
+    const prove_tensor *x = &((const prove_reader *)data)->tensor[t];
+    int64_t key = x->own ? t : x->bytes; /* one with a table of its own is like no other */
+    return util_hash_walk(UTIL_HASH_BEGIN, &key, sizeof key);
+}
+
+static bool same_table(const void *data, int32_t s, int32_t t)
+{
+    const prove_tensor *a = &((const prove_reader *)data)->tensor[s], *b = &((const prove_reader *)data)->tensor[t];
+    return !a->own && !b->own && a->bytes == b->bytes && !a->n_readers == !b->n_readers;
 }
 
 /* Tensors of one size share a table: networks have many tensors and few sizes. */
 static int find_tables(prove_reader *x)
 {
-    size_t cells = (size_t)x->p->K * (size_t)x->p->K, n = 0, n_tables = 0;
-    prove_tensor **by_size = util_alloc(x->n_tensors, sizeof *by_size);
-    if (!by_size)
-        return MOIRAI_EFAIL;
-    for (size_t t = 0; t < x->n_tensors; t++)
-        if (x->tensor[t].n_readers)
-            by_size[n++] = &x->tensor[t];
-    if (n)
-        qsort(by_size, n, sizeof *by_size, compare_sizes);
-    for (int pass = 0, rc = 0; pass < 2; pass++) {
-        const prove_tensor *last = NULL;
-        size_t used = 0;
-        for (size_t i = 0; i < n && !rc; i++) {
-            bool shares = last && !by_size[i]->ns && last->bytes == by_size[i]->bytes;
-            if (pass && !shares)
-                rc = fill_table(x, by_size[i], x->p->table + used * cells);
-            used += !shares;
-            by_size[i]->table =
-                pass ? x->p->table + (shares ? (size_t)(last->table - x->p->table) : (used - 1) * cells) : NULL;
-            if (pass && shares) {
-                by_size[i]->most_ns = last->most_ns;
-                by_size[i]->even_ns = last->even_ns;
-            }
-            last = by_size[i]->ns ? last : by_size[i];
-            rc = rc || i % LOOK ? rc : prove_go_on(x->p);
-        }
-        n_tables = used;
-        if (!pass && !(x->p->table = prove_alloc(n_tables * cells, sizeof(int64_t))))
-            rc = MOIRAI_EFAIL;
-        if (rc || pass) {
-            free(by_size);
-            return rc;
-        }
+    size_t cells = (size_t)x->p->K * (size_t)x->p->K;
+    int32_t *group, *first, n = 0;
+    int64_t *table = NULL;
+    UTIL_TAKE(&x->p->memory, group, (size_t)x->n_tensors);
+    UTIL_TAKE(&x->p->memory, first, (size_t)x->n_tensors);
+    int rc = util_taken_all(&x->p->memory);
+    rc = rc ? rc : util_group(group, first, &n, x->n_tensors, &(util_group_task){x, hash_tensor, same_table});
+    if (!rc && !PROVE_TAKE(x->kept, table, (size_t)n * cells))
+        rc = MOIRAI_EFAIL;
+    for (int32_t i = 0; i < n && !rc; i++) {
+        if (x->tensor[first[i]].n_readers)
+            rc = fill_table(x, &x->tensor[first[i]], table + (size_t)i * cells);
+        rc = rc || i % LOOK ? rc : prove_go_on(x->p);
     }
-    return 0;
+    for (int32_t t = 0; t < x->n_tensors && !rc; t++) {
+        x->tensor[t].ns = x->tensor[first[group[t]]].ns;
+        x->tensor[t].most_ns = x->tensor[first[group[t]]].most_ns;
+        x->tensor[t].even_ns = x->tensor[first[group[t]]].even_ns;
+    }
+    return rc;
 }
 
 static int mask_groups(prove_reader *x)
 {
     for (int32_t i = 0; i < x->p->n; i++) {
-        if (x->group.of_op[i] != PROVE_NONE)
-            x->p->may[i] = x->p->K > PROVE_MASK_DEVICES ? x->p->may[i] : x->group.may[x->group.of_op[i]];
+        if (x->group[i] != PROVE_NONE && x->p->K <= PROVE_MASK_DEVICES)
+            x->p->may[i] = x->group_may[x->group[i]];
         if (!x->p->may[i])
             return moirai_error(MOIRAI_EINFEASIBLE, "no device can run operator '%.200s' and its group", x->p->name[i]);
     }
@@ -100,12 +93,11 @@ static int check_totals(const prove_reader *x)
         ns += most_of(x->p->time + (int64_t)i * x->p->K, x->p->K);
         bytes += x->p->bytes[i];
     }
-    for (size_t t = 0; t < x->n_tensors; t++) {
+    for (int32_t t = 0; t < x->n_tensors; t++) {
         bytes += x->tensor[t].bytes;
-        if (x->tensor[t].table)
-            ns += (__int128)x->tensor[t].most_ns * x->tensor[t].n_readers;
+        ns += (__int128)x->tensor[t].most_ns * x->tensor[t].n_readers;
     }
-    for (size_t w = 0; w < x->n_weights; w++)
+    for (int32_t w = 0; w < x->n_weights; w++)
         bytes += x->weight[w].bytes;
     if (ns >= PROVE_MAX_TIME || bytes >= PROVE_MAX_TIME)
         return moirai_error(MOIRAI_EINPUT, "its times or its sizes add up to more than 2^61");
@@ -118,11 +110,12 @@ int prove_problem_settle(prove_reader *x)
     rc = rc ? rc : mask_groups(x);
     rc = rc ? rc : check_totals(x);
     for (int32_t e = 0; !rc && e < x->p->n_edges; e++) {
-        x->p->edge[e].ns = x->tensor[x->p->edge[e].line].table;
-        x->p->edge[e].even_ns = x->tensor[x->p->edge[e].line].even_ns;
-        x->p->edge[e].line = 0;
+        prove_edge *f = &x->p->edge[e];
+        f->ns = x->tensor[f->line].ns;
+        f->even_ns = x->tensor[f->line].even_ns;
+        f->line = 0;
     }
-    for (size_t w = 0; !rc && w < x->n_weights; w++)
+    for (int32_t w = 0; !rc && w < x->n_weights; w++)
         if (!x->weight[w].apart)
             x->p->bytes[x->weight[w].first] += x->weight[w].bytes;
     return rc;

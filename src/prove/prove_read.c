@@ -1,6 +1,5 @@
 /* Numbers and leaves of a certificate, where the problem says what their range is. What is out of range proves nothing:
  * MOIRAI_EVERIFY. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "prove/prove_read.h"
@@ -38,12 +37,12 @@ int32_t prove_index(yyjson_val *object, const char *key, int32_t n)
     return number < n ? (int32_t)number : PROVE_NONE;
 }
 
-int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t most, const char *what)
+int prove_list(int64_t **out, size_t *n, util_memory *m, yyjson_val *array, int64_t most, const char *what)
 {
     size_t i, max;
     yyjson_val *value;
     *n = yyjson_arr_size(array);
-    if (!(*out = prove_alloc(*n, sizeof **out)))
+    if (!PROVE_TAKE(m, *out, *n))
         return MOIRAI_EFAIL;
     yyjson_arr_foreach(array, i, max, value) {
         (*out)[i] = yyjson_get_sint(value);
@@ -53,29 +52,30 @@ int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t most, const 
     return 0;
 }
 
-int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t most, const char *what)
+int prove_list32(int32_t **out, size_t *n, util_memory *m, yyjson_val *array, int32_t most, const char *what)
 {
     int64_t *wide;
-    int rc = prove_list(&wide, n, array, most, what);
-    *out = rc ? NULL : prove_alloc(*n, sizeof **out);
-    for (size_t i = 0; *out && i < *n; i++)
+    int rc = prove_list(&wide, n, m, array, most, what);
+    if (rc || !PROVE_TAKE(m, *out, *n))
+        return rc ? rc : MOIRAI_EFAIL;
+    for (size_t i = 0; i < *n; i++)
         (*out)[i] = (int32_t)wide[i];
-    free(wide);
-    return rc || *out ? rc : MOIRAI_EFAIL;
+    return 0;
+}
+
+int prove_read_prices(int64_t *out, size_t n, yyjson_val *list, const char *what)
+{
+    size_t i, max;
+    yyjson_val *value;
+    memset(out, 0, n * sizeof *out);
+    if (list && yyjson_arr_size(list) != n)
+        return moirai_error(MOIRAI_EVERIFY, "%s of loads has %zu numbers, not %zu", what, yyjson_arr_size(list), n);
+    yyjson_arr_foreach(list, i, max, value)
+        out[i] = yyjson_get_sint(value);
+    return 0;
 }
 
 /* ---- a leaf ---- */
-
-void prove_free_leaves(prove_leaf *leaf, int32_t n)
-{
-    for (int32_t i = 0; i < n; i++) {
-        free(leaf[i].branch);
-        free(leaf[i].bucket);
-        free(leaf[i].price);
-        free(leaf[i].branch_price);
-    }
-    free(leaf);
-}
 
 /* Times end at PROVE_MAX_TIME, or never: INT64_MAX. */
 static bool count_exists(const prove_leaf *leaf, const prove_block *b, const int64_t *x)
@@ -90,31 +90,24 @@ static bool count_exists(const prove_leaf *leaf, const prove_block *b, const int
            x[4] <= INT32_MAX;
 }
 
-static int read_counts(prove_leaf *leaf, const prove_block *b, yyjson_val *object)
+static int read_counts(prove_leaf *leaf, util_memory *m, const prove_block *b, yyjson_val *object)
 {
-    yyjson_val *list = prove_get(object, "counts");
-    if (!list)
-        return 0;
     int64_t *number;
     size_t n;
-    int rc = prove_list(&number, &n, list, INT64_MAX, "counts");
+    int rc = prove_list(&number, &n, m, prove_get(object, "counts"), INT64_MAX, "counts");
     if (!rc && n / 5 > MAX_COUNTS)
         rc = prove_too_large("a leaf asks more than 1024 questions");
-    if (!rc && !(leaf->branch = util_alloc(n / 5, sizeof *leaf->branch)))
-        rc = MOIRAI_EFAIL;
-    for (size_t i = 0; !rc && i < n / 5; i++) {
-        const int64_t *x = number + 5 * i;
+    if (rc || !UTIL_TAKE(m, leaf->branch, n / 5))
+        return rc ? rc : MOIRAI_EFAIL;
+    for (const int64_t *x = number; x < number + n; x += 5) {
         if (!count_exists(leaf, b, x))
-            rc = prove_wrong("a count is of a kind, operator or device that is not there");
-        else
-            leaf->branch[i] = (prove_branch){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
+            return prove_wrong("a count is of a kind, operator or device that is not there");
+        leaf->branch[leaf->n_branches++] = (prove_branch){(int32_t)x[0], (int32_t)x[1], (int32_t)x[2], x[3], x[4]};
     }
-    leaf->n_branches = rc ? 0 : (int32_t)(n / 5);
-    free(number);
-    return rc;
+    return 0;
 }
 
-static int read_grid(prove_leaf *leaf, yyjson_val *object)
+static int read_grid(prove_leaf *leaf, util_memory *m, yyjson_val *object)
 {
     size_t n;
     leaf->length_ns = prove_number(object, "length_ns");
@@ -122,7 +115,7 @@ static int read_grid(prove_leaf *leaf, yyjson_val *object)
     if (leaf->length_ns / leaf->step_ns >= MAX_STEPS)
         return prove_too_large("a leaf's length has too many steps");
     leaf->n_steps = (int32_t)(leaf->length_ns / leaf->step_ns) + 1;
-    int rc = prove_list32(&leaf->bucket, &n, prove_get(object, "buckets"), leaf->n_steps, "buckets");
+    int rc = prove_list32(&leaf->bucket, &n, m, prove_get(object, "buckets"), leaf->n_steps, "buckets");
     if (rc)
         return rc;
     if (n > MAX_BUCKETS)
@@ -136,38 +129,30 @@ static int read_grid(prove_leaf *leaf, yyjson_val *object)
     return 0;
 }
 
-static int read_prices(prove_leaf *leaf, const prove_block *b, yyjson_val *object)
+static int read_prices(prove_leaf *leaf, util_memory *m, const prove_block *b, yyjson_val *object)
 {
     int32_t R = prove_resources(b->p);
-    int64_t *number;
-    size_t n;
-    int rc = prove_list(&number, &n, prove_get(object, "prices"), INT64_MAX, "prices");
-    leaf->price = util_alloc((size_t)R * (size_t)leaf->n_buckets, sizeof(int64_t));
-    if (!rc && !leaf->price)
-        rc = MOIRAI_EFAIL;
-    for (size_t i = 0; !rc && i < n; i += 3)
-        if (number[i] >= R || number[i + 1] >= leaf->n_buckets ||
-            leaf->price[number[i] * leaf->n_buckets + number[i + 1]])
-            rc = prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
-        else
-            leaf->price[number[i] * leaf->n_buckets + number[i + 1]] = number[i + 2];
-    free(number);
-    leaf->branch_price = util_alloc((size_t)leaf->n_branches, sizeof(int64_t));
-    yyjson_val *list = prove_get(object, "count_prices");
-    if (rc || !leaf->branch_price)
+    int64_t *number, *paid;
+    size_t n, counts;
+    int rc = prove_list(&number, &n, m, prove_get(object, "prices"), INT64_MAX, "prices");
+    rc = rc ? rc : prove_list(&paid, &counts, m, prove_get(object, "count_prices"), INT64_MAX, "count_prices");
+    UTIL_TAKE(m, leaf->price, (size_t)R * (size_t)leaf->n_buckets);
+    UTIL_TAKE(m, leaf->branch_price, (size_t)leaf->n_branches);
+    if (rc || m->failed)
         return rc ? rc : MOIRAI_EFAIL;
-    if (!list)
-        return 0;
-    rc = prove_list(&number, &n, list, INT64_MAX, "count_prices");
-    if (!rc && n > (size_t)leaf->n_branches)
-        rc = prove_wrong("more prices on counts than counts");
-    if (!rc)
-        memcpy(leaf->branch_price, number, n * sizeof *number);
-    for (size_t i = 0; !rc && i < n; i++)
-        if (leaf->branch[i].kind < 0 && number[i])
-            rc = prove_wrong("a time has a price");
-    free(number);
-    return rc;
+    for (const int64_t *x = number; x < number + n; x += 3) {
+        if (x[0] >= R || x[1] >= leaf->n_buckets || leaf->price[x[0] * leaf->n_buckets + x[1]])
+            return prove_wrong("a price is on a resource or bucket that is not there, or is the second there");
+        leaf->price[x[0] * leaf->n_buckets + x[1]] = x[2];
+    }
+    if (counts > (size_t)leaf->n_branches)
+        return prove_wrong("more prices on counts than counts");
+    for (size_t i = 0; i < counts; i++) {
+        if (leaf->branch[i].kind < 0 && paid[i])
+            return prove_wrong("a time has a price");
+        leaf->branch_price[i] = paid[i];
+    }
+    return 0;
 }
 
 static int read_sending(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *list)
@@ -190,35 +175,31 @@ static int read_sending(prove_leaf *leaf, const prove_block *b, int32_t a, yyjso
     return 0;
 }
 
-static int read_leaf(prove_leaf *leaf, const prove_block *b, int32_t a, yyjson_val *object)
+static int read_leaf(prove_leaf *leaf, util_memory *m, const prove_block *b, int32_t a, yyjson_val *object)
 {
     int rc = read_sending(leaf, b, a, prove_get(object, "receivers"));
     leaf->open = yyjson_is_true(prove_get(object, "open"));
     if (!rc && leaf->open && (!leaf->fixed || b->p->congestion != PROVE_PORT))
         rc = prove_wrong("a leaf without an order of receivers is open");
-    rc = rc ? rc : read_counts(leaf, b, object);
+    rc = rc ? rc : read_counts(leaf, m, b, object);
     leaf->priced = prove_get(object, "prices");
-    if (!rc && leaf->priced)
-        rc = read_grid(leaf, object);
-    if (!rc && leaf->priced)
-        rc = read_prices(leaf, b, object);
-    return rc;
+    rc = rc || !leaf->priced ? rc : read_grid(leaf, m, object);
+    return rc || !leaf->priced ? rc : read_prices(leaf, m, b, object);
 }
 
-int prove_read_leaves(prove_leaf **out, int32_t *n, const prove_block *b, int32_t a, int32_t z, yyjson_val *list,
-                      bool equals)
+int prove_read_leaves(prove_leaf **out, int32_t *n, util_memory *m, const prove_block *b, int32_t a, int32_t z,
+                      yyjson_val *list, bool equals)
 {
     size_t i, max, count = yyjson_arr_size(list);
     yyjson_val *object;
-    *out = NULL;
     *n = 0;
     if (count > MAX_LEAVES)
         return prove_too_large("a pair has too many leaves");
-    if (count && !(*out = prove_alloc(count, sizeof **out)))
+    if (!PROVE_TAKE(m, *out, count))
         return MOIRAI_EFAIL;
     yyjson_arr_foreach(list, i, max, object) {
         int rc = prove_go_on(b->p);
-        rc = rc ? rc : read_leaf(&(*out)[(*n)++], b, a, object);
+        rc = rc ? rc : read_leaf(&(*out)[(*n)++], m, b, a, object);
         if (rc)
             return rc;
     }

@@ -22,14 +22,14 @@ static inline int32_t prove_device(const prove_problem *p, yyjson_val *object, c
 {
     return prove_index(object, key, p->K);
 }
-/* A list of numbers; free() it. MOIRAI_EVERIFY where one is above `most`. */
-int prove_list(int64_t **out, size_t *n, yyjson_val *array, int64_t most, const char *what);
-int prove_list32(int32_t **out, size_t *n, yyjson_val *array, int32_t most, const char *what);
-/* The leaves of a pair, which leave nothing out, images by equal devices aside if `equals`; free them also after a
- * failure. None at all are fine. */
-int prove_read_leaves(prove_leaf **out, int32_t *n, const prove_block *b, int32_t a, int32_t z, yyjson_val *list,
-                      bool equals);
-void prove_free_leaves(prove_leaf *leaf, int32_t n);
+/* A list of numbers in `m`. MOIRAI_EVERIFY where one is above `most`. */
+int prove_list(int64_t **out, size_t *n, util_memory *m, yyjson_val *array, int64_t most, const char *what);
+int prove_list32(int32_t **out, size_t *n, util_memory *m, yyjson_val *array, int32_t most, const char *what);
+/* Prices of loads, one of each of n resources; 0 where there is no list. */
+int prove_read_prices(int64_t *out, size_t n, yyjson_val *list, const char *what);
+/* The leaves of a pair in `m`, which leave nothing out, images by equal devices aside if `equals`. None at all are fine. */
+int prove_read_leaves(prove_leaf **out, int32_t *n, util_memory *m, const prove_block *b, int32_t a, int32_t z,
+                      yyjson_val *list, bool equals);
 
 /* ---- kinds of proof ---- */
 /* A proof by a search tree: raises *ns to what it proves by itself; *nodes grows by those that were looked at. */
@@ -67,6 +67,7 @@ typedef struct prove_chain {
     int32_t *block_class, n_classes;
     prove_block *class_; /* the first block of each class */
     int64_t *bound;      /* [(class * K + a) * K + z] */
+    util_memory memory;
 } prove_chain;
 
 /* The shortest way along the cuts, in units of which `unit` make a nanosecond, where an operator's bytes on k cost

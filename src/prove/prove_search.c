@@ -23,7 +23,6 @@
  * are left out, which only admits more plans. O(nodes * rounds * (E K^2 + V K m^2)), m tasks on a machine. */
 #include "prove/prove_search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/util.h"
@@ -33,7 +32,7 @@
 
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to)
 {
-    return x->by_edge ? e : x->line[e] * x->K + to;
+    return x->b->p->by_edge ? e : x->line[e] * x->K + to;
 }
 
 /* The only device, or -1. */
@@ -146,9 +145,9 @@ static bool find_transfers(prove_search *x, prove_known *s)
     memset(x->sure, 0, (size_t)x->n_transfers * sizeof *x->sure);
     for (int32_t e = 0; e < x->b->n_edges; e++) {
         int32_t i = x->b->edge[e].from, j = x->b->edge[e].to;
-        if (s->may[i] & s->may[j] || (!x->by_edge && only(s->may[j]) < 0))
+        if (s->may[i] & s->may[j] || (!x->b->p->by_edge && only(s->may[j]) < 0))
             continue;
-        int32_t u = prove_search_transfer(x, e, x->by_edge ? 0 : only(s->may[j]));
+        int32_t u = prove_search_transfer(x, e, x->b->p->by_edge ? 0 : only(s->may[j]));
         if (!x->sure[u])
             send(x, s, e, u, s->may[j]);
         raise(&s->out_tail[u], after_reader(x, s, j));

@@ -4,7 +4,7 @@
 
 #include "prove/prove.h"
 
-/* What a node knows; one block of memory. */
+/* What a node knows; prove_search.words numbers in a row, which begin at `may`. */
 typedef struct prove_known {
     uint64_t *may;                /* per operator: devices left */
     int64_t *head, *tail;         /* [operator * K + device] */
@@ -21,27 +21,26 @@ typedef struct prove_search {
     const prove_block *b;
     int32_t n, K, a, z;
     int64_t length;            /* plans of at most this are looked for */
-    bool by_edge;              /* flow: a transfer for each edge, else for each tensor and device */
     int32_t *in_off, *in_edge; /* edges into an operator */
     int32_t *out_off;          /* edges out of it are in order */
     int32_t *line;             /* tensor of an edge, numbered in the block */
     int32_t n_transfers;
+    size_t words;            /* of what a node knows */
     bool *sure;              /* per transfer: it takes place, in the node at hand, */
     int64_t *least;          /* takes at least this, */
     int32_t *from, *to;      /* between these devices, -1: open */
     prove_task *job, *trial; /* of one machine */
     int32_t (*arc)[2];       /* before, after */
+    util_memory memory;
 } prove_search;
 
 #define PROVE_SEARCH_DEPTH 4000 /* of nodes within nodes, and so of arcs */
 
 /* ---- prove_tree.c ---- */
-/* Of a block between a and z; to be freed also after a failure. */
+/* Of a block between a and z; its memory, in which its nodes are, is to be released also after a failure. */
 int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z, int64_t length_ns);
-void prove_search_free(prove_search *x);
-/* The root, of which nothing is known but what the problem allows; free(may) frees it. */
-bool prove_known_new(prove_known *s, const prove_search *x);
-size_t prove_known_words(const prove_search *x); /* of its memory, which begins at `may` */
+/* The root, of which nothing is known but what the problem allows. */
+bool prove_known_new(prove_known *s, prove_search *x);
 
 /* ---- prove_search.c ---- */
 /* The transfer of edge e, to device `to` with flow tensor. */

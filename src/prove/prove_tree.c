@@ -5,7 +5,6 @@
  * divided by which of the tasks u and v goes first, and the subtrees of u first and of v first follow. A task is an
  * operator or, behind these, a transfer: the number of its edge with flow `edge`, (an edge of its tensor) * K + device
  * with flow `tensor`. What lies below a node that is closed already is read and skipped. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "prove/prove_read.h"
@@ -19,7 +18,7 @@
 typedef struct walker {
     prove_search x;
     prove_known *node; /* per depth */
-    size_t words, n_nodes;
+    size_t n_nodes;
     int32_t *tree;
     size_t n_tree, at;
     int64_t visited;
@@ -52,36 +51,32 @@ int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z
 {
     size_t n = (size_t)b->n, E = (size_t)b->n_edges;
     *x = (prove_search){.b = b, .n = b->n, .K = b->p->K, .a = a, .z = z, .length = length_ns};
-    x->by_edge = b->p->by_edge;
     if ((int64_t)b->n_edges * x->K > INT32_MAX / 4)
         return prove_too_large("a search of a block with too many edges");
-    x->n_transfers = b->n_edges * (x->by_edge ? 1 : x->K); /* tensors are no more than edges */
+    x->n_transfers = b->n_edges * (x->b->p->by_edge ? 1 : x->K); /* tensors are no more than edges */
     size_t transfers = (size_t)x->n_transfers;
-#define TAKE(to, count) ((to) = prove_alloc((count), sizeof *(to))) != NULL
-    bool made = TAKE(x->in_off, n + 1) && TAKE(x->in_edge, E) && TAKE(x->out_off, n + 1) && TAKE(x->line, E) &&
-                TAKE(x->sure, transfers) && TAKE(x->least, transfers) && TAKE(x->from, transfers) &&
-                TAKE(x->to, transfers) && TAKE(x->job, n + transfers + 1) && TAKE(x->trial, n + transfers + 1) &&
-                TAKE(x->arc, PROVE_SEARCH_DEPTH + 1);
-#undef TAKE
-    if (!made)
+    x->words = n + 2 * n * (size_t)x->K + 2 * transfers;
+    PROVE_TAKE(&x->memory, x->in_off, n + 1);
+    PROVE_TAKE(&x->memory, x->in_edge, E);
+    PROVE_TAKE(&x->memory, x->out_off, n + 1);
+    PROVE_TAKE(&x->memory, x->line, E);
+    PROVE_TAKE(&x->memory, x->sure, transfers);
+    PROVE_TAKE(&x->memory, x->least, transfers);
+    PROVE_TAKE(&x->memory, x->from, transfers);
+    PROVE_TAKE(&x->memory, x->to, transfers);
+    PROVE_TAKE(&x->memory, x->job, n + transfers + 1);
+    PROVE_TAKE(&x->memory, x->trial, n + transfers + 1);
+    PROVE_TAKE(&x->memory, x->arc, PROVE_SEARCH_DEPTH + 1);
+    if (x->memory.failed)
         return MOIRAI_EFAIL;
     list_edges(x);
     return 0;
 }
 
-void prove_search_free(prove_search *x)
-{
-    void *all[] = {x->in_off, x->in_edge, x->out_off, x->line,  x->sure, x->least,
-                   x->from,   x->to,      x->job,     x->trial, x->arc};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-}
-
-bool prove_known_new(prove_known *s, const prove_search *x)
+bool prove_known_new(prove_known *s, prove_search *x)
 {
     size_t n = (size_t)x->n, cells = n * (size_t)x->K, transfers = (size_t)x->n_transfers;
-    s->may = util_alloc(prove_known_words(x), sizeof(int64_t));
-    if (!s->may)
+    if (!UTIL_TAKE(&x->memory, s->may, x->words))
         return false;
     s->head = (int64_t *)(s->may + n);
     s->tail = s->head + cells;
@@ -92,18 +87,12 @@ bool prove_known_new(prove_known *s, const prove_search *x)
     return true;
 }
 
-size_t prove_known_words(const prove_search *x)
-{
-    size_t n = (size_t)x->n;
-    return n + 2 * n * (size_t)x->K + 2 * (size_t)x->n_transfers;
-}
-
 /* ---- nodes ---- */
 
 /* The node at this depth, a copy of the one above; NULL: too much memory. */
 static prove_known *push(walker *w, size_t depth)
 {
-    if (depth > PROVE_SEARCH_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->words > MAX_BYTES / sizeof(int64_t)))
+    if (depth > PROVE_SEARCH_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->x.words > MAX_BYTES / sizeof(int64_t)))
         return NULL;
     prove_known *s = &w->node[depth];
     if (depth >= w->n_nodes) {
@@ -112,7 +101,7 @@ static prove_known *push(walker *w, size_t depth)
         w->n_nodes++;
     }
     if (depth > 0) {
-        memcpy(s->may, w->node[depth - 1].may, w->words * sizeof(int64_t));
+        memcpy(s->may, w->node[depth - 1].may, w->x.words * sizeof(int64_t));
         s->n_arcs = w->node[depth - 1].n_arcs;
     }
     return s;
@@ -139,10 +128,10 @@ static int by_device(walker *w, size_t depth, bool dead, int32_t i)
 static int32_t task_named(const walker *w, int32_t number)
 {
     const prove_search *x = &w->x;
-    int64_t u = (int64_t)number - x->n, most = (int64_t)x->b->n_edges * (x->by_edge ? 1 : x->K);
+    int64_t u = (int64_t)number - x->n, most = (int64_t)x->b->n_edges * (x->b->p->by_edge ? 1 : x->K);
     if (number < 0 || u >= most)
         return -1;
-    if (u < 0 || x->by_edge)
+    if (u < 0 || x->b->p->by_edge)
         return number;
     return x->n + prove_search_transfer(x, (int32_t)(u / x->K), (int32_t)(u % x->K));
 }
@@ -190,9 +179,7 @@ static int walk(walker *w, size_t depth, bool dead)
 
 static int judge(walker *w)
 {
-    w->words = prove_known_words(&w->x);
-    w->node = util_alloc(PROVE_SEARCH_DEPTH + 1, sizeof *w->node);
-    if (!w->node || !push(w, 0))
+    if (!UTIL_TAKE(&w->x.memory, w->node, PROVE_SEARCH_DEPTH + 1) || !push(w, 0))
         return MOIRAI_EFAIL;
     int rc = walk(w, 0, false);
     if (!rc && w->at != w->n_tree)
@@ -204,16 +191,14 @@ int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int
 {
     walker w = {.n_nodes = 0};
     int64_t length = prove_number(object, "length_ns");
-    int rc = prove_list32(&w.tree, &w.n_tree, prove_get(object, "tree"), INT32_MAX, "the tree of a search");
-    rc = rc ? rc : prove_search_new(&w.x, b, a, z, length);
+    int rc = prove_search_new(&w.x, b, a, z, length);
+    rc = rc ? rc
+            : prove_list32(&w.tree, &w.n_tree, &w.x.memory, prove_get(object, "tree"), INT32_MAX,
+                           "the tree of a search");
     rc = rc ? rc : judge(&w);
     *nodes += w.visited;
     if (!rc)
         *ns = UTIL_MAX(*ns, length + 1);
-    for (size_t i = 0; i < w.n_nodes; i++)
-        free(w.node[i].may);
-    free(w.node);
-    free(w.tree);
-    prove_search_free(&w.x);
+    util_release(&w.x.memory);
     return rc;
 }

@@ -17,7 +17,6 @@
 #include "prove/prove_read.h"
 #include "util/util.h"
 
-#define NEVER INT64_MAX
 #define MAX_INTERVALS 65536
 
 typedef struct interval {
@@ -32,7 +31,7 @@ typedef struct court {
     interval *list;
     size_t n;
     int64_t *head, *tail; /* [operator * K + device] */
-    prove_block whole;
+    util_memory memory;
 } court;
 
 /* ---- one interval ---- */
@@ -64,7 +63,7 @@ static int take_claims(court *x, interval *v, yyjson_val *list)
 {
     int64_t *claim;
     size_t n;
-    int rc = prove_list(&claim, &n, list, INT64_MAX, "ns of an interval");
+    int rc = prove_list(&claim, &n, &x->memory, list, INT64_MAX, "ns of an interval");
     if (!rc && n != (size_t)x->K * (size_t)x->K)
         rc = prove_wrong("ns has not one number per pair of devices");
     for (size_t i = 0; i < n && !rc; i++) {
@@ -73,7 +72,6 @@ static int take_claims(court *x, interval *v, yyjson_val *list)
                               (long long)claim[i], i / (size_t)x->K, i % (size_t)x->K, (long long)v->ns[i]);
         v->ns[i] = UTIL_MIN(v->ns[i], claim[i]);
     }
-    free(claim);
     return rc;
 }
 
@@ -96,8 +94,7 @@ static int read_interval(court *x, interval *v, bool *in, int32_t *op, yyjson_va
     prove_block b = {0};
     int rc = read_end(x, &v->entry, object, "entry");
     rc = rc ? rc : read_end(x, &v->exit, object, "exit");
-    v->ns = prove_alloc((size_t)x->K * (size_t)x->K, sizeof *v->ns);
-    if (rc || !v->ns)
+    if (rc || !PROVE_TAKE(&x->memory, v->ns, (size_t)x->K * (size_t)x->K))
         return rc ? rc : MOIRAI_EFAIL;
     int32_t n = find_between(p, v->entry, v->exit, in, in + p->n), used = 0;
     if (!n)
@@ -115,13 +112,15 @@ static int read_interval(court *x, interval *v, bool *in, int32_t *op, yyjson_va
 static int read_intervals(court *x, yyjson_val *list)
 {
     size_t n = (size_t)x->p->n, i, max;
-    bool *in = util_alloc(2 * n, sizeof *in);
-    int32_t *op = util_alloc(n, sizeof *op);
+    bool *in;
+    int32_t *op;
     yyjson_val *value;
-    int rc = yyjson_arr_size(list) <= MAX_INTERVALS ? 0 : prove_too_large("windows have too many intervals");
-    x->list = rc ? NULL : util_alloc(yyjson_arr_size(list), sizeof *x->list);
-    if (!rc && (!in || !op || !x->list))
-        rc = MOIRAI_EFAIL;
+    if (yyjson_arr_size(list) > MAX_INTERVALS)
+        return prove_too_large("windows have too many intervals");
+    UTIL_TAKE(&x->memory, in, 2 * n);
+    UTIL_TAKE(&x->memory, op, n);
+    UTIL_TAKE(&x->memory, x->list, yyjson_arr_size(list));
+    int rc = util_taken_all(&x->memory);
     yyjson_arr_foreach(list, i, max, value) {
         rc = rc ? rc : prove_go_on(x->p);
         if (rc)
@@ -130,106 +129,55 @@ static int read_intervals(court *x, yyjson_val *list)
         rc = rc ? moirai_error_prefix(rc, "interval %zu", i) : 0;
     }
     x->proof->intervals = (int64_t)x->n;
-    free(in);
-    free(op);
     return rc;
 }
 
 /* ---- heads and tails ---- */
 
-static bool may(const court *x, int32_t i, int32_t k)
+static int by_producer(const void *a, const void *b)
 {
-    return x->p->may[i] >> k & 1;
+    const prove_edge *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
 }
 
-static int64_t time_of(const court *x, int32_t i, int32_t k)
+/* All operators as one block, in which an interval is an edge more: what it takes from its entry's finish to its exit's start. Those
+ * from the beginning, and to the end, are heads and tails at once; *most: what is proven of the whole as an interval. */
+static int add_intervals(court *x, prove_block *whole, int64_t *most)
 {
-    return x->p->time[(int64_t)i * x->K + k];
-}
-
-/* The start of a reader on l, or of an interval's exit, behind i: after[k * K + l] from its finish on k. */
-static int64_t start_after(const court *x, int32_t i, const int64_t *after, int32_t l)
-{
-    int64_t least = NEVER;
-    for (int32_t k = 0; k < x->K; k++)
-        if (may(x, i, k))
-            least = UTIL_MIN(least, x->head[(int64_t)i * x->K + k] + time_of(x, i, k) + after[k * x->K + l]);
-    return least;
-}
-
-/* What follows the finish of a producer on k, or of an interval's entry, before i and what follows that. */
-static int64_t rest_before(const court *x, int32_t i, const int64_t *before, int32_t k)
-{
-    int64_t least = NEVER;
-    for (int32_t l = 0; l < x->K; l++)
-        if (may(x, i, l))
-            least = UTIL_MIN(least, before[k * x->K + l] + time_of(x, i, l) + x->tail[(int64_t)i * x->K + l]);
-    return least;
-}
-
-static int64_t raise(int64_t *value, int64_t to)
-{
-    return *value = UTIL_MAX(*value, to);
-}
-
-/* Heads of i are known: what reads it, or is the exit of an interval that begins there, is later. */
-static void push_heads(court *x, int32_t i, int32_t l)
-{
-    const prove_problem *p = x->p;
-    for (int32_t e = p->off[i]; e < p->off[i + 1]; e++)
-        raise(&x->head[(int64_t)p->edge[e].to * x->K + l], start_after(x, i, p->edge[e].ns, l));
-    for (size_t v = 0; v < x->n; v++)
-        if (x->list[v].entry == i && x->list[v].exit != PROVE_NONE)
-            raise(&x->head[(int64_t)x->list[v].exit * x->K + l], start_after(x, i, x->list[v].ns, l));
-}
-
-static void pull_tails(court *x, int32_t i, int32_t k)
-{
-    const prove_problem *p = x->p;
-    int64_t *tail = &x->tail[(int64_t)i * x->K + k];
-    for (int32_t e = p->off[i]; e < p->off[i + 1]; e++)
-        raise(tail, rest_before(x, p->edge[e].to, p->edge[e].ns, k));
-    for (size_t v = 0; v < x->n; v++)
-        if (x->list[v].entry == i && x->list[v].exit != PROVE_NONE)
-            raise(tail, rest_before(x, x->list[v].exit, x->list[v].ns, k));
-}
-
-static int find_windows(court *x)
-{
-    int rc = 0;
-    int64_t most = 0;
-    for (size_t v = 0; v < x->n; v++) /* those from the beginning and to the end */
-        for (int32_t k = 0; k < x->K; k++) {
-            if (x->list[v].entry == PROVE_NONE && x->list[v].exit != PROVE_NONE)
-                raise(&x->head[(int64_t)x->list[v].exit * x->K + k], x->list[v].ns[k]);
-            if (x->list[v].entry != PROVE_NONE && x->list[v].exit == PROVE_NONE)
-                raise(&x->tail[(int64_t)x->list[v].entry * x->K + k], x->list[v].ns[k * x->K]);
+    prove_edge *edge;
+    int32_t K = x->K;
+    int rc = prove_block_new(whole, x->p, x->p->n, NULL, false, false);
+    if (rc || !UTIL_TAKE(&x->memory, edge, (size_t)whole->n_edges + x->n))
+        return rc ? rc : MOIRAI_EFAIL;
+    memcpy(edge, whole->edge, (size_t)whole->n_edges * sizeof *edge);
+    whole->edge = edge;
+    for (const interval *v = x->list; v < x->list + x->n; v++) {
+        if (v->entry != PROVE_NONE && v->exit != PROVE_NONE)
+            edge[whole->n_edges++] = (prove_edge){.from = v->entry, .to = v->exit, .ns = v->ns, .even_ns = PROVE_NONE};
+        else if (v->entry == PROVE_NONE && v->exit == PROVE_NONE)
+            *most = UTIL_MAX(*most, v->ns[0]);
+        for (int32_t k = 0; k < K && (v->entry == PROVE_NONE) != (v->exit == PROVE_NONE); k++) {
+            int64_t *to =
+                v->exit != PROVE_NONE ? &x->head[(int64_t)v->exit * K + k] : &x->tail[(int64_t)v->entry * K + k];
+            *to = UTIL_MAX(*to, v->ns[v->exit != PROVE_NONE ? k : k * K]);
         }
-    for (int32_t i = 0; i < x->p->n && !rc; i++) {
-        for (int32_t k = 0; k < x->K; k++)
-            most = may(x, i, k) ? UTIL_MAX(most, x->head[(int64_t)i * x->K + k]) : most;
-        rc = most > PROVE_MAX_TIME ? prove_too_large("windows end beyond all times") : prove_go_on(x->p);
-        for (int32_t l = 0; l < x->K && !rc; l++)
-            push_heads(x, i, l);
     }
-    for (int32_t i = x->p->n - 1; i >= 0 && !rc; i--) {
-        for (int32_t k = 0; k < x->K; k++) {
-            pull_tails(x, i, k);
-            most = may(x, i, k) ? UTIL_MAX(most, x->tail[(int64_t)i * x->K + k]) : most;
-        }
-        rc = most > PROVE_MAX_TIME ? prove_too_large("windows end beyond all times") : prove_go_on(x->p);
-    }
-    return rc;
+    qsort(edge, (size_t)whole->n_edges, sizeof *edge, by_producer);
+    return 0;
 }
 
-/* The greatest over operators of the least over their devices, and what is proven of the whole as an interval. */
-static int64_t longest(const court *x)
+static int find_windows(int64_t *most, court *x, prove_block *whole)
 {
-    int64_t most = prove_longest(&x->whole, x->p->may, x->head, x->tail);
-    for (size_t v = 0; v < x->n; v++)
-        if (x->list[v].entry == PROVE_NONE && x->list[v].exit == PROVE_NONE)
-            most = UTIL_MAX(most, x->list[v].ns[0]);
-    return most;
+    int rc = add_intervals(x, whole, most);
+    if (rc)
+        return rc;
+    prove_heads(whole, x->p->may, x->head);
+    prove_tails(whole, x->p->may, x->tail);
+    for (int64_t at = 0; at < (int64_t)x->p->n * x->K; at++)
+        if (x->p->may[at / x->K] >> at % x->K & 1 && UTIL_MAX(x->head[at], x->tail[at]) > PROVE_MAX_TIME)
+            return prove_too_large("windows end beyond all times");
+    *most = UTIL_MAX(*most, prove_longest(whole, x->p->may, x->head, x->tail));
+    return prove_go_on(x->p);
 }
 
 int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
@@ -239,20 +187,13 @@ int prove_windows(int64_t *bound_ns, prove_chain *chain, yyjson_val *object)
         return 0;
     court x = {.p = chain->p, .proof = chain->proof, .K = chain->p->K};
     size_t cells = (size_t)x.p->n * (size_t)x.K;
-    int rc = read_intervals(&x, prove_get(object, "intervals"));
-    x.head = prove_alloc(cells, sizeof *x.head);
-    x.tail = prove_alloc(cells, sizeof *x.tail);
-    if (!rc && (!x.head || !x.tail))
-        rc = MOIRAI_EFAIL;
-    rc = rc ? rc : find_windows(&x);
-    rc = rc ? rc : prove_block_whole(&x.whole, x.p);
-    if (!rc)
-        *bound_ns = longest(&x);
-    prove_block_free(&x.whole);
-    for (size_t i = 0; i < x.n; i++)
-        free(x.list[i].ns);
-    free(x.list);
-    free(x.head);
-    free(x.tail);
+    prove_block whole = {0};
+    PROVE_TAKE(&x.memory, x.head, cells);
+    PROVE_TAKE(&x.memory, x.tail, cells);
+    int rc = util_taken_all(&x.memory);
+    rc = rc ? rc : read_intervals(&x, prove_get(object, "intervals"));
+    rc = rc ? rc : find_windows(bound_ns, &x, &whole);
+    prove_block_free(&whole);
+    util_release(&x.memory);
     return rc ? moirai_error_prefix(rc, "windows") : 0;
 }

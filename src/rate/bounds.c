@@ -158,5 +158,8 @@ int rate_search_open(rate_search *x)
     if (x->in_flight == 1 || (x->best && util_stopped(&x->end))) /* nobody would simulate them */
         return rc;
     rc = rc ? rc : rate_add_stages(x);
-    return rc ? rc : add_relaxed(x);
+    rc = rc ? rc : add_relaxed(x);
+    if (!rc && x->o->copies != 1 && !x->o->kind)
+        rc = relax_least_new(&x->columns.least, &x->v, x->units->of_op, x->units->n, &x->stop);
+    return rc;
 }

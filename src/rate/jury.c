@@ -139,10 +139,16 @@ int rate_search_time_streams(rate_search *x)
     return rc;
 }
 
+/* Copies with slots have the loads that their stream gives them. */
+static bool load_is_known(const rate_candidate *c)
+{
+    return !c->alone && (c->n_copies == 1 || c->slots[0] == 0);
+}
+
 /* Not judged yet, and not worse by its load alone. */
 static bool promising(const rate_search *x, const rate_candidate *c)
 {
-    return !c->judged && !(c->n_copies == 1 && !c->alone && x->best && c->load_ns >= x->best->outcome.period_ns);
+    return !c->judged && !(load_is_known(c) && x->best && c->load_ns >= x->best->outcome.period_ns);
 }
 
 static int by_load(const void *a, const void *b)
@@ -194,14 +200,15 @@ int rate_search_judge(rate_search *x)
 
 /* ---- the last ones ---- */
 
-/* Of those that may be better than the best, what has the least load above that of `last`; NULL: the least of all. */
+/* Of those that may be better than the best, what has the least load above that of `last`; NULL: the least of all. Mixtures need many requests: not before there is a plan for several. */
 static rate_candidate *next_promising(const rate_search *x, const rate_candidate *last)
 {
     rate_candidate *next = NULL;
     for (int32_t i = 0; i < x->n_candidates; i++) {
         rate_candidate *c = x->candidate[i];
-        if (c->n_copies == 1 && !c->alone && (!last || c->load_ns > last->load_ns) &&
-            (!x->best || c->load_ns < x->best->outcome.period_ns) && (!next || c->load_ns < next->load_ns))
+        if (load_is_known(c) && (c->n_copies == 1 || (x->best && x->best->in_flight > 1)) &&
+            (!last || c->load_ns > last->load_ns) && (!x->best || c->load_ns < x->best->outcome.period_ns) &&
+            (!next || c->load_ns < next->load_ns))
             next = c;
     }
     return next;

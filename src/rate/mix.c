@@ -1,12 +1,11 @@
 /* Mixtures: several plans, each for a share of the requests.
  *
  * Loads add up in shares, so the best shares of given plans are a linear programme: the least T with sum of q(c) load(c, r) <= T for every resource and shares that
- * sum to 1. Its duals are prices of resources, and a plan that is cheaper at these prices than T is one that the mixture lacks: it is searched by
- * annealing on the priced loads, from the plan that is cheapest now, and the programme is solved again (column generation). With weights everywhere the result
- * is all but the bound. A device holds the weights of every plan that is used: where these do not fit, there is no mixture.
+ * sum to 1. Its duals are prices of resources, and a plan that is cheaper at these prices than T is one that the mixture lacks: it is searched (hunt.c), and the programme is solved again (column
+ * generation), until none is. Plans with a share are kept, so that the next mixture goes on where this one ended.
  *
- * The programme's prices swing from round to round while it has few plans. Those of the bound do not: every other plan is searched at prices between the two, at which some are
- * missing that the swing passes by. Four plans are searched side by side. Plans with a share are kept, so that the next mixture goes on where this one ended.
+ * A device holds the weights of every plan that is used. Where they do not all fit everywhere, the mixture without that limit says where they are needed most, and a second one keeps to what
+ * fits (allow.c).
  *
  * A stream does not fill ports as it fills devices: a transfer needs two of them at once, and goes whole. A mixture whose ports are all but full reaches its largest load with no number
  * of requests. So mixtures are also made with transfers that count for more than they take (`ease`), and the simulator says which is faster.
@@ -16,55 +15,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lp/simplex.h"
-#include "rate/anneal.h"
-#include "rate/search.h"
-#include "util/pool.h"
+#include "rate/mix.h"
 #include "util/util.h"
 
 #define ROUNDS 30
-#define COOL_HEAT 2.0        /* of an operator's part of the value: a start is at hand */
-#define COOL_LAST 0.001      /* of that */
 #define ROUND_PART (1 / 3.0) /* of the steps of a run of annealing: a start is at hand */
 #define FAILED_ROUNDS 2      /* without a plan that is missing: it is over */
-#define MOST_COLUMNS 256
 #define MOST_COPIES 16
 #define LEAST_PARTS 20
 #define MOST_PARTS 400
+#define TIME_PART 0.7 /* of the time that is left */
+#define LONG_PARTS 64 /* at most, of long streams: their mean is of so few requests that turns must come back soon */
 #define PARTS_OF_ALL 1000000 /* a plan's shares are whole millionths: other parts would be other turns */
-#define CHEAPER 1e-4         /* of T: worth a column */
+#define NEW_COLUMNS 128      /* at least for new ones */
 
-static const double eases[] = {1.1, 1.05, 1.25, 1.6}; /* in the order in which they were the best */
+static const double eases[] = {1.1, 1.25, 1.05, 1.02, 1, 1.6};
+#define LONG_EASES 2 /* of these, where streams are long */
 
-typedef struct mixture {
-    rate_search *s;
-    pricing_simplex *lp;
-    int32_t R;
-    double ease;                   /* what is counted of ports and channels, by what they carry */
-    int32_t *column[MOST_COLUMNS]; /* devices, owned */
-    int64_t *load_ns;              /* [column * R + resource] */
-    int32_t n;
-    double unit_ns, value;
-    double *dual, *primal, *price;
-    double *proven; /* the bound's prices; NULL: there are none */
-    int32_t *row;
-    double *entry;
-} mixture;
-
-static int add_column(mixture *x, const int32_t *device)
+int mix_add_column(mixture *x, const int32_t *device)
 {
     const rate_search *s = x->s;
-    rate_candidate one = {.n_copies = 1, .device = (int32_t *[]){(int32_t *)device}};
     int64_t *load = x->load_ns + (int64_t)x->n * x->R, all = 1;
-    if (x->n == MOST_COLUMNS)
+    if (x->n == MIX_COLUMNS)
         return 0;
+    int32_t *own = x->column[x->n] = util_alloc((size_t)s->p->n_ops, sizeof *own);
+    if (!own)
+        return MOIRAI_EFAIL;
+    x->n++;
+    for (int32_t i = 0, *of = s->units->of_op; i < s->p->n_ops; i++)
+        own[i] = !x->room->devices || x->room->devices[of[i]] >> device[i] & 1 ? device[i] : x->room->home[of[i]];
+    rate_candidate one = {.n_copies = 1, .device = &own};
     if (rate_loads(load, &s->v, &one, &all, 1) < 0)
         return MOIRAI_EFAIL;
-    x->column[x->n] = util_alloc((size_t)s->p->n_ops, sizeof **x->column);
-    if (!x->column[x->n])
-        return MOIRAI_EFAIL;
-    memcpy(x->column[x->n], device, sizeof *device * (size_t)s->p->n_ops);
-    x->n++;
     for (int32_t r = s->v.K; r < x->R; r++)
         load[r] = (int64_t)((double)load[r] * x->ease);
     for (int32_t r = 0; r < x->R; r++)
@@ -95,7 +77,7 @@ static int open_programme(mixture *x)
 static int solve(mixture *x)
 {
     double sum = 0;
-    int rc = pricing_simplex_solve(x->lp, &x->s->stop, &x->value, x->dual, x->primal);
+    int rc = pricing_simplex_solve(x->lp, &x->stop, &x->value, x->dual, x->primal);
     for (int32_t r = 0; r < x->R && !rc; r++)
         sum += fmax(x->dual[r], 0);
     for (int32_t r = 0; r < x->R && !rc; r++)
@@ -103,7 +85,7 @@ static int solve(mixture *x)
     return rc;
 }
 
-static double cost(const mixture *x, const double *price, int32_t column)
+double mix_cost(const mixture *x, const double *price, int32_t column)
 {
     double sum = 0;
     for (int32_t r = 0; r < x->R; r++)
@@ -111,155 +93,139 @@ static double cost(const mixture *x, const double *price, int32_t column)
     return sum / x->unit_ns;
 }
 
-/* Plans that are searched side by side, each at prices that are moved by `pull` to those of the bound. */
-typedef struct hunt {
-    const mixture *x;
-    double part;
-    double *asked;   /* [which * R + resource]: the prices */
-    int32_t *device; /* [which * operators + operator] */
-} hunt;
-
-static const double pull[] = {0, 0.5, 0, 0.9};
-#define HUNTED ((int32_t)(sizeof pull / sizeof *pull))
-
-/* A plan that is cheap at its prices, from the cheapest that there is. */
-static int hunt_one(void *data, int32_t which)
-{
-    hunt *h = data;
-    const mixture *x = h->x;
-    const rate_search *s = x->s;
-    size_t n = (size_t)s->p->n_ops;
-    double *asked = h->asked + (size_t)which * (size_t)x->R, cool = COOL_HEAT / UTIL_MAX(s->units->n, 1);
-    int32_t best = 0, *device = h->device + (size_t)which * n;
-    int64_t load;
-    for (int32_t r = 0; r < x->R; r++)
-        asked[r] = x->proven ? pull[which] * x->proven[r] + (1 - pull[which]) * x->price[r] : x->price[r];
-    for (int32_t i = 1; i < x->n; i++)
-        best = cost(x, asked, i) < cost(x, asked, best) ? i : best;
-    for (int32_t r = s->v.K; r < x->R; r++)
-        asked[r] *= x->ease; /* of loads as they are */
-    memcpy(device, x->column[best], sizeof *device * n);
-    rate_anneal_task job = {.v = &s->v,
-                            .units = s->units,
-                            .devices = s->all_devices,
-                            .price = asked,
-                            .heat = cool,
-                            .last_heat = COOL_LAST * cool,
-                            .steps = rate_search_steps(s, h->part),
-                            .seed = s->seed + (uint64_t)which,
-                            .stop = s->stop};
-    return rate_anneal(device, &load, &job);
-}
-
-/* Adds HUNTED plans; *found where one is worth a column. */
-static int price_columns(mixture *x, double part, bool *found)
-{
-    rate_search *s = x->s;
-    size_t n = (size_t)s->p->n_ops;
-    hunt h = {.x = x, .part = part};
-    h.asked = util_alloc((size_t)x->R * HUNTED, sizeof *h.asked);
-    h.device = util_alloc(n * HUNTED, sizeof *h.device);
-    int rc = h.asked && h.device ? util_pool_run(hunt_one, &h, HUNTED, s->o->budget.threads) : MOIRAI_EFAIL;
-    s->seed += HUNTED;
-    for (int32_t i = 0; i < HUNTED && !rc; i++) {
-        int32_t before = x->n;
-        rc = add_column(x, h.device + (size_t)i * n);
-        *found |= !rc && x->n > before && cost(x, x->price, before) < x->value * (1 - CHEAPER);
-    }
-    free(h.asked);
-    free(h.device);
-    return rc;
-}
-
 /* ---- shares ---- */
 
 typedef struct shares {
-    int32_t n, column[MOST_COPIES];
-    int64_t part[MOST_COPIES], all;
-    double load; /* the largest, in units */
+    int32_t column[MOST_COPIES], n; /* those of the programme's shares that are largest */
+    int32_t part[MOST_COPIES], all;
+    double load[MIX_ROWS]; /* per resource: of all parts, in units */
+    double most;           /* the largest, of one part */
 } shares;
 
-/* The columns with the largest shares. */
+static double share_of(const mixture *x, const shares *s, int32_t i)
+{
+    return x->primal[s->column[i] + 1]; /* the first value is T */
+}
+
 static void list_used(const mixture *x, shares *s)
 {
-    s->n = 0;
-    for (int32_t i = 0; i < x->n; i++) {
-        int32_t at = s->n < MOST_COPIES ? s->n++ : MOST_COPIES;
-        for (; at > 0 && x->primal[i + 1] > x->primal[s->column[at - 1] + 1]; at--) /* the first value is T */
+    for (int32_t c = 0; c < x->n; c++) {
+        int32_t at = s->n;
+        if (x->primal[c + 1] <= 0)
+            continue;
+        for (; at > 0 && x->primal[c + 1] > share_of(x, s, at - 1); at--)
             if (at < MOST_COPIES)
                 s->column[at] = s->column[at - 1];
         if (at < MOST_COPIES)
-            s->column[at] = i;
+            s->column[at] = c;
+        s->n = UTIL_MIN(s->n + 1, MOST_COPIES);
     }
 }
 
-/* Shares in whole parts of `all`; what rounding leaves over is the largest share's. False: there is none left for it. */
-static bool round_shares(const mixture *x, shares *s, int64_t all)
+static const int64_t *loads_of(const mixture *x, const shares *s, int32_t i)
 {
-    int64_t sum = 0;
-    s->load = 0;
-    s->all = all;
+    return x->load_ns + (int64_t)s->column[i] * x->R;
+}
+
+static void give(const mixture *x, shares *s, int32_t i, int32_t parts)
+{
+    s->part[i] += parts;
+    for (int32_t r = 0; r < x->R; r++)
+        s->load[r] += parts * ((double)loads_of(x, s, i)[r] / x->unit_ns);
+}
+
+/* What the largest load would be with one part of a for b; a itself: as it is. */
+static double with_other(const mixture *x, const shares *s, int32_t a, int32_t b)
+{
+    const int64_t *from = loads_of(x, s, a), *to = loads_of(x, s, b);
+    double most = 0;
+    for (int32_t r = 0; r < x->R; r++)
+        most = fmax(most, s->load[r] + (double)(to[r] - from[r]) / x->unit_ns);
+    return most / s->all;
+}
+
+/* The best exchange of one part, as long as one is better. */
+static void exchange_parts(const mixture *x, shares *s)
+{
+    for (s->most = with_other(x, s, 0, 0);; s->most = with_other(x, s, 0, 0)) {
+        double least = s->most * (1 - 1e-9);
+        int32_t from = MOIRAI_NONE, to = MOIRAI_NONE;
+        for (int32_t a = 0; a < s->n; a++)
+            for (int32_t b = 0; b < s->n && s->part[a] > 0; b++) {
+                double most = with_other(x, s, a, b);
+                from = most < least ? a : from;
+                to = most < least ? b : to;
+                least = fmin(most, least);
+            }
+        if (from == MOIRAI_NONE)
+            return;
+        give(x, s, from, -1);
+        give(x, s, to, 1);
+    }
+}
+
+/* The programme's shares in whole parts of `all`: rounded down, the rest to those that lost most, then exchanged. Other columns would be better still, but streams do not reach the loads of many
+ * copies. */
+static void round_shares(const mixture *x, shares *s, int32_t all)
+{
+    double lost[MOST_COPIES];
+    int32_t left = all;
+    *s = (shares){.all = all};
+    list_used(x, s);
     for (int32_t i = 0; i < s->n; i++) {
-        s->part[i] = (int64_t)(x->primal[s->column[i] + 1] * (double)all + 0.5);
-        sum += s->part[i];
+        double part = share_of(x, s, i) * all;
+        int32_t whole = UTIL_MIN((int32_t)(part + 1e-9), left);
+        lost[i] = part - whole;
+        left -= whole;
+        give(x, s, i, whole);
     }
-    s->part[0] += all - sum;
-    for (int32_t r = 0; r < x->R && s->part[0] > 0; r++) {
-        double load = 0;
-        for (int32_t i = 0; i < s->n; i++)
-            load += (double)s->part[i] * (double)x->load_ns[(int64_t)s->column[i] * x->R + r];
-        s->load = fmax(s->load, load / ((double)all * x->unit_ns));
+    for (; left > 0 && s->n > 0; left--) {
+        int32_t best = 0;
+        for (int32_t i = 1; i < s->n; i++)
+            best = lost[i] > lost[best] ? i : best;
+        lost[best] -= 1;
+        give(x, s, best, 1);
     }
-    return s->part[0] > 0;
+    if (s->n > 0)
+        exchange_parts(x, s);
 }
 
 static int add_candidate(mixture *x)
 {
-    shares best = {.load = HUGE_VAL}, s = {0};
-    list_used(x, &s);
-    for (int64_t all = LEAST_PARTS; all <= MOST_PARTS && s.n > 0; all++)
-        if (PARTS_OF_ALL % all == 0 && round_shares(x, &s, all) && s.load < best.load * (1 - 1e-9))
-            best = s;
-    int32_t n = 0;
-    for (int32_t i = 0; i < best.n; i++)
-        n += best.part[i] > 0;
-    if (n < 2)
-        return 0;
-    rate_candidate *c;
-    int rc = rate_candidate_new(&c, x->s->p, "mixture", n);
-    for (int32_t i = 0, k = 0; i < best.n && !rc; i++) {
-        if (best.part[i] == 0)
+    shares *best = util_alloc(2, sizeof *best), *s = best + 1;
+    int32_t most_parts = rate_stream_is_long(x->s->p, x->s->in_flight) ? LONG_PARTS : MOST_PARTS, n = 0;
+    if (!best)
+        return MOIRAI_EFAIL;
+    best->most = HUGE_VAL;
+    for (int32_t all = LEAST_PARTS; all <= most_parts; all++)
+        if (PARTS_OF_ALL % all == 0) {
+            round_shares(x, s, all);
+            if (s->most < best->most * (1 - 1e-9))
+                *best = *s;
+        }
+    for (int32_t i = 0; i < best->n; i++)
+        n += best->part[i] > 0;
+    rate_candidate *c = NULL;
+    int rc = n < 2 ? 0 : rate_candidate_new(&c, x->s->p, "mixture", n);
+    for (int32_t i = 0, k = 0; i < best->n && c && !rc; i++) {
+        if (best->part[i] == 0)
             continue;
-        memcpy(c->device[k], x->column[best.column[i]], sizeof **c->device * (size_t)x->s->p->n_ops);
-        c->share[k++] = best.part[i];
+        memcpy(c->device[k], x->column[best->column[i]], sizeof **c->device * (size_t)x->s->p->n_ops);
+        c->share[k++] = best->part[i];
     }
-    return rc ? rc : rate_search_add(x->s, c);
+    free(best);
+    return rc || !c ? rc : rate_search_add(x->s, c);
 }
 
 /* ---- rounds ---- */
-
-static int improve(mixture *x, double part)
-{
-    const rate_search *s = x->s;
-    int rc = solve(x), failed = 0;
-    for (int32_t i = 0; i < ROUNDS && !rc && x->n < MOST_COLUMNS && !util_stopped(&s->stop); i++) {
-        bool found = false;
-        rc = price_columns(x, ROUND_PART * part, &found);
-        rc = rc ? rc : solve(x);
-        failed = found ? 0 : failed + 1;
-        if (failed == FAILED_ROUNDS || x->value * x->unit_ns <= (double)s->bound_ns * (1 + CHEAPER))
-            break;
-    }
-    rc = rc == MOIRAI_ELIMIT ? 0 : rc; /* the solver gives up, or the time is over: the last shares stay */
-    return rc ? rc : add_candidate(x);
-}
 
 void rate_columns_clear(rate_columns *c)
 {
     for (int32_t i = 0; i < c->n; i++)
         free(c->device[i]);
     free(c->device);
-    *c = (rate_columns){0};
+    c->device = NULL;
+    c->n = 0;
 }
 
 /* Those with a share are for the next time. */
@@ -285,69 +251,108 @@ static int add_columns(mixture *x)
     const rate_search *s = x->s;
     int rc = 0;
     for (int32_t i = 0; i < s->columns.n && !rc; i++)
-        rc = add_column(x, s->columns.device[i]);
+        rc = mix_add_column(x, s->columns.device[i]);
     for (int32_t i = 0; i < s->n_candidates && !rc; i++) {
         const rate_candidate *c = s->candidate[i];
-        for (int32_t j = 0; j < c->n_copies && !rc && x->n < MOST_COLUMNS - ROUNDS * HUNTED; j++)
+        for (int32_t j = 0; j < c->n_copies && !rc && x->n < MIX_COLUMNS - NEW_COLUMNS; j++)
             if (c->slots[0] > 0 || c->n_copies == 1) /* the copies of an earlier mixture are not worth it */
-                rc = add_column(x, c->device[j]);
+                rc = mix_add_column(x, c->device[j]);
     }
     return rc;
 }
 
-/* Prices of the bound, with the sum 1. */
-static void take_proven(mixture *x)
+/* Prices of the bound, with the sum 1; where there are none, of a programme of what is known. */
+static int take_centre(mixture *x)
 {
     const relax_proof *proof = &x->s->relaxed.proof;
     double sum = 0;
     for (int32_t r = 0; proof->n_leaves > 0 && r < x->R; r++)
         sum += (double)proof->leaf[0].price[r];
     for (int32_t r = 0; sum > 0 && r < x->R; r++)
-        x->proven[r] = (double)proof->leaf[0].price[r] / sum;
-    if (sum <= 0) {
-        free(x->proven);
-        x->proven = NULL;
-    }
+        x->centre[r] = (double)proof->leaf[0].price[r] / sum;
+    int rc = solve(x);
+    if (!rc && sum <= 0)
+        memcpy(x->centre, x->price, sizeof *x->centre * (size_t)x->R);
+    return rc;
 }
 
-static int mix(rate_search *s, double part, double ease)
+static int improve(mixture *x, double part)
 {
-    mixture x = {.s = s, .R = s->v.n_resources, .ease = ease};
-    size_t R = (size_t)x.R;
-    if (s->v.bytes_bind || x.R + 1 > PRICING_SIMPLEX_ROWS || !s->best || s->in_flight < 2)
-        return 0;
-    x.unit_ns = (double)UTIL_MAX(s->best->outcome.period_ns, 1);
-    x.load_ns = util_alloc(R * MOST_COLUMNS, sizeof *x.load_ns);
-    x.dual = util_alloc(R + 1, sizeof *x.dual);
-    x.price = util_alloc(R, sizeof *x.price);
-    x.proven = util_alloc(R, sizeof *x.proven);
-    x.primal = util_alloc(MOST_COLUMNS + 1, sizeof *x.primal);
-    x.row = util_alloc(R + 1, sizeof *x.row);
-    x.entry = util_alloc(R + 1, sizeof *x.entry);
-    bool fine = x.load_ns && x.dual && x.price && x.proven && x.primal && x.row && x.entry;
-    if (fine)
-        take_proven(&x);
-    int rc = fine ? open_programme(&x) : MOIRAI_EFAIL;
-    rc = rc ? rc : add_columns(&x);
-    if (!rc && x.n > 0)
-        rc = improve(&x, part);
-    if (!rc && x.n > 0)
-        rc = keep_columns(&x);
-    pricing_simplex_free(x.lp);
-    for (int32_t i = 0; i < x.n; i++)
-        free(x.column[i]);
-    void *all[] = {x.load_ns, x.dual, x.price, x.proven, x.primal, x.row, x.entry};
+    const rate_search *s = x->s;
+    int rc = take_centre(x), failed = 0;
+    for (int32_t i = 0; i < ROUNDS && !rc && x->n < MIX_COLUMNS && !util_stopped(&x->stop); i++) {
+        bool found = false;
+        rc = mix_price_columns(x, ROUND_PART * part, &found);
+        rc = rc ? rc : solve(x);
+        failed = found ? 0 : failed + 1;
+        if (failed == FAILED_ROUNDS ||
+            x->value * (1 - MIX_CHEAPER) <= UTIL_MAX(x->least, (double)s->bound_ns / x->unit_ns))
+            break;
+    }
+    return rc == MOIRAI_ELIMIT ? 0 : rc; /* the solver gives up, or the time is over: the last shares stay */
+}
+
+static int mixture_open(mixture *x)
+{
+    size_t R = (size_t)x->R;
+    x->unit_ns = (double)UTIL_MAX(x->s->best->outcome.period_ns, 1);
+    x->load_ns = util_alloc(R * MIX_COLUMNS, sizeof *x->load_ns);
+    x->dual = util_alloc(R + 1, sizeof *x->dual);
+    x->price = util_alloc(R, sizeof *x->price);
+    x->centre = util_alloc(R, sizeof *x->centre);
+    x->primal = util_alloc(MIX_COLUMNS + 1, sizeof *x->primal);
+    x->row = util_alloc(R + 1, sizeof *x->row);
+    x->entry = util_alloc(R + 1, sizeof *x->entry);
+    bool fine = x->load_ns && x->dual && x->price && x->centre && x->primal && x->row && x->entry;
+    int rc = fine ? open_programme(x) : MOIRAI_EFAIL;
+    return rc ? rc : add_columns(x);
+}
+
+static void mixture_close(mixture *x)
+{
+    pricing_simplex_free(x->lp);
+    for (int32_t i = 0; i < x->n; i++)
+        free(x->column[i]);
+    void *all[] = {x->load_ns, x->dual, x->price, x->centre, x->primal, x->row, x->entry};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
-    return rc == MOIRAI_ELIMIT ? 0 : rc;
+}
+
+/* A candidate within the room; or, where `found` is not NULL, a mixture without limits of memory, and the room that it asks for. */
+static int mix(const mixture *first, double part, double ease, mix_room *found, bool *enough)
+{
+    mixture x = *first;
+    x.ease = ease;
+    int rc = mixture_open(&x);
+    if (!rc && x.n > 0) {
+        rc = improve(&x, part);
+        rc = rc ? rc : found ? mix_room_open(found, &x, enough) : add_candidate(&x);
+        rc = rc ? rc : keep_columns(&x);
+    }
+    mixture_close(&x);
+    return rc;
 }
 
 int rate_add_mixtures(rate_search *s, double part)
 {
-    int rc = 0;
-    if (s->v.n_resources == s->v.K)
-        return mix(s, part, 1);
-    for (size_t i = 0; i < sizeof eases / sizeof *eases && !rc && !util_stopped(&s->stop); i++)
-        rc = mix(s, part, eases[i]);
+    mix_room room = {0};
+    mixture first = {.s = s, .stop = util_stop_part(&s->stop, TIME_PART), .room = &room, .R = s->v.n_resources};
+    bool enough = true, by_bytes = s->v.bytes_bind;
+    size_t n_eases = rate_stream_is_long(s->p, s->in_flight) ? LONG_EASES : sizeof eases / sizeof *eases;
+    if (!s->best || s->in_flight < 2 || (by_bytes && !s->columns.least) || s->v.n_resources > MIX_ROWS)
+        return 0;
+    if (by_bytes) {
+        mix_room found = {0};
+        int rc = mix(&first, part, eases[0], &found, &enough);
+        room = found;
+        if (rc || !enough) {
+            mix_room_close(&room);
+            return rc;
+        }
+    }
+    int rc = s->v.n_resources == s->v.K ? mix(&first, part, 1, NULL, NULL) : 0;
+    for (size_t i = 0; i < n_eases && s->v.n_resources > s->v.K && !rc && !util_stopped(&first.stop); i++)
+        rc = mix(&first, part, eases[i], NULL, NULL);
+    mix_room_close(&room);
     return rc;
 }

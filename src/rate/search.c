@@ -50,10 +50,12 @@ int rate_search_add(rate_search *x, rate_candidate *c)
         return MOIRAI_EFAIL;
     }
     x->candidate[x->n_candidates++] = c;
-    if (c->n_copies > 1)
+    if (c->n_copies > 1 && c->slots[0] > 0)
         return 0;
-    int64_t *load = util_alloc((size_t)x->v.n_resources, sizeof *load), all = 1;
-    c->load_ns = load ? rate_loads(load, &x->v, c, &all, 1) : MOIRAI_EFAIL;
+    int64_t *load = util_alloc((size_t)x->v.n_resources, sizeof *load), one = 1, all = 0;
+    for (int32_t i = 0; i < c->n_copies; i++)
+        all += c->n_copies > 1 ? c->share[i] : one;
+    c->load_ns = load ? rate_loads(load, &x->v, c, c->n_copies > 1 ? c->share : &one, all) : MOIRAI_EFAIL;
     free(load);
     return c->load_ns < 0 ? MOIRAI_EFAIL : 0;
 }
@@ -77,6 +79,7 @@ void rate_search_close(rate_search *x)
         rate_candidate_free(x->candidate[i]);
     free(x->candidate);
     rate_columns_clear(&x->columns);
+    relax_least_free(x->columns.least);
     moirai_plan_free(x->latency);
     relax_answer_clear(&x->relaxed);
     free(x->weight);
@@ -171,14 +174,18 @@ static int search(rate_search *x)
     if (!rc && rate_by_loads(x))
         return run_by_loads(x, part);
     bool late = limited && rate_stream_is_long(x->p, x->in_flight); /* what annealing begins with will be ruled out */
+    if (!rc && x->columns.least)                                    /* nothing that comes later makes them better */
+        rc = rate_add_mixtures(x, part);
     for (int32_t round = 0; !rc && (limited || round < ROUNDS); round++, part *= 2) {
-        rc = late && round == 0 ? 0 : rate_search_judge(x);
+        rc = late && round == 0 && !x->columns.least ? 0 : rate_search_judge(x);
         if (rc || good_enough(x) || util_stopped(&x->stop) ||
             (limited && util_stop_left_s(&x->stop) < LAST_SHARE * x->o->budget.time_limit_s))
             break;
-        if (!(round % 2 && x->best && !strcmp(x->best->origin, "mixture"))) /* mixtures go on with what they have */
+        if (x->columns.least || !(round % 2 && x->best && !strcmp(x->best->origin, "mixture"))) /* these go on */
             rc = add_others(x, part, round);
-        rc = rc || x->o->copies == 1 ? rc : rate_add_mixtures(x, UTIL_MIN(part, MIX_PART * (1 << UTIL_MIN(round, 20))));
+        rc = rc || x->o->copies == 1 || x->columns.least
+                 ? rc
+                 : rate_add_mixtures(x, UTIL_MIN(part, MIX_PART * (1 << UTIL_MIN(round, 20))));
         rc = rc ? rc : rate_search_judge(x);
     }
     return rc;

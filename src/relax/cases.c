@@ -41,6 +41,7 @@ typedef struct tree {
     int32_t n_nodes, first_new; /* the nodes that are solved now, */
     double begun;               /* and since when */
     util_stop choices;          /* the end of all, where `job` ends sooner */
+    relax_least *least;         /* or NULL */
 } tree;
 
 /* ---- hubs ---- */
@@ -178,6 +179,7 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     relax_prices_task job = {.goal_ns = (double)t->job->goal_ns * 1.001,
                              .rounds = t->job->rounds,
                              .bytes = t->v.bytes_bind,
+                             .least = t->least,
                              .stop = turn_of(t, x)};
     double value = 0;
     begin(s, parent);
@@ -357,12 +359,14 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
                 (int64_t)p->n_edges * t.v.K > RELAX_CASES_MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;
     rc = rc ? rc : find_hubs(&t);
+    rc = rc || !job->rate ? rc : relax_least_new(&t.least, &t.v, NULL, 0, &cases.stop);
     t.node = rc ? NULL : util_alloc((size_t)(UTIL_MAX(job->cases, 1) + t.v.K), sizeof *t.node);
     rc = rc ? rc : t.node ? search(&t) : MOIRAI_EFAIL;
     rc = rc ? rc : report(out, &t);
     for (int32_t i = 0; i < t.n_nodes; i++)
         clear_node(&t.node[i]);
     free(t.node);
+    relax_least_free(t.least);
     relax_view_close(&t.v);
     return rc;
 }

@@ -22,35 +22,23 @@ typedef struct writing {
 
 /* ---- numbers ---- */
 
-/* O(V + E). */
-int relax_number_edges(int32_t *number, const moirai_problem *p)
+/* The format's numbers of edges: by producer, output and reader, all in topological order. O(V + E). */
+static void number_whole(writing *x, const moirai_problem *p)
 {
     int32_t *next = util_alloc((size_t)p->n_tensors, sizeof *next), at = 0;
-    if (!next)
-        return MOIRAI_EFAIL;
-    for (int32_t z = 0; z < p->n_ops; z++)
+    x->by_number = util_alloc((size_t)p->n_edges, sizeof *x->by_number);
+    x->op = p->topo_rank;
+    x->w->failed |= !next || !x->by_number;
+    for (int32_t z = 0; z < p->n_ops && !x->w->failed; z++)
         for (int32_t o = p->op_out_off[p->topo[z]]; o < p->op_out_off[p->topo[z] + 1]; o++) {
             int32_t t = p->op_out[o];
             next[t] = at;
             at += p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
         }
-    for (int32_t z = 0; z < p->n_ops; z++)
+    for (int32_t z = 0; z < p->n_ops && !x->w->failed; z++)
         for (int32_t j = p->op_in_off[p->topo[z]]; j < p->op_in_off[p->topo[z] + 1]; j++)
-            number[p->op_in_edge[j]] = next[p->op_in[j]]++;
+            x->by_number[next[p->op_in[j]]++] = p->op_in_edge[j];
     free(next);
-    return 0;
-}
-
-static int number_whole(writing *x, const moirai_problem *p)
-{
-    int32_t *number = util_alloc((size_t)p->n_edges, sizeof *number);
-    x->by_number = util_alloc((size_t)p->n_edges, sizeof *x->by_number);
-    x->op = p->topo_rank;
-    int rc = number && x->by_number ? relax_number_edges(number, p) : MOIRAI_EFAIL;
-    for (int32_t e = 0; e < p->n_edges && !rc; e++)
-        x->by_number[number[e]] = e;
-    free(number);
-    return rc;
 }
 
 static bool silent(const int64_t *message, int32_t K)
@@ -175,6 +163,16 @@ void relax_proof_write(util_writer *w, const relax_proof *proof, const moirai_pr
 
 /* ---- blocks ---- */
 
+void relax_certificate_cuts(util_writer *w, int32_t n_cuts, const int32_t *cut, const int32_t *block_class)
+{
+    util_writer_break(w);
+    util_writer_pair_ints(w, "cuts", cut, n_cuts);
+    util_writer_break(w);
+    util_writer_pair_ints(w, "block_class", block_class, n_cuts + 1);
+    util_writer_break(w);
+    util_writer_pair_open(w, "classes", '[');
+}
+
 static void write_pair(writing *x, const relax_proof *proof, int32_t entry, int32_t exit, int32_t n_ends)
 {
     util_writer_break(x->w);
@@ -190,12 +188,7 @@ static void write_row(writing *x, const relax_row *row)
 {
     const decompose_cuts *cuts = row->cuts;
     int32_t at = 0;
-    util_writer_break(x->w);
-    util_writer_pair_ints(x->w, "cuts", cuts->cut, cuts->n_cuts);
-    util_writer_break(x->w);
-    util_writer_pair_ints(x->w, "block_class", cuts->block_class, cuts->n_blocks);
-    util_writer_break(x->w);
-    util_writer_pair_open(x->w, "classes", '[');
+    relax_certificate_cuts(x->w, cuts->n_cuts, cuts->cut, cuts->block_class);
     for (int32_t c = 0; c < cuts->n_classes; c++) {
         util_writer_break(x->w);
         util_writer_open(x->w, '{');
@@ -218,12 +211,7 @@ static void write_row(writing *x, const relax_row *row)
 static void write_whole(writing *x, const relax_proof *proof)
 {
     int32_t none = 0;
-    util_writer_break(x->w);
-    util_writer_pair_ints(x->w, "cuts", &none, 0);
-    util_writer_break(x->w);
-    util_writer_pair_ints(x->w, "block_class", &none, 1);
-    util_writer_break(x->w);
-    util_writer_pair_open(x->w, "classes", '[');
+    relax_certificate_cuts(x->w, 0, &none, &none);
     util_writer_open(x->w, '{');
     if (proof) {
         util_writer_pair_open(x->w, "pairs", '[');
@@ -244,7 +232,7 @@ void relax_certificate_names(util_writer *w, const moirai_problem *p)
     util_writer_pair_int(w, "operators", p->n_ops);
 }
 
-static int write_all(util_writer *w, const relax_certificate *from)
+static void write_all(util_writer *w, const relax_certificate *from)
 {
     const moirai_problem *p = from->p;
     bool of_one = !from->rate || from->in_flight > 0; /* something is said of one request */
@@ -254,38 +242,32 @@ static int write_all(util_writer *w, const relax_certificate *from)
         util_writer_pair_string(w, "objective", "rate");
     if (from->rate && from->in_flight > 0)
         util_writer_pair_int(w, "in_flight", from->in_flight);
-    int rc = number_whole(&x, p);
-    if (!rc && from->rate)
+    number_whole(&x, p);
+    if (!w->failed && from->rate)
         write_proof(&x, from->rate, 0);
-    if (!rc && of_one && !from->row)
+    if (!w->failed && of_one && !from->row)
         write_whole(&x, from->whole);
     free(x.by_number);
     x.by_number = NULL; /* blocks are numbered as the verifier does it */
     x.op = NULL;
-    if (!rc && of_one && from->row)
+    if (of_one && from->row)
         write_row(&x, from->row);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", UTIL_MAX(from->lower_bound_ns, from->proven_ns));
     util_writer_pair_int(w, "certified_bound_ns", from->proven_ns);
     util_writer_close(w, '}');
-    return rc;
 }
 
 int relax_certificate_write(const relax_certificate *from, const char *path)
 {
     util_writer w;
-    int rc = write_all(&w, from);
-    if (!rc)
-        return util_writer_save(&w, path);
-    util_writer_free(&w);
-    return rc;
+    write_all(&w, from);
+    return util_writer_save(&w, path);
 }
 
 char *relax_certificate_text(const relax_certificate *from, size_t *length)
 {
     util_writer w;
-    if (!write_all(&w, from))
-        return util_writer_take(&w, length);
-    util_writer_free(&w);
-    return NULL;
+    write_all(&w, from);
+    return util_writer_take(&w, length);
 }

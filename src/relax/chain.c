@@ -81,14 +81,14 @@ static int open_chain(relax_chain *c)
     size_t K = (size_t)c->K, cuts = (size_t)c->cuts->n_cuts, classes = (size_t)c->cuts->n_classes;
     if (large < 2 || classes * K * K > RELAX_CHAIN_MOST_PAIRS)
         return MOIRAI_ELIMIT;
-    c->block = util_alloc(classes, sizeof *c->block);
-    c->pair = util_alloc(classes * K * K, sizeof *c->pair);
-    c->reach = util_alloc(cuts * K, sizeof *c->reach);
-    c->before = util_alloc(cuts * K, sizeof *c->before);
-    c->path = util_alloc(cuts, sizeof *c->path);
-    c->due = util_alloc(2 * (cuts + 1), sizeof *c->due);
-    c->end = util_alloc(classes * 2, sizeof *c->end);
-    if (!c->block || !c->pair || !c->end || !c->reach || !c->before || !c->path || !c->due)
+    UTIL_TAKE(&c->memory, c->block, classes);
+    UTIL_TAKE(&c->memory, c->pair, classes * K * K);
+    UTIL_TAKE(&c->memory, c->reach, cuts * K);
+    UTIL_TAKE(&c->memory, c->before, cuts * K);
+    UTIL_TAKE(&c->memory, c->path, cuts);
+    UTIL_TAKE(&c->memory, c->due, 2 * (cuts + 1));
+    UTIL_TAKE(&c->memory, c->end, classes * 2);
+    if (c->memory.failed)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < c->cuts->n_classes && !rc; i++)
         rc = util_stopped(&c->job->stop) ? MOIRAI_ELIMIT : open_class(c, i);
@@ -112,9 +112,7 @@ static void close_chain(relax_chain *c)
     }
     for (int32_t i = 0; c->cuts && c->end && i < 2 * c->cuts->n_classes; i++)
         relax_end_clear(&c->end[i]);
-    void *all[] = {c->block, c->pair, c->end, c->reach, c->before, c->path, c->due};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&c->memory);
 }
 
 /* ---- ends ---- */

@@ -30,6 +30,7 @@ typedef struct relax_chain {
     int32_t *path;   /* per cut */
     int32_t *due;    /* pairs to be solved now, or ends: ((class * 2) + is it the exit?) * K + device */
     int32_t n_due, level;
+    util_memory memory; /* of the arrays */
 } relax_chain;
 
 /* A class of blocks with its ends on two devices. */

@@ -20,7 +20,6 @@
 #include "relax/messages.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/util.h"
@@ -133,8 +132,7 @@ static void pay_by_readers(relax_state *s, int32_t packet)
     }
 }
 
-/* An operator on a device: its time, there and within shifts, and its bytes. */
-static double own_cost(const relax_state *s, int32_t i, int32_t k)
+double relax_own_cost(const relax_state *s, int32_t i, int32_t k)
 {
     const relax_view *v = s->v;
     const int64_t *shift_ns = s->c->shift_ns + ((int64_t)i * v->K + k) * v->n_shifts;
@@ -150,7 +148,7 @@ void relax_set_costs(relax_state *s)
     int32_t K = v->K;
     for (int32_t i = 0; i < v->n; i++)
         for (int32_t k = 0; k < K; k++)
-            s->unary[(int64_t)i * K + k] = s->c->devices[i] >> k & 1 ? own_cost(s, i, k) : NEVER;
+            s->unary[(int64_t)i * K + k] = s->c->devices[i] >> k & 1 ? relax_own_cost(s, i, k) : NEVER;
     for (int32_t j = 0; j < v->n_packets; j++) {
         if (v->packet_off[j] == v->packet_off[j + 1])
             continue;

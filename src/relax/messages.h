@@ -28,6 +28,8 @@ typedef struct relax_state {
 int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c);
 void relax_state_close(relax_state *s);
 
+/* An operator on a device at the prices: its time, there and within shifts, and its bytes. */
+double relax_own_cost(const relax_state *s, int32_t i, int32_t k);
 /* The costs at s->price and s->byte_price. Messages are feasible again after the next relax_sweep. O(V K + E K^2). */
 void relax_set_costs(relax_state *s);
 /* Messages once forwards and once backwards through the order; for given prices the value does not fall but by rounding. False where `stop`

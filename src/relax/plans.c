@@ -261,11 +261,12 @@ int relax_polish(relax_choice *choice, int64_t *length_ns, const moirai_problem 
     polish x = {.p = p, .best_ns = INT64_MAX};
     util_rng rng;
     util_rng_seed(&rng, seed);
-    x.device = util_alloc(n, sizeof *x.device);
-    x.priority = util_alloc(n, sizeof *x.priority);
-    x.start_ns = util_alloc(n, sizeof *x.start_ns);
-    x.best_device = util_alloc(n, sizeof *x.best_device);
-    int rc = x.device && x.priority && x.start_ns && x.best_device ? moirai_sim_new(&x.sim, p) : MOIRAI_EFAIL;
+    util_memory memory = {0};
+    UTIL_TAKE(&memory, x.device, n);
+    UTIL_TAKE(&memory, x.priority, n);
+    UTIL_TAKE(&memory, x.best_device, n);
+    x.start_ns = util_alloc(n, sizeof *x.start_ns); /* the choice's, in the end */
+    int rc = x.start_ns && !memory.failed ? moirai_sim_new(&x.sim, p) : MOIRAI_EFAIL;
     rc = rc ? rc : read_devices(x.device, p, choice);
     rc = rc ? rc : begin(&x, choice);
     if (!rc && x.best_ns < INT64_MAX) {
@@ -277,9 +278,7 @@ int relax_polish(relax_choice *choice, int64_t *length_ns, const moirai_problem 
     }
     *length_ns = x.best_ns;
     moirai_sim_free(x.sim);
-    free(x.device);
-    free(x.priority);
     free(x.start_ns);
-    free(x.best_device);
+    util_release(&memory);
     return rc;
 }

@@ -2,12 +2,14 @@
 #ifndef MOIRAI_RELAX_PRICES_H
 #define MOIRAI_RELAX_PRICES_H
 
+#include "relax/least.h"
 #include "relax/messages.h"
 
 typedef struct relax_prices_task {
     double goal_ns; /* enough */
     int32_t rounds;
-    bool bytes; /* memory may be short: prices on bytes as well */
+    bool bytes;               /* memory may be short: prices on bytes as well */
+    const relax_least *least; /* the cheapest assignments, exactly; NULL: by messages */
     util_stop stop;
 } relax_prices_task;
 

@@ -107,7 +107,7 @@ int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_t
  * are no blocks to speak of, or too many. job->cases and rounds are those of a block. */
 int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_task *job);
 
-/* What the numbers of a leaf prove of its plans; shares no code with what finds them. Where `stop` (NULL: none) comes first less, or 0, which
+/* What the numbers of a leaf prove of its plans, whoever found them. Where `stop` (NULL: none) comes first less, or 0, which
  * is still true. MOIRAI_EFAIL: out of memory. O(E K^2). */
 int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate,
                    const util_stop *stop);
@@ -138,8 +138,8 @@ int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_de
 void relax_proof_write(util_writer *w, const relax_proof *proof, const moirai_problem *q);
 /* What every certificate begins with: format, problem, its digest, its size. */
 void relax_certificate_names(util_writer *w, const moirai_problem *p);
-/* The format's numbers of edges: by producer, output and reader, all in topological order. */
-int relax_number_edges(int32_t *number, const moirai_problem *p);
+/* Cuts, the class of each block between them, and the beginning of the list of classes. */
+void relax_certificate_cuts(util_writer *w, int32_t n_cuts, const int32_t *cut, const int32_t *block_class);
 /* Writes format moirai-certificate, version 1. */
 int relax_certificate_write(const relax_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */

@@ -50,6 +50,10 @@
 #define RELAX_PRICES_MORE_IDLE 26   /* and there are so many rounds more, */
 #define RELAX_PRICES_HALVINGS 6     /* each half as far as the one before, then again as far as at first */
 #define RELAX_PRICES_WORTH 1e-4
+#define RELAX_PRICES_EXACT_ROUNDS 4    /* for one with messages, where prices are found exactly */
+#define RELAX_PRICES_EXACT_PART 0.7    /* of the time for prices where they are found exactly: then messages are sent */
+#define RELAX_PRICES_LAST_SWEEPS 64    /* of messages, at prices that were found exactly, */
+#define RELAX_PRICES_LAST_WORTH 1e-6   /* as long as one gains so much */
 #define RELAX_PRICES_OVERFLOW_PRICE 64 /* what overstepping a device's memory by all of it costs, in lengths */
 
 /* shifts.c: loads within stretches of time, switch `shifts` */

@@ -33,6 +33,7 @@ typedef struct game {
     double *load;
     double *share, *share_mean, *share_regret; /* [op * K + device] */
     double *cost;                              /* of one operator */
+    util_memory memory;
     util_stop stop;
 } game;
 
@@ -222,19 +223,19 @@ static int open_game(game *g, const moirai_problem *p)
     size_t cells = (size_t)p->n_ops * (size_t)p->n_devices, R = (size_t)RELAX_SHIFTS_MOST_SHIFTS * (size_t)p->n_devices;
     int rc = relax_view_open(&g->v, p, 100);
     rc = rc ? rc : relax_case_open(&g->c, &g->v, NULL, 0, false, &g->stop);
-    g->head = util_alloc(cells, sizeof *g->head);
-    g->tail = util_alloc(cells, sizeof *g->tail);
-    g->part = util_alloc(cells * RELAX_SHIFTS_MOST_SHIFTS, sizeof *g->part);
-    g->price = util_alloc(4 * R, sizeof *g->price);
-    g->share = util_alloc(3 * cells, sizeof *g->share);
-    g->cost = util_alloc((size_t)p->n_devices, sizeof *g->cost);
-    if (rc || !g->head || !g->tail || !g->part || !g->price || !g->share || !g->cost)
+    UTIL_TAKE(&g->memory, g->head, cells);
+    UTIL_TAKE(&g->memory, g->tail, cells);
+    UTIL_TAKE(&g->memory, g->part, cells * RELAX_SHIFTS_MOST_SHIFTS);
+    UTIL_TAKE(&g->memory, g->price, R);
+    UTIL_TAKE(&g->memory, g->price_mean, R);
+    UTIL_TAKE(&g->memory, g->price_regret, R);
+    UTIL_TAKE(&g->memory, g->load, R);
+    UTIL_TAKE(&g->memory, g->share, cells);
+    UTIL_TAKE(&g->memory, g->share_mean, cells);
+    UTIL_TAKE(&g->memory, g->share_regret, cells);
+    UTIL_TAKE(&g->memory, g->cost, (size_t)p->n_devices);
+    if (rc || g->memory.failed)
         return rc ? rc : MOIRAI_EFAIL;
-    g->price_mean = g->price + R;
-    g->price_regret = g->price_mean + R;
-    g->load = g->price_regret + R;
-    g->share_mean = g->share + cells;
-    g->share_regret = g->share_mean + cells;
     schedule_paths paths = {.p = p, .devices = g->c.devices, .stop = &g->stop};
     schedule_heads(g->head, &paths);
     schedule_tails(g->tail, &paths);
@@ -246,9 +247,7 @@ static int open_game(game *g, const moirai_problem *p)
 
 static void close_game(game *g)
 {
-    void *all[] = {g->head, g->tail, g->part, g->price, g->share, g->cost};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    util_release(&g->memory);
     relax_case_close(&g->c);
     relax_view_close(&g->v);
 }

@@ -40,7 +40,9 @@ static void test_rate_a_latency_that_no_plan_has(void **state)
 {
     (void)state;
     make_problem();
-    assert_fails(4, "one request alone takes", "$M %s --latency-limit 0.00001 -q", line);
+    assert_fails(
+        4, "one request alone takes",
+        "$M place p.json --objective rate --in-flight 2 --effort 0.001 --threads 1 --latency-limit 0.00001 -q");
 }
 
 static void test_rate_lines_numbers_and_file(void **state)

@@ -127,7 +127,7 @@ static void test_placers_hold_on_larger_problems(void **state)
         for (int i = 0; i < moirai_placer_count(); i++) {
             const moirai_placer *placer = moirai_placer_at(i);
             bool searches = placer->letters != NULL;
-            if (is_available(placer) && (!searches || seed < 5000 + TEST_SHARE(3)))
+            if (is_available(placer) && (!searches || seed < 5000 + TEST_SHARE(2)))
                 run_placer(placer, &spec, p, BRUTE_GAVE_UP, &batch, &count);
         }
         moirai_problem_free(p);

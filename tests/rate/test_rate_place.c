@@ -65,10 +65,22 @@ static void test_rate_replicas_send_nothing(void **state)
 static void test_rate_weights_of_all_copies_fit(void **state)
 {
     (void)state;
-    moirai_problem *p = tiny_problem("device x 5\ndevice y 9\nop a 30,90 mem=4 > t:100\nop b 30,90 mem=4 t > u:0\n");
+    moirai_problem *p = tiny_problem("device x 5\ndevice y 5\nop a 30,90 mem=4 > t:100\nop b 30,90 mem=4 t > u:0\n");
     moirai_plan *plan = place(p, 4);
     assert_int_equal(plan->rate->n_copies, 1);
     assert_int_equal(plan->rate->period_ns, 100); /* a on x, t sent in 100 ns, b on y in 90 */
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
+/* y has room for both: with them there for 1 of 19 requests, t and y take 100 * 18 / 19 = 94.7 ns. x has room for one. */
+static void test_rate_mixtures_share_what_memory_is_left(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("device x 5\ndevice y 9\nop a 30,90 mem=4 > t:100\nop b 30,90 mem=4 t > u:0\n");
+    moirai_plan *plan = place(p, 4);
+    assert_int_equal(plan->rate->n_copies, 2);
+    assert_int_equal(plan->rate->period_ns, 95);
     moirai_plan_free(plan);
     moirai_problem_free(p);
 }
@@ -322,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_rate_stages_share_the_work),
         cmocka_unit_test(test_rate_replicas_send_nothing),
         cmocka_unit_test(test_rate_weights_of_all_copies_fit),
+        cmocka_unit_test(test_rate_mixtures_share_what_memory_is_left),
         cmocka_unit_test(test_rate_peak_memory_limits_requests),
         cmocka_unit_test(test_rate_latency_has_a_limit),
         cmocka_unit_test(test_rate_options_out_of_range),

@@ -86,10 +86,10 @@ static bool verifier_block(prove_block *v, const prove_problem *p, pair_chain *c
                 !prove_lines(v) && !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
     if (good) {
         v->n_kinds = b->n_kinds;
-        v->kind_component = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-        v->kind_count = calloc((size_t)b->n_kinds + 1, sizeof(int32_t));
-        v->tree_off = calloc((size_t)b->n_kinds + 2, sizeof(int32_t));
-        v->tree_edge = calloc((size_t)v->n + 1, sizeof(int32_t));
+        UTIL_TAKE(&v->memory, v->kind_component, (size_t)b->n_kinds);
+        UTIL_TAKE(&v->memory, v->kind_count, (size_t)b->n_kinds);
+        UTIL_TAKE(&v->memory, v->tree_off, (size_t)b->n_kinds + 1);
+        UTIL_TAKE(&v->memory, v->tree_edge, (size_t)v->n);
         for (int32_t kind = 0; kind < b->n_kinds; kind++) {
             v->kind_component[kind] = b->kind_component[kind];
             v->kind_count[kind] = b->kind_count[kind];

@@ -13,7 +13,8 @@ static int32_t transfer_number(const prove_search *s, const moirai_problem *p, c
     for (int32_t e = 0; e < s->b->n_edges; e++) {
         const prove_edge *f = &s->b->edge[e];
         int32_t from = p->topo[s->b->op[f->from]], to = p->topo[s->b->op[f->to]];
-        if (p->op_out[p->op_out_off[from] + f->output] == t->tensor && (!s->by_edge || to == p->edge_reader[t->edge]))
+        if (p->op_out[p->op_out_off[from] + f->output] == t->tensor &&
+            (!s->b->p->by_edge || to == p->edge_reader[t->edge]))
             return s->n + prove_search_transfer(s, e, t->to);
     }
     return -1;
@@ -62,8 +63,7 @@ bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan
         if (closed)
             good = false_bound_fail(why, "search: a plan of %lld ns is closed, round %u", (long long)plan->makespan_ns,
                                     round);
-        free(k.may);
-        prove_search_free(&s);
+        util_release(&s.memory);
     }
     prove_block_free(&b);
     prove_problem_free(&q);

@@ -92,16 +92,47 @@ def channels_last(nodes: dict[str, Node]) -> dict[str, Node]:
     return made
 
 
+_MOST_KNOWN = 50_000  # calls whose results' layouts are kept: layers are alike, and so are a network's cuts
+_known: dict[Any, Any] = {}
+
+
 def follow(nodes: dict[str, Node], device: str = "cpu") -> None:
     """Strides of all values on a device, by fake tensors, from those of inputs and weights."""
     where = torch.device(device)
-    env: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     with torch.no_grad(), FakeTensorMode():
         for node in nodes.values():
-            given = node.kind in (INPUT, WEIGHT)
-            env[node.name] = node.meta.empty(where) if given else call(node, env, where)
+            found[node.name] = node.meta if node.kind in (INPUT, WEIGHT) else _followed(node, found, where)
     for node in nodes.values():
-        node.meta = _like(env[node.name], node.meta)
+        node.meta = found[node.name]
+
+
+def _followed(node: Node, found: dict[str, Any], where: torch.device) -> Any:
+    """A call's result, as it was where the same was called before."""
+    key = (where, node.target, _frozen(node.args, found), _frozen(node.kwargs, found))
+    if key not in _known:
+        env = {r: _empty(found[r], where) for r in node.refs()}
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = _like(call(node, env, where), node.meta)
+    return _known[key]
+
+
+def _frozen(value: Any, found: dict[str, Any]) -> Any:
+    """Arguments as part of a key: what is known of tensors in their place. 1 is not 1.0, which makes another dtype."""
+    if isinstance(value, Ref):
+        return found[value.name]
+    if isinstance(value, (list, tuple)):
+        return tuple(_frozen(v, found) for v in value)
+    if isinstance(value, dict):
+        return tuple((k, _frozen(v, found)) for k, v in value.items())
+    return type(value), value
+
+
+def _empty(known: Any, where: torch.device) -> Any:
+    if isinstance(known, Meta):
+        return known.empty(where)
+    return tuple(_empty(k, where) for k in known) if isinstance(known, tuple) else known
 
 
 def _like(value: Any, known: Any) -> Any:

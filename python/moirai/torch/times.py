@@ -175,6 +175,13 @@ class Times:
         plan = self._settled(plan, placer, between)[0]
         return expect(self.captured, plan, meets, self._options.get("congestion") != "none") if meets else plan
 
+    def again_ns(self, plan: Plan) -> int:
+        """What a plan is predicted to take by all that is known now, runs of itself among it."""
+        if one_device(plan):
+            return expected_ns(self._alone(plan.replay(self.problem(True, plan.placer))))
+        played, meets = plan.replay(self.problem(False, plan.placer)), self.meets(plan.placer)
+        return expected_ns(expect(self.captured, played, meets, self._options.get("congestion") != "none") if meets else played)
+
     def _settled(self, plan: Plan, placer: str, between: Corrected | None, graph: Graph | None = None) -> tuple[Plan, Graph | None]:
         """The plan with times as busy as it keeps its devices, once, and the graph with these, for the next search."""
         if not between or one_device(plan):

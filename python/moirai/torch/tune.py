@@ -83,6 +83,7 @@ class Tuned:
     cluster: Cluster
     transport: str
     cuts: list[CutTried] = field(default_factory=list)
+    predicted_ns: int = 0  # of the best, by all that was learnt from runs
 
     @property
     def captured(self) -> Captured:
@@ -233,7 +234,9 @@ class _Tuner:
                     self.attempt((heads, fuse), times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
-        return Tuned(self.finals(), self.trials, self.cluster, self.o["transport"], self.looked_at)
+        best = self.finals()
+        predicted_ns = self.known[best.heads, best.fuse, best.captured.cuts].again_ns(best.plan)
+        return Tuned(best, self.trials, self.cluster, self.o["transport"], self.looked_at, predicted_ns)
 
 
 def _captures(module: torch.nn.Module, args: Any, kwargs: Any, heads: Iterable[bool | int], fuses: Iterable[str],

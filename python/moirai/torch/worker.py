@@ -33,6 +33,23 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+_NOT_YET = ("busy or unavailable", "not ready to accept")  # of the GPU, and of MPS
+
+
+def begin_cuda(limit_s: float, pause_s: float = 0.5) -> None:
+    """A context on the GPU. For some seconds after a process that used it was killed there is none to be had: waits for it."""
+    end = time.monotonic() + limit_s
+    while True:
+        try:
+            torch.cuda.init()
+            torch.zeros(1, device="cuda")
+            return
+        except RuntimeError as error:
+            if time.monotonic() > end or not any(words in str(error) for words in _NOT_YET):
+                raise
+        time.sleep(pause_s)
+
+
 class Worker:
     def __init__(self, connection: Connection, hello: dict[str, Any]) -> None:
         self.connection = connection
@@ -52,8 +69,7 @@ class Worker:
         self.judge = Judge(self.device) if self.kind == "cuda" and in_part() else None
         self.gloo = hello["gloo"]
         if self.kind == "cuda":
-            torch.cuda.init()
-            torch.zeros(1, device="cuda")
+            begin_cuda(hello["start_limit_s"] / 4)
         if not self.gloo:
             from .driver import Driver
 

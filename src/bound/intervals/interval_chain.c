@@ -28,9 +28,7 @@ void bound_interval_chain_free(bound_interval_chain *x)
         return;
     pair_chain_free(x->c);
     decompose_spine_free(x->spine);
-    free(x->tries);
-    free(x->device);
-    free(x->pick);
+    util_release(&x->memory);
     free(x);
 }
 
@@ -82,10 +80,10 @@ static int build(bound_interval_chain *x, const moirai_problem *p, bool *mark)
         return rc;
     pair_chain_join_equals(x->c);
     size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
-    x->tries = util_alloc(pairs, sizeof *x->tries);
-    x->device = util_alloc((size_t)x->c->s->n_cuts, sizeof *x->device);
-    x->pick = util_alloc(pairs, sizeof *x->pick);
-    return x->tries && x->device && x->pick ? 0 : MOIRAI_EFAIL;
+    UTIL_TAKE(&x->memory, x->tries, pairs);
+    UTIL_TAKE(&x->memory, x->device, (size_t)x->c->s->n_cuts);
+    UTIL_TAKE(&x->memory, x->pick, pairs);
+    return util_taken_all(&x->memory);
 }
 
 static int chain_over(bound_interval_chain **out, const moirai_problem *p, bool *mark)

@@ -16,6 +16,7 @@ typedef struct bound_interval_chain {
     int8_t *tries;          /* per pair */
     int32_t *device, *pick, n_picks;
     int64_t searches;
+    util_memory memory; /* of the arrays */
 } bound_interval_chain;
 
 int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p, const decompose_intervals *x,

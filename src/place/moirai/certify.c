@@ -4,7 +4,6 @@
  * proof behind is written. What comes with its proof (loads) and is all of the bound goes first: it
  * takes no time. Where the search kept none, it is repeated by rules that a verifier can follow. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "bound/certificate.h"
 #include "bound/intervals/window_proof.h"

@@ -5,7 +5,6 @@
  * optimal one; what floats beside the chain is put into its gaps (floats.c). Where a network is two towers, or a trunk
  * with branches, annealing of the whole hardly finds such plans: the tower that decides changes its device twice a layer,
  * and each change alone costs a transfer. Plans that come near to the best one are annealed, without much heat. */
-#include <stdlib.h>
 
 #include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
@@ -19,10 +18,11 @@ static int compose_spine(moirai_plan **out, const bound_interval_chain *x)
 {
     const moirai_problem *p = x->spine->problem;
     moirai_sim *sim = NULL;
-    int32_t *cut_device = util_alloc((size_t)x->c->s->n_cuts, sizeof *cut_device),
-            *op_device = util_alloc((size_t)p->n_ops, sizeof *op_device);
-    moirai_task *order = util_alloc((size_t)place_compose_capacity(p), sizeof *order);
-    int rc = cut_device && op_device && order ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    util_memory m = {0};
+    int32_t *cut_device = util_take(&m, (size_t)x->c->s->n_cuts, sizeof *cut_device),
+            *op_device = util_take(&m, (size_t)p->n_ops, sizeof *op_device);
+    moirai_task *order = util_take(&m, (size_t)place_compose_capacity(p), sizeof *order);
+    int rc = m.failed ? MOIRAI_EFAIL : moirai_sim_new(&sim, p);
     *out = NULL;
     if (!rc && pair_chain_path(x->c, PAIR_CHAIN_UPPER, cut_device) < INT64_MAX) {
         int64_t n = place_compose(x->c, cut_device, NULL, op_device, order);
@@ -30,9 +30,7 @@ static int compose_spine(moirai_plan **out, const bound_interval_chain *x)
             rc = moirai_sim_plan(out, sim);
     }
     moirai_sim_free(sim);
-    free(cut_device);
-    free(op_device);
-    free(order);
+    util_release(&m);
     return rc;
 }
 

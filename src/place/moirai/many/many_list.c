@@ -28,6 +28,7 @@ typedef struct listing {
     int64_t room_bytes[MOIRAI_MAX_DEVICES];
     int32_t *device, *order;
     int64_t *rank, *finish_ns;
+    util_memory memory; /* of these */
 } listing;
 
 typedef struct found {
@@ -212,11 +213,11 @@ static int open_list(listing *x)
 {
     const moirai_problem *p = x->p;
     size_t V = (size_t)p->n_ops;
-    x->device = util_alloc(V, sizeof *x->device);
-    x->order = util_alloc(V, sizeof *x->order);
-    x->rank = util_alloc(V, sizeof *x->rank);
-    x->finish_ns = util_alloc(V, sizeof *x->finish_ns);
-    if (!x->device || !x->order || !x->rank || !x->finish_ns)
+    UTIL_TAKE(&x->memory, x->device, V);
+    UTIL_TAKE(&x->memory, x->order, V);
+    UTIL_TAKE(&x->memory, x->rank, V);
+    UTIL_TAKE(&x->memory, x->finish_ns, V);
+    if (x->memory.failed)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < p->n_ops; i++)
         x->device[i] = MOIRAI_NONE;
@@ -249,10 +250,7 @@ int many_list(moirai_plan **out, const moirai_problem *p, const util_stop *stop)
     }
     moirai_sim_free(sim);
     place_units_free(x->u);
-    free(x->device);
-    free(x->order);
-    free(x->rank);
-    free(x->finish_ns);
+    util_release(&x->memory);
     free(x);
     return rc == MOIRAI_ELIMIT || rc == MOIRAI_EINFEASIBLE ? 0 : rc;
 }

@@ -21,6 +21,7 @@ typedef struct chain {
     place_mover m;
     int64_t best_ns, end_ns;
     int32_t *best_device, *best_order;
+    util_memory memory; /* of these */
 } chain;
 
 typedef struct round_ {
@@ -66,27 +67,14 @@ static void cool(chain *c, const round_ *r, double heat)
 
 /* ---- rounds ---- */
 
-static void chain_clear(chain *c)
-{
-    place_mover_clear(&c->m);
-    free(c->best_device);
-    free(c->best_order);
-}
-
-static int chain_open(chain *c, const moirai_problem *p, const util_stop *stop)
-{
-    size_t n = (size_t)p->n_ops;
-    c->best_device = util_alloc(n, sizeof(int32_t));
-    c->best_order = util_alloc(n, sizeof(int32_t));
-    return c->best_device && c->best_order ? place_mover_open(&c->m, p, stop) : MOIRAI_EFAIL;
-}
-
 static int run_chain(void *data, int32_t i)
 {
     static const double heat[PLACE_WHOLE_CHAINS] = {1, 0.5, 2, 0.25};
     round_ *r = data;
     chain *c = &r->chain[i];
-    int rc = chain_open(c, r->p, &r->job->stop);
+    UTIL_TAKE(&c->memory, c->best_device, (size_t)r->p->n_ops);
+    UTIL_TAKE(&c->memory, c->best_order, (size_t)r->p->n_ops);
+    int rc = c->memory.failed ? MOIRAI_EFAIL : place_mover_open(&c->m, r->p, &r->job->stop);
     if (rc)
         return rc;
     c->m.exchanges = r->job->exchanges;
@@ -188,7 +176,8 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
         *job->second_ns = second_end(&r);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
         rc = rc ? rc : place_whole_take(plan, sim, r.chain[i].m.w);
-        chain_clear(&r.chain[i]);
+        place_mover_clear(&r.chain[i].m);
+        util_release(&r.chain[i].memory);
     }
     moirai_sim_free(sim);
     free(order);

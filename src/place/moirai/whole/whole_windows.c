@@ -37,6 +37,7 @@ typedef struct windows {
     int64_t makespan_ns;
     window window[PLACE_WHOLE_CHAINS];
     util_rng rng;
+    util_memory memory; /* of all but the order */
 } windows;
 
 static void keep(window *v)
@@ -136,13 +137,12 @@ static int prepare(windows *x, const moirai_plan *plan)
 {
     size_t n = (size_t)x->p->n_ops;
     int rc = place_whole_order(&x->order, x->p, plan);
-    x->device = util_alloc(n, sizeof(int32_t));
-    rc = rc || !x->device ? MOIRAI_EFAIL : 0;
+    UTIL_TAKE(&x->memory, x->device, n);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS && !rc; i++) {
         window *v = &x->window[i];
-        v->device = util_alloc(n, sizeof(int32_t));
-        v->order = util_alloc(n, sizeof(int32_t));
-        rc = v->device && v->order ? place_mover_open(&v->m, x->p, &x->job->stop) : MOIRAI_EFAIL;
+        UTIL_TAKE(&x->memory, v->device, n);
+        UTIL_TAKE(&x->memory, v->order, n);
+        rc = x->memory.failed ? MOIRAI_EFAIL : place_mover_open(&v->m, x->p, &x->job->stop);
         util_rng_seed(&v->m.rng, x->job->seed * PLACE_WHOLE_CHAINS + (uint64_t)i);
     }
     if (rc)
@@ -166,13 +166,10 @@ int place_whole_windows(moirai_plan **plan, const moirai_problem *p, const place
         place_whole_set(x.window[0].m.w, x.device, x.order);
         rc = place_whole_take(plan, sim, x.window[0].m.w);
     }
-    for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
+    for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++)
         place_mover_clear(&x.window[i].m);
-        free(x.window[i].device);
-        free(x.window[i].order);
-    }
     moirai_sim_free(sim);
-    free(x.device);
     free(x.order);
+    util_release(&x.memory);
     return rc;
 }

@@ -1,0 +1,238 @@
+/* The cheapest devices, exactly: operators, or groups of them, are variables, what they cost and what they send are functions of them (minsum/minsum.h).
+ *
+ * A packet is sent once to each device that has a reader of it. With few readers it is a function of its producer and all of them; with more, the set of devices that it
+ * reaches is a variable of its own, between producer and readers, so that the readers need not know each other. */
+#include "relax/least.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "minsum/minsum.h"
+#include "util/util.h"
+
+#define MOST_CELLS (INT64_C(1) << 22) /* of all tables: some 30 ms */
+#define FEW_READERS 3
+#define MOST_SET_DEVICES 8 /* 256 sets */
+#define MOST_SCOPE 4
+
+typedef enum kind { WORK, SEND, REACH, READ } kind;
+
+typedef struct term {
+    kind kind;
+    int32_t of; /* the unit, or the packet */
+} term;
+
+struct relax_least {
+    const relax_view *v;
+    const int32_t *of_op; /* NULL: each for itself */
+    int32_t n_units;
+    minsum *m;
+    minsum_shape shape;
+    int32_t *states, *off, *var; /* the shape's */
+    int64_t *at, n_values;
+    term *term;
+    size_t vars_capacity, terms_capacity, off_capacity, at_capacity, scope_capacity;
+};
+
+static int32_t unit_of(const relax_least *x, int32_t op)
+{
+    return x->of_op ? x->of_op[op] : op;
+}
+
+static int add_variable(relax_least *x, int32_t states)
+{
+    if (util_grow(&x->states, &x->vars_capacity, (size_t)x->shape.n_vars + 1, sizeof *x->states))
+        return MOIRAI_EFAIL;
+    x->states[x->shape.n_vars++] = states;
+    return 0;
+}
+
+static int add_term(relax_least *x, term t, const int32_t *var, int32_t n)
+{
+    size_t at = (size_t)x->shape.n_terms, first = (size_t)x->off[at];
+    if (util_grow(&x->term, &x->terms_capacity, at + 1, sizeof *x->term) ||
+        util_grow(&x->off, &x->off_capacity, at + 2, sizeof *x->off) ||
+        util_grow(&x->at, &x->at_capacity, at + 1, sizeof *x->at) ||
+        util_grow(&x->var, &x->scope_capacity, first + (size_t)n, sizeof *x->var))
+        return MOIRAI_EFAIL;
+    int64_t cells = 1;
+    for (int32_t i = 0; i < n; i++) {
+        x->var[first + (size_t)i] = var[i];
+        cells *= x->states[var[i]];
+    }
+    x->term[at] = t;
+    x->at[at] = x->n_values;
+    x->n_values += cells;
+    x->off[at + 1] = (int32_t)first + n;
+    x->shape.n_terms++;
+    return x->n_values > MOST_CELLS ? MOIRAI_ELIMIT : 0;
+}
+
+/* Readers in other units than the producer, each once; how many. */
+static int32_t list_readers(int32_t *unit, int32_t *mark, const relax_least *x, int32_t packet)
+{
+    const relax_view *v = x->v;
+    int32_t n = 0, own = unit_of(x, relax_producer(v, packet));
+    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
+        int32_t r = unit_of(x, v->p->edge_reader[e]);
+        if (r != own && mark[r] != packet + 1)
+            unit[n++] = r;
+        mark[r] = packet + 1;
+    }
+    return n;
+}
+
+static int add_packet(relax_least *x, int32_t packet, const int32_t *reader, int32_t n)
+{
+    int32_t scope[MOST_SCOPE] = {unit_of(x, relax_producer(x->v, packet))};
+    if (n == 0)
+        return 0;
+    if (n <= FEW_READERS) {
+        for (int32_t i = 0; i < n; i++)
+            scope[i + 1] = reader[i];
+        return add_term(x, (term){SEND, packet}, scope, n + 1);
+    }
+    if (x->v->K > MOST_SET_DEVICES)
+        return MOIRAI_ELIMIT;
+    scope[1] = x->shape.n_vars;
+    int rc = add_variable(x, 1 << x->v->K);
+    rc = rc ? rc : add_term(x, (term){REACH, packet}, scope, 2);
+    scope[0] = scope[1];
+    for (int32_t i = 0; i < n && !rc; i++) {
+        scope[1] = reader[i];
+        rc = add_term(x, (term){READ, packet}, scope, 2);
+    }
+    return rc;
+}
+
+static int add_terms(relax_least *x)
+{
+    const relax_view *v = x->v;
+    int32_t units = x->n_units;
+    int32_t *reader = util_alloc((size_t)units, sizeof *reader), *mark = util_alloc((size_t)units, sizeof *mark);
+    int rc = reader && mark && !util_grow(&x->off, &x->off_capacity, 1, sizeof *x->off) ? 0 : MOIRAI_EFAIL;
+    if (!rc)
+        x->off[0] = 0;
+    for (int32_t i = 0; i < units && !rc; i++)
+        rc = add_variable(x, v->K);
+    for (int32_t i = 0; i < units && !rc; i++)
+        rc = add_term(x, (term){WORK, i}, &i, 1);
+    for (int32_t j = 0; j < v->n_packets && !rc; j++)
+        if (v->packet_off[j] < v->packet_off[j + 1])
+            rc = add_packet(x, j, reader, list_readers(reader, mark, x, j));
+    free(reader);
+    free(mark);
+    return rc;
+}
+
+int relax_least_new(relax_least **out, const relax_view *v, const int32_t *of_op, int32_t n_units,
+                    const util_stop *stop)
+{
+    *out = NULL;
+    relax_least *x = util_alloc(1, sizeof *x);
+    if (!x)
+        return MOIRAI_EFAIL;
+    x->v = v;
+    x->of_op = of_op;
+    x->n_units = of_op ? n_units : v->n;
+    int rc = add_terms(x);
+    if (!rc) {
+        x->shape.states = x->states;
+        x->shape.off = x->off;
+        x->shape.var = x->var;
+        x->shape.at = x->at;
+        rc = minsum_new(&x->m, &x->shape, MOST_CELLS, stop);
+    }
+    if (rc) {
+        relax_least_free(x);
+        return rc == MOIRAI_ELIMIT ? 0 : rc;
+    }
+    *out = x;
+    return 0;
+}
+
+void relax_least_free(relax_least *x)
+{
+    if (!x)
+        return;
+    minsum_free(x->m);
+    free(x->states);
+    free(x->off);
+    free(x->var);
+    free(x->at);
+    free(x->term);
+    free(x);
+}
+
+/* ---- values ---- */
+
+/* What a packet from k costs to the devices of a set. */
+static double sent(const relax_least *x, const double *price, int32_t packet, int32_t k, uint64_t to)
+{
+    const int64_t *d = relax_transfers(x->v, packet) + (int64_t)k * x->v->K;
+    double sum = 0;
+    for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
+        int32_t l = __builtin_ctzll(to);
+        relax_held held = relax_holds(x->v->p, k, l);
+        sum += (price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b])) * (double)d[l];
+    }
+    return sum;
+}
+
+/* Of the producer and n readers, the last reader the fastest. */
+static void set_send(double *value, const relax_least *x, const double *price, int32_t packet, int32_t n)
+{
+    int32_t K = x->v->K, all = 1;
+    for (int32_t i = 0; i < n; i++)
+        all *= K;
+    for (int32_t k = 0; k < K; k++)
+        for (int32_t c = 0; c < all; c++) {
+            uint64_t to = 0;
+            for (int32_t i = 0, rest = c; i < n; i++, rest /= K)
+                to |= UINT64_C(1) << rest % K;
+            value[k * all + c] = sent(x, price, packet, k, to);
+        }
+}
+
+static void set_values(double *value, const relax_least *x, const double *cost, const double *price)
+{
+    int32_t K = x->v->K, sets = 1 << UTIL_MIN(K, MOST_SET_DEVICES);
+    for (int32_t t = 0; t < x->shape.n_terms; t++) {
+        double *own = value + x->at[t];
+        int32_t of = x->term[t].of;
+        switch (x->term[t].kind) {
+        case WORK: break; /* below */
+        case SEND: set_send(own, x, price, of, x->off[t + 1] - x->off[t] - 1); break;
+        case REACH:
+            for (int32_t i = 0; i < K * sets; i++)
+                own[i] = sent(x, price, of, i / sets, (uint64_t)(i % sets));
+            break;
+        case READ:
+            for (int32_t i = 0; i < sets * K; i++)
+                own[i] = i / K >> i % K & 1 ? 0 : HUGE_VAL;
+            break;
+        }
+    }
+    for (int32_t i = 0; i < x->v->n; i++) /* the first terms are those of units */
+        for (int32_t k = 0; k < K; k++)
+            value[x->at[unit_of(x, i)] + k] += cost[(int64_t)i * K + k];
+}
+
+int relax_least_find(const relax_least *x, const double *cost, const double *price, uint8_t *device, double *sum,
+                     const util_stop *stop)
+{
+    double *value = util_alloc((size_t)x->n_values, sizeof *value);
+    int32_t *state = util_alloc((size_t)x->shape.n_vars, sizeof *state);
+    int rc = value && state ? 0 : MOIRAI_EFAIL;
+    if (!rc) {
+        set_values(value, x, cost, price);
+        rc = minsum_solve(x->m, value, state, sum, stop);
+    }
+    if (!rc && !(*sum < HUGE_VAL))
+        rc = MOIRAI_ELIMIT;
+    for (int32_t i = 0; i < x->v->n && !rc; i++)
+        device[i] = (uint8_t)state[unit_of(x, i)];
+    free(value);
+    free(state);
+    return rc;
+}
