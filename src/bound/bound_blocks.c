@@ -98,22 +98,37 @@ static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_
     return find_at_level(lower_ns, p, budget, 0);
 }
 
-/* The level of find_at_level is part of a bound's name. */
-#define PRICES(level, what) \
-    static int find_prices_##level(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget) \
-    { \
-        return find_at_level(lower_ns, p, budget, level); \
-    } \
-    const moirai_bound bound_prices_##level = {.name = "prices-" #level, .summary = what, .find = find_prices_##level}
+static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 1);
+}
 
-PRICES(1, "blocks by one price per device and port");
-PRICES(2, "blocks by prices in coarse buckets of time");
-PRICES(3, "blocks by prices in finer buckets of time");
-PRICES(4, "blocks by prices in the finest buckets of time");
+static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 2);
+}
+
+static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 3);
+}
+
+static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find_at_level(lower_ns, p, budget, 4);
+}
 
 const moirai_bound bound_blocks = {
     .name = "blocks", .summary = "blocks between cuts by their longest paths", .find = find_blocks};
+const moirai_bound bound_prices_1 = {
+    .name = "prices-1", .summary = "blocks by one price per device and port", .find = find_prices_1};
 const moirai_bound bound_spine = {
     .name = "spine", .summary = "the same without what floats, for networks without cuts", .find = find_spine};
+const moirai_bound bound_prices_2 = {
+    .name = "prices-2", .summary = "blocks by prices in coarse buckets of time", .find = find_prices_2};
+const moirai_bound bound_prices_3 = {
+    .name = "prices-3", .summary = "blocks by prices in finer buckets of time", .find = find_prices_3};
+const moirai_bound bound_prices_4 = {
+    .name = "prices-4", .summary = "blocks by prices in the finest buckets of time", .find = find_prices_4};
 const moirai_bound bound_bytes = {
     .name = "bytes", .summary = "blocks by prices in time and on memory", .find = find_bytes};
