@@ -272,35 +272,36 @@ static int search(fitting *f)
     return rc;
 }
 
+/* f->best is a plan, or NULL where none was found. */
+static int run(fitting *f, int32_t *op_device, int (*how)(fitting *f))
+{
+    int rc = prepare(f, op_device) ? how(f) : MOIRAI_EFAIL;
+    util_release(&f->memory);
+    if (rc < 0)
+        moirai_plan_free(f->best);
+    return UTIL_MIN(rc, 0);
+}
+
 int place_fit_schedule(moirai_plan **out, int64_t *excess_bytes, moirai_sim *sim, const moirai_problem *p,
                        int32_t *op_device, const util_stop *stop)
 {
     fitting f = {.p = p, .sim = sim, .stop = stop};
     util_stop before = sim->stop;
-    *out = NULL;
     schedule_sim_obey(sim, stop);
-    int rc = prepare(&f, op_device) ? try_assignment(&f) : MOIRAI_EFAIL;
+    int rc = run(&f, op_device, try_assignment);
     schedule_sim_obey(sim, &before);
-    util_release(&f.memory);
-    if (rc < 0) {
-        moirai_plan_free(f.best);
-        return rc;
-    }
-    *out = f.best;
-    *excess_bytes = f.best ? 0 : f.least_excess;
-    return 0;
+    *out = rc ? NULL : f.best;
+    *excess_bytes = rc || f.best ? 0 : f.least_excess;
+    return rc;
 }
 
 static int fit_peak(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
                     int32_t *op_device, const util_stop *stop)
 {
     fitting f = {.p = p, .u = u, .sim = sim, .stop = stop};
-    int rc = prepare(&f, op_device) ? search(&f) : MOIRAI_EFAIL;
-    util_release(&f.memory);
-    if (rc < 0) {
-        moirai_plan_free(f.best);
+    int rc = run(&f, op_device, search);
+    if (rc)
         return rc;
-    }
     memcpy(op_device, f.best->op_device, (size_t)p->n_ops * sizeof *op_device);
     *out = f.best;
     return 0;

@@ -22,8 +22,8 @@ typedef struct prove_block {
     int32_t n_edges;
     prove_edge *edge; /* between local numbers, by from, output, to */
     prove_block_lines line;
-    int32_t n_components, *component; /* per local operator, PROVE_NONE for the cuts */
-    int32_t *component_off, *component_op;
+    int32_t n_components, *component;              /* per local operator, PROVE_NONE for the cuts */
+    int32_t *component_off, *component_op, *place; /* place: of a local operator among its component's */
     int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */
     int32_t *tree_off, *tree_edge;                 /* per kind: its spanning tree, numbers of edges */
     int32_t shared; /* an edge of the entry's tensor whose receivers are listed, or PROVE_NONE */

@@ -144,6 +144,7 @@ int prove_components(prove_block *b)
     UTIL_TAKE(&b->memory, b->component, n);
     UTIL_TAKE(&b->memory, b->component_off, n + 1);
     UTIL_TAKE(&b->memory, b->component_op, n);
+    UTIL_TAKE(&b->memory, b->place, n);
     if (b->memory.failed)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < b->n; i++) {
@@ -159,34 +160,20 @@ int prove_components(prove_block *b)
         if (!prove_is_cut(b, i)) {
             int32_t root = root_of(parent, i); /* the least of its component: seen first */
             b->component[i] = root == i ? b->n_components++ : b->component[root];
-            b->component_off[b->component[i] + 1]++;
+            b->place[i] = b->component_off[b->component[i] + 1]++;
         }
-    for (int32_t c = 0; c < b->n_components; c++) {
+    for (int32_t c = 0; c < b->n_components; c++)
         b->component_off[c + 1] += b->component_off[c];
-        parent[c] = b->component_off[c];
-    }
     for (int32_t i = 0; i < b->n; i++)
         if (!prove_is_cut(b, i))
-            b->component_op[parent[b->component[i]]++] = i;
+            b->component_op[b->component_off[b->component[i]] + b->place[i]] = i;
     return 0;
 }
 
 /* Where local operator i stands in component c: its place, -1 entry, -2 exit, -3 elsewhere. */
 static int32_t place_in(const prove_block *b, int32_t c, int32_t i)
 {
-    if (prove_is_cut(b, i))
-        return i == b->entry ? -1 : -2;
-    if (b->component[i] != c)
-        return -3;
-    int32_t low = b->component_off[c], high = b->component_off[c + 1] - 1;
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-        if (b->component_op[middle] < i)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low - b->component_off[c];
+    return i == b->entry ? -1 : i == b->exit ? -2 : b->component[i] == c ? b->place[i] : -3;
 }
 
 /* The next edge from e on that touches component c. */

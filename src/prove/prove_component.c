@@ -274,9 +274,7 @@ static void root_tree(prove_pricing *w, int32_t kind)
             int32_t other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
             if (other < 0 || w->tree.edge[w->tree.order[y]] == b->tree_edge[t])
                 continue;
-            int32_t x = 0;
-            while (b->component_op[begin + x] != other)
-                x++;
+            int32_t x = b->place[other];
             w->tree.above[x] = w->tree.order[y];
             w->tree.edge[x] = b->tree_edge[t];
             w->tree.order[done++] = x;

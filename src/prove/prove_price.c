@@ -92,16 +92,23 @@ __int128 prove_branch_term(const prove_leaf *leaf)
     return sum;
 }
 
+/* All time of a resource at its prices. */
+static __int128 worth(const prove_leaf *leaf, int32_t r)
+{
+    __int128 sum = 0;
+    for (int32_t x = 0; x < leaf->n_buckets; x++) {
+        int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
+        sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] *
+               (UTIL_MIN(to, leaf->length_ns) - UTIL_MIN(from, leaf->length_ns));
+    }
+    return sum;
+}
+
 static __int128 capacity(const prove_problem *p, const prove_leaf *leaf)
 {
     __int128 sum = prove_branch_term(leaf);
-    int32_t R = prove_resources(p);
-    for (int32_t r = 0; r < R; r++)
-        for (int32_t x = 0; x < leaf->n_buckets; x++) {
-            int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
-            sum += (__int128)leaf->price[(int64_t)r * leaf->n_buckets + x] *
-                   (UTIL_MIN(to, leaf->length_ns) - UTIL_MIN(from, leaf->length_ns));
-        }
+    for (int32_t r = 0; r < prove_resources(p); r++)
+        sum += worth(leaf, r);
     return sum;
 }
 
@@ -121,16 +128,10 @@ static ceiling find_ceiling(const prove_problem *p, const prove_leaf *leaf)
 {
     ceiling dearest = {0};
     int32_t R = prove_resources(p);
-    for (int32_t r = 0; r < R; r++) {
-        __int128 sum = 0;
-        for (int32_t x = 0; x < leaf->n_buckets; x++) {
-            int64_t price = leaf->price[(int64_t)r * leaf->n_buckets + x];
-            int64_t from = leaf->bucket[x] * leaf->step_ns, to = leaf->bucket[x + 1] * leaf->step_ns;
-            sum += (__int128)price * (UTIL_MIN(to, leaf->length_ns) - UTIL_MIN(from, leaf->length_ns));
-            dearest.rate = UTIL_MAX(dearest.rate, price);
-        }
-        dearest.whole = UTIL_MAX(dearest.whole, sum);
-    }
+    for (int64_t i = 0; i < (int64_t)R * leaf->n_buckets; i++)
+        dearest.rate = UTIL_MAX(dearest.rate, leaf->price[i]);
+    for (int32_t r = 0; r < R; r++)
+        dearest.whole = UTIL_MAX(dearest.whole, worth(leaf, r));
     return dearest;
 }
 

@@ -89,22 +89,21 @@ bool prove_known_new(prove_known *s, prove_search *x)
 
 /* ---- nodes ---- */
 
-/* The node at this depth, a copy of the one above; NULL: too much memory. */
-static prove_known *push(walker *w, size_t depth)
+/* The node at this depth, a copy of the one above. */
+static int push(prove_known **out, walker *w, size_t depth)
 {
-    if (depth > PROVE_SEARCH_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->x.words > MAX_BYTES / sizeof(int64_t)))
-        return NULL;
     prove_known *s = &w->node[depth];
-    if (depth >= w->n_nodes) {
-        if (!prove_known_new(s, &w->x))
-            return NULL;
-        w->n_nodes++;
-    }
+    if (depth > PROVE_SEARCH_DEPTH || (depth >= w->n_nodes && (depth + 1) * w->x.words > MAX_BYTES / sizeof(int64_t)))
+        return prove_too_large("a search is too deep");
+    if (depth >= w->n_nodes && !prove_known_new(s, &w->x))
+        return MOIRAI_EFAIL;
+    w->n_nodes = UTIL_MAX(w->n_nodes, depth + 1);
     if (depth > 0) {
         memcpy(s->may, w->node[depth - 1].may, w->x.words * sizeof(int64_t));
         s->n_arcs = w->node[depth - 1].n_arcs;
     }
-    return s;
+    *out = s;
+    return 0;
 }
 
 static int walk(walker *w, size_t depth, bool dead);
@@ -113,13 +112,12 @@ static int by_device(walker *w, size_t depth, bool dead, int32_t i)
 {
     int rc = 0;
     for (uint64_t m = prove_allowed(w->x.b, i, w->x.a, w->x.z); m != 0 && !rc; m &= m - 1) {
+        prove_known *s = NULL;
         bool skip = dead || !(w->node[depth].may[i] & m & -m);
-        prove_known *s = skip ? NULL : push(w, depth + 1);
-        if (!skip && !s)
-            return prove_too_large("a search is too deep");
+        rc = skip ? 0 : push(&s, w, depth + 1);
         if (s)
             s->may[i] = m & -m;
-        rc = walk(w, depth + 1, skip);
+        rc = rc ? rc : walk(w, depth + 1, skip);
     }
     return rc;
 }
@@ -142,14 +140,13 @@ static int by_order(walker *w, size_t depth, bool dead, int32_t u, int32_t v)
     if (!dead && (u < 0 || v < 0 || !prove_search_apart(&w->x, &w->node[depth], u, v)))
         return prove_wrong("a search puts tasks in order that need not be");
     for (int32_t side = 0; side < 2 && !rc; side++) {
-        prove_known *s = dead ? NULL : push(w, depth + 1);
-        if (!dead && !s)
-            return prove_too_large("a search is too deep");
+        prove_known *s = NULL;
+        rc = dead ? 0 : push(&s, w, depth + 1);
         if (s) {
             w->x.arc[s->n_arcs][0] = side ? v : u;
             w->x.arc[s->n_arcs++][1] = side ? u : v;
         }
-        rc = walk(w, depth + 1, dead);
+        rc = rc ? rc : walk(w, depth + 1, dead);
     }
     return rc;
 }
@@ -179,9 +176,9 @@ static int walk(walker *w, size_t depth, bool dead)
 
 static int judge(walker *w)
 {
-    if (!UTIL_TAKE(&w->x.memory, w->node, PROVE_SEARCH_DEPTH + 1) || !push(w, 0))
-        return MOIRAI_EFAIL;
-    int rc = walk(w, 0, false);
+    prove_known *root;
+    int rc = UTIL_TAKE(&w->x.memory, w->node, PROVE_SEARCH_DEPTH + 1) ? push(&root, w, 0) : MOIRAI_EFAIL;
+    rc = rc ? rc : walk(w, 0, false);
     if (!rc && w->at != w->n_tree)
         rc = prove_wrong("a search goes on behind its end");
     return rc;

@@ -40,12 +40,6 @@ typedef struct search {
     util_memory memory;
 } search;
 
-static void search_clear(search *x)
-{
-    pricing_simplex_free(x->lp);
-    util_release(&x->memory);
-}
-
 /* ---- the master ---- */
 
 static int64_t capacity(const search *x, int32_t k)
@@ -56,8 +50,10 @@ static int64_t capacity(const search *x, int32_t k)
 /* Rows: length - load >= 0 per resource; bytes per device; the parts of all assignments sum to 1. */
 static int open_master(search *x)
 {
-    double *lower = util_alloc((size_t)x->n_rows, sizeof *lower), *upper = util_alloc((size_t)x->n_rows, sizeof *upper);
-    int rc = lower && upper ? 0 : MOIRAI_EFAIL;
+    double *lower, *upper;
+    UTIL_TAKE(&x->memory, lower, (size_t)x->n_rows);
+    UTIL_TAKE(&x->memory, upper, (size_t)x->n_rows);
+    int rc = util_taken_all(&x->memory);
     for (int32_t r = 0; r < x->n_rows && !rc; r++) {
         bool bytes = r >= x->R && r + 1 < x->n_rows, sum = r + 1 == x->n_rows;
         lower[r] = sum ? 1 : bytes ? -1 : 0;
@@ -71,8 +67,6 @@ static int open_master(search *x)
         double one = 1;
         rc = pricing_simplex_add_column(x->lp, RELAX_PRICES_OVERFLOW_PRICE, 1, &r, &one);
     }
-    free(lower);
-    free(upper);
     return rc;
 }
 
@@ -254,9 +248,7 @@ static int search_open(search *x)
     UTIL_TAKE(&x->memory, x->value, rows);
     UTIL_TAKE(&x->memory, x->device, (size_t)x->s->v->n);
     UTIL_TAKE(&x->memory, x->cost, x->job->least ? (size_t)x->s->v->n * K : 0);
-    if (x->memory.failed)
-        return MOIRAI_EFAIL;
-    return open_master(x);
+    return x->memory.failed ? MOIRAI_EFAIL : open_master(x);
 }
 
 /* All operators at their quickest, shared by all devices: a length to count in. */
@@ -282,6 +274,7 @@ int relax_find_prices(double *value_ns, relax_state *s, const relax_prices_task 
         restore(&x);
         *value_ns = x.best;
     }
-    search_clear(&x);
+    pricing_simplex_free(x.lp);
+    util_release(&x.memory);
     return rc;
 }

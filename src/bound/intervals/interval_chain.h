@@ -79,7 +79,4 @@ const bound_interval_list *bound_portfolio_known(const bound_portfolio *c);
 /* What the heads and tails prove that follow from all chains, which may be more than each of them does. */
 int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c);
 
-/* One round of a portfolio; *lower_ns is the best bound. */
-int bound_intervals(int64_t *lower_ns, const moirai_problem *p, const bound_interval_task *job);
-
 #endif

@@ -249,26 +249,22 @@ int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c)
     return rc;
 }
 
-int bound_intervals(int64_t *lower_ns, const moirai_problem *p, const bound_interval_task *job)
+/* One round of a portfolio. */
+static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
+    bound_interval_task job = bound_interval_task_of(budget);
     bound_portfolio *c;
     int64_t windows = 0;
+    *lower_ns = MOIRAI_UNKNOWN;
+    if (p->n_devices > MOIRAI_MASK_DEVICES)
+        return 0;
     int rc = bound_portfolio_new(&c, p);
-    rc = rc ? rc : bound_portfolio_raise(lower_ns, c, job);
+    rc = rc ? rc : bound_portfolio_raise(lower_ns, c, &job);
     rc = rc ? rc : bound_portfolio_windows(&windows, c);
     if (!rc)
         *lower_ns = UTIL_MAX(*lower_ns, windows);
     bound_portfolio_free(c);
     return rc;
-}
-
-static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    bound_interval_task job = bound_interval_task_of(budget);
-    *lower_ns = MOIRAI_UNKNOWN;
-    if (p->n_devices > MOIRAI_MASK_DEVICES)
-        return 0;
-    return bound_intervals(lower_ns, p, &job);
 }
 
 const moirai_bound bound_interval_chains = {

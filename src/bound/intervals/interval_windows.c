@@ -56,60 +56,34 @@ void bound_interval_list_clear(bound_interval_list *x)
 
 /* ---- heads and tails ---- */
 
-/* The start of the interval's exit on device l, by the heads of its entry. */
-static int64_t start_after(const moirai_problem *p, const int64_t *head, const bound_interval *v, int32_t l)
+/* The start of the interval's exit on device `at`, by the heads of its entry; or what follows the finish of its entry there, by the tails of its
+ * exit. */
+static int64_t beyond(const moirai_problem *p, const int64_t *path, const bound_interval *v, int32_t at, bool forwards)
 {
-    int32_t K = p->n_devices;
+    int32_t K = p->n_devices, other = forwards ? v->entry : v->exit;
     int64_t least = SCHEDULE_NEVER_NS;
-    if (v->entry == MOIRAI_NONE)
-        return v->lower_ns[l];
-    for (int32_t k = 0; k < K; k++)
-        if (p->op_devices[v->entry] >> k & 1)
-            least = UTIL_MIN(least,
-                             head[(int64_t)v->entry * K + k] + moirai_op_ns(p, v->entry, k) + v->lower_ns[k * K + l]);
+    if (other == MOIRAI_NONE)
+        return v->lower_ns[forwards ? at : at * K];
+    for (uint64_t m = p->op_devices[other]; m != 0; m &= m - 1) {
+        int32_t k = __builtin_ctzll(m);
+        int64_t between = v->lower_ns[forwards ? k * K + at : at * K + k];
+        least = UTIL_MIN(least, path[(int64_t)other * K + k] + moirai_op_ns(p, other, k) + between);
+    }
     return least;
 }
 
-/* What follows the finish of the interval's entry on device k, by the tails of its exit. */
-static int64_t rest_before(const moirai_problem *p, const int64_t *tail, const bound_interval *v, int32_t k)
-{
-    int32_t K = p->n_devices;
-    int64_t least = SCHEDULE_NEVER_NS;
-    if (v->exit == MOIRAI_NONE)
-        return v->lower_ns[k * K];
-    for (int32_t l = 0; l < K; l++)
-        if (p->op_devices[v->exit] >> l & 1)
-            least =
-                UTIL_MIN(least, v->lower_ns[k * K + l] + moirai_op_ns(p, v->exit, l) + tail[(int64_t)v->exit * K + l]);
-    return least;
-}
-
-static void find_heads(int64_t *head, const moirai_problem *p, const bound_interval_list *known)
+/* Heads, or tails. */
+static void find_paths(int64_t *path, const moirai_problem *p, const bound_interval_list *known, bool forwards)
 {
     int64_t K = p->n_devices;
     schedule_paths paths = {.p = p};
     for (int32_t z = 0; z < p->n_ops; z++) {
-        int32_t i = p->topo[z];
-        schedule_heads_of(head, &paths, i);
-        for (size_t v = 0; v < known->n; v++)
-            for (uint64_t m = known->list[v].exit == i ? p->op_devices[i] : 0; m != 0; m &= m - 1) {
-                int64_t *at = &head[i * K + __builtin_ctzll(m)];
-                *at = UTIL_MAX(*at, start_after(p, head, &known->list[v], __builtin_ctzll(m)));
-            }
-    }
-}
-
-static void find_tails(int64_t *tail, const moirai_problem *p, const bound_interval_list *known)
-{
-    int64_t K = p->n_devices;
-    schedule_paths paths = {.p = p};
-    for (int32_t z = p->n_ops - 1; z >= 0; z--) {
-        int32_t i = p->topo[z];
-        schedule_tails_of(tail, &paths, i);
-        for (size_t v = 0; v < known->n; v++)
-            for (uint64_t m = known->list[v].entry == i ? p->op_devices[i] : 0; m != 0; m &= m - 1) {
-                int64_t *at = &tail[i * K + __builtin_ctzll(m)];
-                *at = UTIL_MAX(*at, rest_before(p, tail, &known->list[v], __builtin_ctzll(m)));
+        int32_t i = p->topo[forwards ? z : p->n_ops - 1 - z];
+        (forwards ? schedule_heads_of : schedule_tails_of)(path, &paths, i);
+        for (const bound_interval *v = known->list; v < known->list + known->n; v++)
+            for (uint64_t m = (forwards ? v->exit : v->entry) == i ? p->op_devices[i] : 0; m != 0; m &= m - 1) {
+                int64_t *at = &path[i * K + __builtin_ctzll(m)];
+                *at = UTIL_MAX(*at, beyond(p, path, v, __builtin_ctzll(m), forwards));
             }
     }
 }
@@ -138,8 +112,8 @@ int bound_windows_find(bound_windows *out, const moirai_problem *p, const bound_
         bound_windows_clear(out);
         return MOIRAI_EFAIL;
     }
-    find_heads(out->head, p, known);
-    find_tails(out->tail, p, known);
+    find_paths(out->head, p, known, true);
+    find_paths(out->tail, p, known, false);
     out->lower_ns = longest(out, p, known);
     return 0;
 }

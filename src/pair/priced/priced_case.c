@@ -164,7 +164,8 @@ int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pri
 
 /* ---- dividing ---- */
 
-int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
+/* Branches and prices are the copy's own. */
+static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
 {
     const moirai_problem *q = &v->pair->block.problem;
     const pricing_duals *found = &from->found.prices, *kept = &from->kept.prices;
@@ -194,7 +195,7 @@ int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_ca
 {
     pair_priced_case below = {0};
     *d = (pair_priced_case){0};
-    if (pair_priced_case_copy(v, &below, c) || pair_priced_case_copy(v, d, c)) {
+    if (copy_case(v, &below, c) || copy_case(v, d, c)) {
         pair_priced_case_free(&below);
         pair_priced_case_free(d);
         return MOIRAI_EFAIL;

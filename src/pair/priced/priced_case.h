@@ -16,8 +16,6 @@ typedef struct pair_priced_bytes {
 /* Pricer and master of a solver, where they are not there yet (priced.c). */
 int pair_priced_open_solver(pair_priced *v, int32_t i);
 void pair_priced_case_free(pair_priced_case *c);
-/* Branches and prices are the copy's own. */
-int pair_priced_case_copy(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from);
 /* What a case is worth at prices on bytes at the least, without a pricing, by one of its findings. */
 int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_finding *by,
                           const pair_priced_bytes *at);
