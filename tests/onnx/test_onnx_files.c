@@ -1,6 +1,7 @@
 /* Files: large ones without a second copy, broken ones without a crash, and back to disk. */
 #include "support/check.h"
 #include "support/onnx_maker.h"
+#include "support/scale.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -198,13 +199,13 @@ static void test_onnx_damaged_files_never_crash(void **state)
     make_mixture(&model);
     uint8_t *copy = malloc(model.length);
     assert_non_null(copy);
-    for (int round = 0; round < 20000; round++) {
+    for (int round = 0; round < TEST_SHARE(20000); round++) {
         memcpy(copy, model.data, model.length);
         for (uint32_t k = 1 + util_rng_below(&rng, 4); k; k--)
             copy[util_rng_below(&rng, (uint32_t)model.length)] = (uint8_t)util_rng_next(&rng);
         parse_copy(copy, model.length);
     }
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < TEST_SHARE(2000); round++) {
         size_t n = util_rng_below(&rng, 200);
         for (size_t i = 0; i < n; i++)
             copy[i] = (uint8_t)util_rng_next(&rng);

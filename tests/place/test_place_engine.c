@@ -5,6 +5,7 @@
 #include "place/moirai/incumbent/floats.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
 #include "util/util.h"
@@ -93,7 +94,7 @@ static void test_place_engine_makes_plans_of_chains_of_intervals(void **state)
 {
     (void)state;
     int32_t shorter = 0;
-    for (uint64_t seed = 1; seed <= 50; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(50); seed++) {
         random_spec spec = random_spec_draw(seed * 7, 24);
         moirai_problem *p = random_problem(&spec);
         moirai_place_options o;
@@ -118,7 +119,7 @@ static void test_place_engine_makes_plans_of_chains_of_intervals(void **state)
         engine_free(x);
         moirai_problem_free(p);
     }
-    assert_true(shorter > 5);
+    assert_true(shorter > TEST_SHARE(5));
 }
 
 /* ---- the whole as one block ---- */
@@ -128,7 +129,7 @@ static void test_place_engine_bounds_the_whole_as_one_block(void **state)
 {
     (void)state;
     int32_t raised = 0;
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(40); seed++) {
         random_spec spec = random_spec_draw(seed * 11, 9);
         moirai_problem *p = random_problem(&spec);
         moirai_place_options o;
@@ -154,7 +155,7 @@ static void test_place_engine_bounds_the_whole_as_one_block(void **state)
         moirai_plan_free(optimal);
         moirai_problem_free(p);
     }
-    assert_true(raised > 5);
+    assert_true(raised > TEST_SHARE(5));
 }
 
 /* ---- the engine ---- */

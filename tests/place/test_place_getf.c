@@ -165,7 +165,7 @@ static void test_getf_colours_keep_the_value(void **state)
 static void test_getf_colours_are_equitable(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 200; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(200); seed++) {
         random_spec spec = random_spec_draw(seed, 30);
         spec.scale = 1; /* small numbers: many equals */
         moirai_problem *p = random_problem(&spec);
@@ -268,7 +268,7 @@ static void test_getf_milp_uses_whole_operators(void **state)
 {
     (void)state;
     need_solver();
-    for (uint64_t seed = 300; seed < 330; seed++) {
+    for (uint64_t seed = 300; seed < 300 + TEST_SHARE(30); seed++) {
         random_spec spec = random_spec_draw(seed, 10);
         moirai_problem *p = random_problem(&spec);
         if (!p)

@@ -6,6 +6,7 @@
 #include "place/list/lp_whole.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/small_problem.h"
 
 static bool near(double a, double b)
@@ -186,7 +187,7 @@ static void test_m_sct_against_all_favourite_assignments(void **state)
     (void)state;
     need_solver();
     int whole = 0, compared = 0;
-    for (uint64_t seed = 1; seed <= 1500; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(1500); seed++) {
         random_spec spec = random_spec_draw(seed, 8);
         moirai_problem *p = random_problem(&spec);
         if (!p)
@@ -216,7 +217,7 @@ static void test_m_sct_against_all_favourite_assignments(void **state)
         moirai_problem_free(p);
     }
     print_message("%d graphs, %d with whole solutions\n", compared, whole);
-    assert_true(compared > 1000 && whole > 300);
+    assert_true(compared > TEST_SHARE(1000) && whole > TEST_SHARE(300));
 }
 
 static void assert_matching(const moirai_problem *p, const place_favourites *f)
@@ -237,7 +238,7 @@ static void test_m_sct_solutions_hold_on_larger_graphs(void **state)
 {
     (void)state;
     need_solver();
-    for (uint64_t seed = 7000; seed < 7060; seed++) {
+    for (uint64_t seed = 7000; seed < 7000 + TEST_SHARE(60); seed++) {
         random_spec spec = random_spec_draw(seed, 80);
         moirai_problem *p = random_problem(&spec);
         if (!p)

@@ -6,6 +6,7 @@
 #include "place/moirai/whole/whole_sim.h"
 #include "support/check.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/tiny.h"
 #include "util/util.h"
 
@@ -87,7 +88,7 @@ static void follow(const moirai_problem *p, uint64_t seed)
 static void test_trials_leave_the_state_that_a_simulation_from_nothing_gives(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 120; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(120); seed++) {
         random_spec spec = random_spec_draw(seed, 40);
         moirai_problem *p = random_problem(&spec);
         if (p)
@@ -101,7 +102,7 @@ static void test_moves_within_a_window_leave_the_rest_alone(void **state)
 {
     (void)state;
     int32_t changed = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(60); seed++) {
         random_spec spec = random_spec_draw(seed * 13, 40);
         moirai_problem *p = random_problem(&spec);
         moirai_place_options o;
@@ -131,7 +132,7 @@ static void test_moves_within_a_window_leave_the_rest_alone(void **state)
         moirai_plan_free(plan);
         moirai_problem_free(p);
     }
-    assert_true(changed > 100);
+    assert_true(changed > TEST_SHARE(100));
 }
 
 typedef int (*method)(moirai_plan **, const moirai_problem *, const place_whole_task *);
@@ -155,7 +156,7 @@ static moirai_plan *improved(const moirai_problem *p, method improve, int thread
 static int count_shorter(method improve)
 {
     int shorter = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(60); seed++) {
         random_spec spec = random_spec_draw(seed * 31, 40);
         moirai_problem *p = random_problem(&spec);
         moirai_plan *plan = p ? improved(p, improve, 1, seed) : NULL, *etf = NULL;
@@ -173,8 +174,8 @@ static int count_shorter(method improve)
 static void test_annealed_plans_are_correct_and_no_longer_in_every_mode(void **state)
 {
     (void)state;
-    assert_true(count_shorter(place_whole_anneal) > 20);
-    assert_true(count_shorter(place_whole_windows) > 20);
+    assert_true(count_shorter(place_whole_anneal) > TEST_SHARE(20));
+    assert_true(count_shorter(place_whole_windows) > TEST_SHARE(20));
 }
 
 static void assert_same_on_threads(method improve)

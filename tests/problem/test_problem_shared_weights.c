@@ -80,7 +80,7 @@ static void test_problem_shared_weights_all_placers_against_brute_force(void **s
         bound += best >= 0 && p->n_weights;
         moirai_problem_free(p);
     }
-    assert_true(bound > 10 && infeasible > 0);
+    assert_true(bound > TEST_SHARE(10) && infeasible > 0);
 }
 
 /* Two readers of one weight of 60 bytes, devices of 100 bytes: together they fit, counted twice they would not. */

@@ -5,6 +5,7 @@
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/random_problem.h"
+#include "support/scale.h"
 #include "support/shapes.h"
 #include "support/verify.h"
 #include "util/util.h"
@@ -144,7 +145,7 @@ static void test_plan_tells_the_weak_side(void **state)
 static void test_plan_survives_file_and_copy(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 30; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(30); seed++) {
         random_spec spec = random_spec_draw(seed, 25);
         spec.tight = false;
         moirai_problem *p = make(&spec);
@@ -335,7 +336,7 @@ static void test_plan_check_rejects_spoilt_plans(void **state)
     int tried[N_SPOILS] = {0};
     verify_batch batch;
     verify_begin(&batch);
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_SHARE(60); seed++) {
         random_spec spec = random_spec_draw(seed, 20);
         spec.tight = false;
         for (int how = 0; how < N_SPOILS; how++) {
@@ -358,7 +359,7 @@ static void test_plan_check_rejects_spoilt_plans(void **state)
         }
     }
     for (int how = 0; how < N_SPOILS; how++)
-        assert_true(tried[how] >= 15);
+        assert_true(tried[how] >= TEST_SHARE(15));
     assert_int_equal(verify_run(&batch), 0);
 }
 
