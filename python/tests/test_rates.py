@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import time
+from unittest import mock
 
 import pytest
 from conftest import need
@@ -13,10 +16,12 @@ from test_submit import Stages, rows  # noqa: E402
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch.flight import Places  # noqa: E402
 from moirai.torch.merging import Item  # noqa: E402
 from moirai.torch.rates import Machine, Played, simulate  # noqa: E402
 from moirai.torch.tune_rate import RateTrial, RateTuner, _python_ns, slope  # noqa: E402
 
+tune_rate = importlib.import_module("moirai.torch.tune_rate")  # moirai.torch.tune_rate is the function
 MS = 1_000_000
 
 
@@ -58,6 +63,31 @@ def test_what_requests_gain_by_sharing_counts_where_they_share():
     assert period_ms([alone[0]], 2, shared=True, gain=1.25) == pytest.approx(8)
     assert period_ms([alone[0]], 2, lanes=1, shared=True, gain=1.25) == pytest.approx(10)
     assert period_ms([alone[0]], 1, shared=True, gain=1.25) == pytest.approx(10)
+
+
+def test_four_requests_may_gain_more_than_two():
+    alone = Played({0: [Item(10 * MS, [], [])]}, {0: [0]}, [], [])
+    assert period_ms([alone], 2, shared=True, gain=1.25, crowd=2.0) == pytest.approx(8)
+    assert period_ms([alone], 3, shared=True, gain=1.25, crowd=2.0) == pytest.approx(10 / 1.625)
+    assert period_ms([alone], 4, shared=True, gain=1.25, crowd=2.0) == pytest.approx(5)
+    assert period_ms([alone], 8, shared=True, gain=1.25, crowd=2.0) == pytest.approx(5)
+    assert period_ms([alone], 8, shared=True, gain=1.25) == pytest.approx(8)
+
+
+def test_what_four_gain_is_known_by_twice_as_many_copies(monkeypatch):
+    """Copies on two devices, with four requests each: what they were measured to take is what is simulated then."""
+    copies = [Played({k: [Item(10 * MS, [], [])]}, {k: [0]}, [], []) for k in range(2)]
+    monkeypatch.setattr(tune_rate, "distribute", lambda *_, **o: contextlib.nullcontext(mock.Mock(spec=mt.Distributed, in_flight=o["in_flight"])))
+    monkeypatch.setattr(tune_rate, "period_of", lambda run, *_: tune_rate.Stream(3.0 * MS, 0.0))
+    monkeypatch.setattr(tune_rate, "places_of", lambda _, n: Places([n // 2, n // 2], None, n))
+    tuner = RateTuner.__new__(RateTuner)
+    tuner.captured, tuner.args, tuner.kwargs, tuner.get, tuner.o = None, (), {}, lambda: None, {"window": 1.0}
+    tuner.machine = Machine(shared=True, gain=1.25)
+    monkeypatch.setattr(tuner, "played", lambda _: copies, raising=False)
+    tuner.know_crowd(None, 4, {})
+    assert tuner.machine.crowd == pytest.approx(5 / 3, rel=0.01) and tuner.machine.gain == 1.25
+    assert tuner.simulated(copies, None, 8, 0) == pytest.approx(3 * MS, rel=0.01)
+    assert tuner.simulated(copies, None, 4, 0) == pytest.approx(4 * MS, rel=0.01)
 
 
 def test_a_lane_holds_up_what_has_to_come_back():

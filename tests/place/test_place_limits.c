@@ -291,7 +291,7 @@ static void test_limits_hold_with_certificates(void **state)
         if (taken > PROMISE_S)
             fail_msg("%s with a certificate took %.3f s of %.2f", shape_name[s], taken, LIMIT_S);
         moirai_plan_free(plan);
-        plan = certified_plan(&taken, p, 5 * LIMIT_S);
+        plan = certified_plan(&taken, p, 20 * LIMIT_S);
         assert_true(plan->certified_bound_ns > 0 && !(plan->uncertified & MOIRAI_UNCERTIFIED_LIMIT));
         moirai_plan_free(plan);
         plan = certified_plan(&taken, p, LIMIT_S / 10);

@@ -3,8 +3,9 @@
 That one has a device work at one operator at a time, the oldest request's first, and the next request enters at the
 moment when one ends. Here a device works at whole segments, as the program has them (program.py), and
 
-- on a GPU requests share it evenly, as many as there are lanes (slots_cuda.py): m of them get on `gain` times as fast,
-  all together, as one alone; in a lane they follow each other. A request that was launched there and waits for another
+- on a GPU requests share it evenly, as many as there are lanes (slots_cuda.py): two of them get on `gain` times as fast,
+  all together, as one alone, four and more `crowd` times (kernels that leave a part half idle gain by every further one,
+  others do not); in a lane they follow each other. A request that was launched there and waits for another
   device polls, and takes POLLS of a share, however many of them do: so whoever is behind catches up, and requests go
   through a row of stages together. A processor takes the oldest request's segment;
 - devices that are parts of one slow each other down: by `slower` at a time at which all of them work, by less where some
@@ -14,7 +15,7 @@ moment when one ends. Here a device works at whole segments, as the program has 
   caller has one request at a time, for `finish_ns` when it ends and for `serial_ns` before it begins, and beside that
   there are `delay_ns` until it does.
 
-`gain` and `slower` are measured by runs of a copy of the network on each device (tune_rate.py); what segments take, and the
+`gain`, `crowd` and `slower` are measured by runs of a copy of the network on each device (tune_rate.py); what segments take, and the
 way between two requests, by runs of the plan itself with one request at a time: a graph of many kernels takes longer
 to be launched. An event-driven play of some dozens of requests: O(requests * segments * log) and, where requests share a
 device, times as many as do; where devices slow each other down, times as many as there are.
@@ -42,10 +43,17 @@ class Machine:
 
     shared: bool = False
     gain: float = 1.0
+    crowd: float = 0.0  # 0: as `gain`
     slower: float = 1.0
     serial_ns: int = 0
     finish_ns: int = 0
     delay_ns: int = 0
+
+    def together(self, m: int) -> float:
+        """How many times as fast m requests get on that share a device."""
+        if m < 2:
+            return 1.0
+        return self.gain + ((self.crowd or self.gain) - self.gain) * min(m - 2, 2) / 2
 
 
 @dataclass(frozen=True)
@@ -94,8 +102,8 @@ class _Flight:
 class _Device:
     """Who computes, and how much of it is left. On a processor that is one request at a time."""
 
-    def __init__(self, shared: bool, gain: float) -> None:
-        self.shared, self.gain, self.slow = shared, gain, 1.0
+    def __init__(self, machine: Machine) -> None:
+        self.shared, self.together, self.slow = machine.shared, machine.together, 1.0
         self.resident = 0  # requests that were launched there and have not ended: who does not compute, polls
         self.running: dict[int, float] = {}  # request -> ns that it would take alone
         self.ready: list[int] = []  # a processor's: those that wait for it
@@ -106,7 +114,7 @@ class _Device:
         """Of each that runs."""
         m = len(self.running)
         sharers = m + (POLLS if self.resident > m else 0.0)
-        return (self.gain if m > 1 else 1.0) / (max(sharers, 1) * self.slow)
+        return self.together(m) / (max(sharers, 1) * self.slow)
 
     def advance(self, now: float) -> None:
         done = (now - self.since) * self.speed()
@@ -129,7 +137,7 @@ class _Play:
     def __init__(self, copies: Sequence[Played], places: Places, in_flight: int, lanes: int, machine: Machine) -> None:
         self.copies, self.places, self.in_flight, self.lanes, self.m = copies, places, in_flight, lanes, machine
         devices = sorted({k for c in copies for k in c.items})
-        self.device = {k: _Device(machine.shared, machine.gain) for k in devices}
+        self.device = {k: _Device(machine) for k in devices}
         self.apart = machine.slower == 1 or len(devices) == 1  # devices do nothing to each other
         self.lane: dict[int, list[list[int]]] = {k: [] for k in devices}  # requests of a lane, the first is at work
         self.launched = dict.fromkeys(devices, 0)
@@ -341,4 +349,5 @@ def settled(machine: Machine, **known: Any) -> Machine:
     """With numbers that can be: no gain below 1/2, no time below 0."""
     found = replace(machine, **known)
     times = {k: max(int(getattr(found, k)), 0) for k in ("serial_ns", "finish_ns", "delay_ns")}
-    return replace(found, gain=min(max(found.gain, 0.5), 8.0), slower=min(max(found.slower, 0.25), 4.0), **times)
+    crowd = min(max(found.crowd, 0.5), 8.0) if found.crowd else 0.0
+    return replace(found, gain=min(max(found.gain, 0.5), 8.0), crowd=crowd, slower=min(max(found.slower, 0.25), 4.0), **times)

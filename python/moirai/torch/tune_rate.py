@@ -283,7 +283,22 @@ class RateTuner:
                 m = settled(m, **{name: getattr(m, name) * (off if name == "slower" else 1 / off)})
         self.machine = m
         self.known |= {("replicas", n, lanes) for lanes in ways.values()}
-        self.o["say"](f"the machine: {m}")
+
+    def know_crowd(self, plan: Plan, n: int, options: Mapping[str, Any]) -> None:
+        """What four requests gain that share a device, by twice as many of the same copies; as two do where there is no
+        room for them."""
+        try:
+            with distribute(self.captured, plan, workers=self.get(), in_flight=2 * n, **options) as run:
+                assert isinstance(run, Distributed)
+                played = self.played(run)
+                took = period_of(run, self.args, self.kwargs, 2 * n, _LONGER * self.o["window"]).period_ns
+        except Error as error:
+            self.o["say"](f"{2 * n} in flight, to know what more of them gain: {error}")
+            return
+        for _ in range(4):
+            m = self.machine
+            said = self.simulated(played, plan, 2 * n, 0)
+            self.machine = settled(m, crowd=(m.crowd or m.gain) * (said / took if said else 1.0))
 
     def lanes_of(self, plan: Plan, n: int, run: Distributed) -> list[int]:
         if run.transport == "host":
@@ -301,13 +316,14 @@ class RateTuner:
         plan, most = plans[group[0]], max(n for _, n in group)
         options = {"transport": self.o["transport"], "cache": self.o["cache"], "stall_s": self.o["stall_s"]}
         lanes = 1 if self.o["transport"] == "host" else 0
+        measures = group[0][0] == "replicas" and not self.known and self.o["transport"] != "host"
         with distribute(self.captured, plan, workers=self.get(), in_flight=most, lanes=lanes, **options) as run:
             assert isinstance(run, Distributed)
             if self.look:
                 self.look(run, plan)
             played = self.played(run)
             self.machine = settled(self.machine, **self.way(run, played))
-            if group[0][0] == "replicas" and not self.known and run.transport != "host":
+            if measures:
                 self.know(run, plan, played)
             ways = [(n, lane) for n in sorted({n for _, n in group if n in numbers}) for lane in self.lanes_of(plan, n, run)]
             runs: dict[Any, list[float]] = {way: [] for way in ways}
@@ -320,6 +336,10 @@ class RateTuner:
                 same = [RateTrial(kind, n, lane, plans[kind, n], said, list(runs[n, lane]), fitted) for kind, m in group if m == n]
                 self.trials += same
                 self.o["say"](repr(same[0]) + "".join(f"; {NAMES[t.kind]} is the same" for t in same[1:]))
+        if measures:
+            if self.shared and max(numbers) > 2 and 2 * most <= MOST_SLOTS:
+                self.know_crowd(plan, most, options)
+            self.o["say"](f"the machine: {self.machine}")
 
     def run(self, numbers: Sequence[int], kept: Callable[[], None] = lambda: None) -> None:
         plans = self.plans(numbers)
