@@ -1,5 +1,5 @@
 /* Aligning clocks by pings, as NTP does: rank r notes when it answers, rank 0 when it asked and heard. The answer lies
- * in the middle of the fastest round trip, give or take half of it. Two such looks, before and after, take out the
+ * in the middle of the fastest round trip, give or take half of it: where that leaves no difference, there is none. Two such looks, before and after, take out the
  * drift. */
 #include "rank/mpi_clock.h"
 
@@ -30,7 +30,9 @@ static void ask(const rank_world *w, int r, int64_t answer[2])
             offset = before + (after - before) / 2 - theirs;
         }
     }
-    answer[0] = offset;
+    /* Where it may be the same clock, it is: those of two hosts differ by when they were started. On busy cores half of a
+     * round trip is milliseconds, and segments would begin before their run. */
+    answer[0] = offset >= -(best / 2) - 1 && offset <= best / 2 + 1 ? 0 : offset;
     answer[1] = best;
     rank_world_send(w, answer, 2 * sizeof *answer, r, TAG);
 }
