@@ -206,20 +206,23 @@ def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():
     assert mt.choose(whole, two(), measured=[whole.graph, cut.graph]).cut == ""
 
 
-def test_sizes_of_pieces_are_looked_at_in_all_layers_at_once(monkeypatch):
+def test_sizes_of_pieces_are_looked_at_in_all_layers_and_classes_at_once(monkeypatch):
     whole = mt.capture(*networks.make("llama"))
     for device, factor in (("A", 1), ("B", 2)):
         whole.graph.set_times(device, {op.name: factor * (op.flops + 1) * 100 for op in whole.graph.ops})
     chooser = _Chooser(whole, two(), {}, {"seed": 1, "threads": 1}, [], 0)
-    key = next(k for k, strips in chooser.classes.items() if strips[0].kind == "mlp")
-    assert len(chooser.classes[key]) > 1
+    assert len(chooser.order) > 1 and any(len(chooser.classes[k]) > 1 for k in chooser.order)
     made, again = [], whole.again
     monkeypatch.setattr(whole, "again", lambda cuts, quick: made.append(cuts) or again(cuts, quick))
-    at_once, few = chooser.piece_ns(key), len(made)
-    chooser.classes[key] = chooser.classes[key][:1]
-    assert chooser.piece_ns(key) == at_once and set(at_once) == {"A", "B"}
-    assert all(0 < a < b for times in at_once.values() for a, b in zip(times[1:], times[2:]))
-    assert few < len(made) - few
+    at_once, few = chooser.piece_ns(), len(made)
+    assert set(at_once) == set(chooser.order)
+    for key in list(chooser.order):  # one class, one layer of it
+        chooser.order, chooser.classes[key] = [key], chooser.classes[key][:1]
+        assert chooser.piece_ns() == {key: at_once[key]} and set(at_once[key]) == {"A", "B"}
+        assert all(0 < a < b for times in at_once[key].values() for a, b in zip(times[1:], times[2:]))
+    assert 2 * few < len(made) - few
+    chooser.end = 0.0  # no time: no sizes, and no cut by them
+    assert chooser.piece_ns() == {}
 
 
 def test_a_plan_of_pieces_runs_on_ranks_as_the_module_does(cpu_workers, cpu_cluster):

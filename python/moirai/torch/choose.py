@@ -134,36 +134,34 @@ class _Chooser:
                 firsts += [cut] if first else []
         return tuple(dict.fromkeys([*firsts, *best.values()]))
 
-    def piece_ns(self, key: Any) -> dict[str, list[int]]:
-        """Per device the times of a piece of 0, 1, ... steps of a class. Strips that are alike are cut into pieces of one
-        size each, as many sizes at once as there are such strips: cutting a network anew takes its time."""
-        strips, step = self.classes[key], step_of(self.classes[key][0])
-        units = strips[0].units
-        sizes = list(range(step, units, step))
-        took: dict[str, dict[int, int]] = {}
-        for first in range(0, len(sizes), len(strips)):
-            some = dict(zip((s.name for s in strips), sizes[first : first + len(strips)]))
-            cut = "; ".join(f"{name}: {n},{units - n}" for name, n in some.items())
-            graph = self.whole.recut(cut, quick=True).graph
+    def piece_ns(self) -> dict[Any, dict[str, list[int]]]:
+        """Per class and device the times of a piece of 0, 1, ... steps. All classes are cut at once, strips that are alike
+        into pieces of one size each: cutting a network anew takes its time."""
+        steps = {k: range(step_of(v[0]), v[0].units, step_of(v[0])) for k in self.order for v in [self.classes[k]]}
+        left = {k: list(some) for k, some in steps.items()}
+        took: dict[Any, dict[str, dict[int, int]]] = {k: {} for k in self.order}
+        while any(left.values()) and not self.over():
+            labels: dict[str, tuple[Any, int]] = {}  # of first pieces: the class and the size
+            items = []
+            for k, sizes in left.items():
+                for s in self.classes[k]:
+                    label = f" (1 of 2, {sizes[0]} of {s.units} {s.unit}" if sizes else ""
+                    if label and label not in labels:
+                        labels[label] = (k, sizes[0])
+                        items.append(f"{s.name}: {sizes[0]},{s.units - sizes.pop(0)}")
+            graph = self.whole.recut("; ".join(items), quick=True).graph
             if self.measured:
                 piece_times(graph, self.measured)
-            self._add_pieces(Problem(graph, self.cluster, **self.options), some.values(), units, took)
-        found: dict[str, list[int]] = {}
-        for device, by_size in took.items():
-            last = found.setdefault(device, [0])
-            for n in sizes:
-                last.append(max(by_size.get(n, 0), last[-1]))
-        return found
+            self._add_pieces(Problem(graph, self.cluster, **self.options), labels, took)
+        return {k: {d: _rising(by_size, steps[k]) for d, by_size in took[k].items()} for k in self.order if not left[k]}
 
     @staticmethod
-    def _add_pieces(problem: Problem, sizes: Iterable[int], units: int, took: dict[str, dict[int, int]]) -> None:
-        labels = {f" (1 of 2, {n} of {units} ": n for n in sizes}
-        for device in problem.devices:
-            took.setdefault(device, {})
+    def _add_pieces(problem: Problem, labels: Mapping[str, tuple[Any, int]], took: dict[Any, dict[str, dict[int, int]]]) -> None:
         for name in problem.op_names:
-            n = next((n for label, n in labels.items() if label in name), None)
-            for device, ns in problem.time_ns(name).items() if n is not None else ():
-                took[device][n] = took[device].get(n, 0) + (ns or 0)  # type: ignore[index]
+            key, n = next((labels[label] for label in labels if label in name), (None, 0))
+            for device, ns in problem.time_ns(name).items() if n else ():
+                by_size = took[key].setdefault(device, {})
+                by_size[n] = by_size.get(n, 0) + (ns or 0)
 
     def message_ns(self, key: Any) -> int:
         """There and back, of what a strip ends in: what being elsewhere costs a piece."""
@@ -174,7 +172,8 @@ class _Chooser:
     def choose(self) -> CutChoice:
         best: dict[Any, list[int]] = {}
         whole = least = self.judge(best)
-        sizes = {k: self.sizes(k) for k in self.order}
+        times = self.piece_ns()
+        sizes = {k: self.sizes(k, times.get(k, {})) for k in self.order}
         most = max((len(v) for v in sizes.values()), default=0)
         together = {self.text(c): c for c in ({k: v[i] for k, v in sizes.items() if i < len(v)} for i in range(most))}
         pieces = {cut: max(map(len, c.values())) for cut, c in together.items()}
@@ -257,9 +256,9 @@ class _Chooser:
                         found.setdefault(f"{s.name}: {','.join(map(str, sizes))}", len(sizes))
         return list(found.items())
 
-    def sizes(self, key: Any) -> list[list[int]]:
-        """That a class is tried with."""
-        times, strip, step = self.piece_ns(key), self.classes[key][0], step_of(self.classes[key][0])
+    def sizes(self, key: Any, times: Mapping[str, list[int]]) -> list[list[int]]:
+        """That a class is tried with, by the times of its pieces."""
+        strip, step = self.classes[key][0], step_of(self.classes[key][0])
         devices = sorted((d for d, t in times.items() if len(t) > 1 and t[-1] > 0), key=lambda d: times[d][-1])
         found: list[list[int]] = []
         for n in range(2, min(len(devices), 8) + 1):
@@ -273,6 +272,14 @@ class _Chooser:
                 if len(sizes) > 1 and min(sizes) > 0 and sizes not in found:
                     found.append(sizes)
         return found
+
+
+def _rising(by_size: Mapping[int, int], sizes: Iterable[int]) -> list[int]:
+    """Times of no piece and of these sizes: a larger one takes no less."""
+    found = [0]
+    for n in sizes:
+        found.append(max(by_size.get(n, 0), found[-1]))
+    return found
 
 
 def by_pieces(names: Iterable[str], devices: Sequence[str]) -> dict[str, str]:
