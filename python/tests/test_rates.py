@@ -74,6 +74,24 @@ def test_four_requests_may_gain_more_than_two():
     assert period_ms([alone], 8, shared=True, gain=1.25) == pytest.approx(8)
 
 
+def test_no_request_takes_more_of_the_caller_than_lies_between_two(monkeypatch):
+    """One at a time the caller was busy for 9 ms a request, be it with waiting; with several in flight one ends every 5: devices that need 5 for it are not
+    taken to make each other faster."""
+    copies = [Played({k: [Item(10 * MS, [], [])]}, {k: [0]}, [], []) for k in range(2)]
+    monkeypatch.setattr(tune_rate, "places_of", lambda _, n: Places([n // 2, n // 2], None, n))
+    one, several = tune_rate.Stream(20.0 * MS, 9.0 * MS, 1.0 * MS), tune_rate.Stream(5.0 * MS, 9.0 * MS)
+    monkeypatch.setattr(tune_rate, "period_of", lambda run, args, kwargs, n, s: one if n == 1 else several)
+    tuner = RateTuner.__new__(RateTuner)
+    tuner.args, tuner.kwargs, tuner.o, tuner.shared, tuner.known, tuner.caller_ns = (), {}, {"window": 1.0}, True, set(), float("inf")
+    run = mock.Mock(spec=mt.Distributed, in_flight=4)
+    tuner.machine = tune_rate.settled(Machine(shared=True), **tuner.way(run, copies))
+    assert (tuner.machine.serial_ns, tuner.machine.finish_ns) == (1 * MS, 8 * MS)
+    tuner.know(run, None, copies)
+    assert (tuner.machine.serial_ns, tuner.machine.finish_ns) == (1 * MS, 4 * MS)
+    assert tuner.machine.slower == 1 and 1 <= tuner.machine.gain <= 2
+    assert tuner.way(run, copies) == {"serial_ns": 1 * MS, "finish_ns": 4 * MS, "delay_ns": 5 * MS}
+
+
 def test_what_four_gain_is_known_by_twice_as_many_copies(monkeypatch):
     """Copies on two devices, with four requests each: what they were measured to take is what is simulated then."""
     copies = [Played({k: [Item(10 * MS, [], [])]}, {k: [0]}, [], []) for k in range(2)]

@@ -16,6 +16,7 @@ torch = need("torch")
 
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
+from moirai.torch import shared  # noqa: E402
 from moirai.torch.copies import paces_of  # noqa: E402
 from moirai.torch.flight import Places, Queue, Requests  # noqa: E402
 from moirai.torch.stream import Turns  # noqa: E402
@@ -236,6 +237,26 @@ def test_the_rate_is_that_of_the_busiest_device(stages, cpu_cluster, cpu_workers
             wait([run.submit(rows(i)) for i in range(8)])
             seconds[n] = time.monotonic() - begin
     assert seconds[1] > 8 * 0.4 and seconds[4] < 0.9 * seconds[1], seconds
+
+
+@pytest.mark.parametrize("source", [
+    torch.arange(6.0).reshape(2, 3),
+    torch.arange(6.0).reshape(3, 2).t(),  # other strides
+    torch.arange(6, dtype=torch.int32).reshape(2, 3),  # another type
+    torch.arange(3.0).expand(2, 3),
+    torch.view_as_complex(torch.arange(12.0).reshape(2, 3, 2)).conj(),  # bytes are those of what is not conjugated
+    torch.view_as_complex(torch.arange(12.0).reshape(2, 3, 2)).conj().imag,  # nor are these
+    torch.arange(float(2 << 20)).reshape(2, -1),  # more than one thread copies
+    torch.zeros(2, 0),
+], ids=lambda t: f"{tuple(t.shape)} {t.stride()} {t.dtype}")  # fmt: skip
+def test_arguments_are_put_and_results_taken_as_they_are(source):
+    kinds = [source.dtype] if source.is_complex() else [torch.float32, source.dtype]
+    for kind in kinds:
+        target = torch.full(source.shape, 7, dtype=kind)
+        shared.put(target, source)
+        assert torch.equal(target, source.to(kind))
+    made = shared.copy_of(source)
+    assert torch.equal(made, source) and made.data_ptr() != source.data_ptr() or not source.numel()
 
 
 def test_a_result_waits_for_those_before_it():

@@ -26,7 +26,7 @@ from .precision import flags
 from .program import Program, build
 from .slots_cuda import MOST_SLOTS
 from .spmd import SpmdDistributed, launched
-from .shared import Tensors, create, lay_out
+from .shared import Tensors, copy_of, create, lay_out, put
 from .timeline import Measured, timeline
 from .verify import compare
 from .workers import Workers
@@ -37,12 +37,12 @@ _HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
 
 def _put(tensors: Tensors, given: Any) -> None:
     for name, tensor in given[0].items():
-        tensors.tensor["in", name].copy_(tensor)
+        put(tensors.tensor["in", name], tensor)
 
 
 def _get(captured: Captured, verify: bool | torch.nn.Module, tensors: Tensors, given: Any) -> Any:
     leaves = [
-        tensors.tensor["out", i].clone() if isinstance(leaf, Ref) else leaf
+        copy_of(tensors.tensor["out", i]) if isinstance(leaf, Ref) else leaf
         for i, leaf in enumerate(captured.out_leaves)
     ]
     result = pytree.tree_unflatten(leaves, captured.out_spec)

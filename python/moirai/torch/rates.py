@@ -346,8 +346,9 @@ def simulate(copies: Sequence[Played], counts: Sequence[int], shares: Sequence[f
 
 
 def settled(machine: Machine, **known: Any) -> Machine:
-    """With numbers that can be: no gain below 1/2, no time below 0."""
+    """With numbers that can be: two requests that share a device get on at most twice as fast as one, four at most four times, no gain
+    is below 1/2; devices make each other slower, if anything; no time is below 0."""
     found = replace(machine, **known)
     times = {k: max(int(getattr(found, k)), 0) for k in ("serial_ns", "finish_ns", "delay_ns")}
-    crowd = min(max(found.crowd, 0.5), 8.0) if found.crowd else 0.0
-    return replace(found, gain=min(max(found.gain, 0.5), 8.0), crowd=crowd, slower=min(max(found.slower, 0.25), 4.0), **times)
+    crowd = min(max(found.crowd, 0.5), 4.0) if found.crowd else 0.0
+    return replace(found, gain=min(max(found.gain, 0.5), 2.0), crowd=crowd, slower=min(max(found.slower, 1.0), 4.0), **times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import tempfile
@@ -12,6 +13,7 @@ import torch
 from .ir import Meta
 
 _ALIGN = 256
+_BY_ONE = 4 << 20  # bytes up to which one thread copies
 
 
 def memory_folder() -> str:
@@ -38,6 +40,29 @@ def create(size: int) -> str:
     finally:
         os.close(descriptor)
     return path
+
+
+def put(target: torch.Tensor, source: torch.Tensor) -> None:
+    """A copy in memory, small ones by the thread that asks. PyTorch's has a team of OpenMP's threads for every thread that
+    copies, which turn while they wait for each other: requests in flight, of which a thread puts arguments and another
+    gets results, then take more of the processor for their copies than for all else."""
+    alike = source.dtype == target.dtype and source.shape == target.shape and source.nbytes <= _BY_ONE
+    if alike and _plain(source) and _plain(target):
+        ctypes.memmove(target.data_ptr(), source.data_ptr(), source.nbytes)
+    else:
+        target.copy_(source)
+
+
+def _plain(tensor: torch.Tensor) -> bool:
+    """Whether its bytes are its numbers, in their order."""
+    strided = tensor.device.type == "cpu" and tensor.layout == torch.strided and not tensor.is_quantized
+    return strided and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
+def copy_of(source: torch.Tensor) -> torch.Tensor:
+    made = torch.empty_like(source)
+    put(made, source)
+    return made
 
 
 class Tensors:

@@ -201,6 +201,7 @@ class RateTuner:
         self.shared = get().kind == "cuda"
         self.machine = Machine(shared=self.shared)
         self.known: set[tuple[str, int, int]] = set()  # kinds, in flight, lanes by which the machine is known
+        self.caller_ns = float("inf")  # that a request takes of the caller at most: it has one at a time, so no period is shorter
         self.meet = meetings(get(), transport=o["transport"], cache=o["cache"]) if self.shared else {}
         usual = {"segment_us": statistics.median(self.meet.values()) / 1000} if self.meet else {}
         self.problem = Problem(captured.graph, cluster, **{"congestion": "device", **usual, **o["problem"]})
@@ -264,7 +265,7 @@ class RateTuner:
         as long as those that followed, and all that is simulated hangs on it."""
         windows = (period_of(run, self.args, self.kwargs, 1, self.o["window"] / _WINDOWS) for _ in range(_WINDOWS))
         one = min(windows, key=lambda stream: stream.period_ns)
-        used = min(one.used_ns, one.period_ns)
+        used = min(one.used_ns, one.period_ns, self.caller_ns)
         serial = min(one.submit_ns, used)
         return {"serial_ns": serial, "finish_ns": used - serial, "delay_ns": one.period_ns - used - alone(played[0])[0]}
 
@@ -275,7 +276,9 @@ class RateTuner:
         found = {}
         for name, run.lanes in ways.items():
             found[name] = period_of(run, self.args, self.kwargs, n, _LONGER * self.o["window"])
+        self.caller_ns = min(stream.period_ns for stream in found.values())
         m = self.machine
+        m = settled(m, finish_ns=min(m.finish_ns, self.caller_ns - m.serial_ns))
         for name, lanes in ways.items():
             for _ in range(4):
                 said = self.simulated(played, plan, n, lanes, m)
