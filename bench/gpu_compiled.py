@@ -39,7 +39,6 @@ from gpu import cluster_of  # noqa: E402
 from moirai.torch.busy import Corrected, times_of  # noqa: E402
 from moirai.torch.merging import expect, expected_ns  # noqa: E402
 from moirai.torch.precision import flags  # noqa: E402
-from moirai.torch.program import build  # noqa: E402
 from moirai.torch.times import one_device, plan_key  # noqa: E402
 from quiet import Module, Turns, spread  # noqa: E402
 
@@ -193,11 +192,8 @@ class Case:
         if not self.captured.busy or len(set(plan.placement.values())) < 2:
             return {}
         shares = {d.name: d.share or 1.0 for d in self.workers.devices}
-        segments = {r.device: len(r.segments) for r in build(self.captured, plan, merge=True).ranks}
-        bare = Corrected(self.captured.graph, self.captured.busy, shares, {})
-        gain = Corrected(self.captured.graph, self.captured.busy, shares, times.gain())
-        graphs = {"alone": self.captured.graph, "busy": self.captured.busy, "weighed": bare.after(plan, {}),
-                  "weighed, as pieces": gain.after(plan, segments), "weighed, as one": gain.after(plan, {})}  # fmt: skip
+        between = Corrected(self.captured.graph, self.captured.busy, shares)
+        graphs = {"alone": self.captured.graph, "busy": self.captured.busy, "weighed": between.after(plan)}
         found = {}
         for kind, graph in graphs.items():
             played = plan.replay(moirai.Problem(graph, times.cluster, **options))
@@ -214,8 +210,7 @@ class Case:
         self.say("meetings", **{f"{d}_us": ns / 1000 for d, ns in meetings.items()})
         compiled = self.o.fuse == "inductor"
         whole = {self.part: int(self.best * 1e6)} if compiled else {}
-        gain = None if networks_compiled.whole(self.name) == self.name else {}
-        times = mt.Times(self.captured, cluster, options, folder, meetings, whole, gain, self.o.busy == "on")
+        times = mt.Times(self.captured, cluster, options, folder, meetings, whole, self.o.busy == "on")
         search, seen = {"time_limit": self.o.time_limit, "threads": self.o.threads}, set()
         while len(seen) < self.o.plans:  # the first, then what was learnt from its run, and so on
             found = [p for p in times.places("moirai", within=_LIKELY, **search) if plan_key(p) not in seen]

@@ -39,10 +39,11 @@ def where(program: Program, timeline: Mapping[str, Any], meetings: Mapping[str, 
     planned = [[g.work_ns for g in r.segments] for r in program.ranks]
     measured = [[s["median_ns"] for s in by_name.get(r.device, [])] for r in program.ranks]
     took = [t.finish_ns - t.start_ns for t in program.transfers]
+    begins = [getattr(meetings.get(r.device, 0), "begin_ns", 0) for r in program.ranks]
     late = waited(program, timeline)
     usual = int(statistics.median(late)) if late else 0
     found: dict[str, Any] = {
-        "planned_ms": play(program, planned, took, meetings),
+        "planned_ms": play(program, planned, [ns + begins[t.target] for ns, t in zip(took, program.transfers)], meetings),
         "segments_ms": play(program, measured, took, meetings),
         "messages_ms": play(program, measured, [max(usual, x) for x in took] if usual else took, meetings),
         "message_us": usual / 1000,

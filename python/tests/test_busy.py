@@ -17,7 +17,7 @@ from small_networks import Branches  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import busy, measure  # noqa: E402
-from moirai.torch.busy import Corrected, Meeting, beside, both_times, gains, graph_with, times_of, turns  # noqa: E402
+from moirai.torch.busy import Corrected, Meeting, beside, both_times, graph_with, times_of, turns  # noqa: E402
 from moirai.torch.measure import OpTime, OpToMeasure, Ready, bytes_of, _environments  # noqa: E402
 from moirai.torch.ir import Meta  # noqa: E402
 from moirai.torch.merging import expected_ns  # noqa: E402
@@ -195,23 +195,11 @@ def test_an_operator_s_time_lies_between_by_how_much_computes_beside_it(fork):
     # A third device that computes nothing is half of what could be busy beside the others, if it is as large as they are.
     assert beside(plan, {"A": 1.0, "B": 1.0, "C": 3.0}) == {"a": 0.25, "b": 0.125, "c": 0.0}
     slow = graph_with(graph, {d: {op: 2 * ns for op, ns in known.items()} for d, known in times_of(graph).items()})
-    between = Corrected(graph, slow, {"A": 1.0, "B": 1.0}, {})
+    between = Corrected(graph, slow, {"A": 1.0, "B": 1.0})
     assert times_of(between.before()) == times_of(slow)
-    after = times_of(between.after(plan, {"A": 1, "B": 2}))
+    after = times_of(between.after(plan))
     assert (after["A"]["a"], after["B"]["b"], after["B"]["c"]) == (2000, 3000, 1000)
     assert after["A"]["b"] == 4000  # as busy as A's own in the mean
-
-
-def test_what_one_piece_gains_is_gained_where_nothing_is_cut(fork):
-    graph, cluster = fork
-    assert gains(graph, {}) == {}
-    gain = gains(graph, {"B": 3000})  # of 4000
-    assert gain == {"A": 0.75, "B": 0.75} and gains(graph, {"B": 1}) == {"A": 0.5, "B": 0.5}
-    between = Corrected(graph, graph, {"A": 1.0, "B": 1.0}, gain)
-    assert times_of(between.before())["A"] == {"a": 750, "b": 1500, "c": 750}
-    plan = plan_of(graph, cluster, {"a": "A", "b": "B", "c": "B"})
-    whole, cut = (times_of(between.after(plan, {"A": 1, "B": n}))["B"]["b"] for n in (0, 1))
-    assert whole == 1500 and cut == 1750 and times_of(between.after(plan, {"A": 1, "B": 2}))["A"]["a"] == 1000
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +235,7 @@ def test_plans_of_several_devices_are_made_for_busy_ones_and_one_alone_for_itsel
     assert not one_device(off) and expected_ns(off) == expected_ns(same)
     assert plan(20.0, whole_ns={"C": 123}).expected_ns is None  # its fastest is another one, as far as anybody knows
     assert expected_ns(plan(20.0, whole_ns={"A": 123})) == 123
-    assert one_device(plan(1.0, whole_ns={"A": expected_ns(same) - 1}, gain={}))
+    assert one_device(plan(1.0, whole_ns={"A": expected_ns(same) - 1}))
     network.busy = None
 
 

@@ -137,7 +137,20 @@ def timeline(lengths):
 def test_a_meeting_is_what_segments_take_longer_and_what_passes_between_them():
     apart = timeline({"A": [(100, 0)] * 3, "B": [(50, 0)] * 3})
     ring = timeline({"A": [(103, 7), (105, 9), (104, 0)], "B": [(51, 0), (51, 0), (90, 0)]})
-    assert held.meeting_ns(apart, ring) == {"A": 4 + 8, "B": 1 + 8}  # B always waited
+    found = held.meeting_ns(apart, ring)
+    assert found == {"A": 4 + 8, "B": 1 + 8}  # B always waited
+    assert {d: ns.begin_ns for d, ns in found.items()} == {"A": 4, "B": 1}
+
+
+@pytest.mark.parametrize("ports", [False, True])
+def test_who_waits_for_a_message_pays_for_the_begin_of_a_segment_too(captured, cpu_cluster, tmp_path, ports):
+    """Two devices by turns: nobody meets without waiting, so that only what comes after the wait makes the run longer."""
+    _, _, network = captured("inception")
+    problem = problem_of(network, cpu_cluster, 50_000)
+    turns = {op: "AB"[i % 2] for i, op in enumerate(network.ops)}
+    plan = moirai.Plan.by_devices(problem, turns)
+    takes = [expected_ns(expect(network, plan, dict.fromkeys("ABCD", held.Meeting(2000, begin)), ports)) for begin in (0, 1500)]
+    assert takes[0] == takes[1] if ports else takes[0] < takes[1] <= takes[0] + 1500 * len(network.ops)
 
 
 def test_meetings_are_measured_once_and_kept(cpu_workers, tmp_path, monkeypatch):
@@ -146,7 +159,8 @@ def test_meetings_are_measured_once_and_kept(cpu_workers, tmp_path, monkeypatch)
     (file,) = tmp_path.glob("meetings-*.json")
     measured = held._busy
     monkeypatch.setattr(held, "_busy", lambda *_: pytest.fail("measured again"))
-    assert mt.meetings(cpu_workers, cache=tmp_path, n_bytes=4096, steps=6, runs=3) == found
+    again = mt.meetings(cpu_workers, cache=tmp_path, n_bytes=4096, steps=6, runs=3)
+    assert again == found and [m.begin_ns for m in again.values()] == [m.begin_ns for m in found.values()]
     monkeypatch.setattr(held, "_busy", measured)
     file.write_text("{not ours")
     assert set(mt.meetings(cpu_workers, cache=tmp_path, n_bytes=4096, steps=6, runs=3)) == set("ABCD")

@@ -6,10 +6,8 @@ are measured with what is ready to run on every rank: first each rank runs its o
 turn, then all run theirs in rounds, each in an order of its own, until the last one has enough. In a round an operator
 runs about as often as the network's time is spent in its like, so that neighbours are those of a request.
 
-A plan keeps some devices waiting for some of the time, and its segments are compiled as one. `Corrected` puts both right
-after a search: an operator's time lies between its two by how much of the other devices computes meanwhile, weighed by
-their shares; and what a whole network, compiled as one piece, takes less than the sum of its operators is gained in
-proportion to the operators that no cut follows.
+A plan keeps some devices waiting for some of the time. `Corrected` puts that right after a search: an operator's time lies
+between its two by how much of the other devices computes meanwhile, weighed by their shares.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ _ROUNDS = 8  # of the rank that has the longest ones
 _ALONE = 4  # rounds of a rank by itself, the first of which does not count
 _MOST_TURNS = 40  # of an operator in a round
 _LIMIT_S = 3600
-_GAIN = (0.5, 1.25)  # a whole network's time over its operators' that is believed
 
 
 # ---- in a rank's process
@@ -171,43 +168,30 @@ def beside(plan: Plan, shares: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-def gains(graph: Graph, whole_ns: Mapping[str, int]) -> dict[str, float]:
-    """Device -> what a network took as one piece over the sum of its operators there; where only some were run, others
-    are taken to be like them, {} where none was."""
-    sums = {d: sum(known.values()) for d, known in times_of(graph).items()}
-    found = {d: min(max(ns / sums[d], _GAIN[0]), _GAIN[1]) for d, ns in whole_ns.items() if ns and sums.get(d)}
-    usual = statistics.median(found.values()) if found else 1.0
-    return {d: found.get(d, usual) for d in sums} if found else {}
-
-
 class Corrected:
-    """Times of a network alone and with all devices busy, and what lies between. `gain` is as `gains` has it."""
+    """Times of a network alone and with all devices busy, and what lies between."""
 
-    def __init__(self, alone: Graph, busy: Graph, shares: Mapping[str, float], gain: Mapping[str, float]) -> None:
-        self.graph, self.shares, self.gain = alone, dict(shares), dict(gain)
+    def __init__(self, alone: Graph, busy: Graph, shares: Mapping[str, float]) -> None:
+        self.graph, self.shares = alone, dict(shares)
         self.alone, self.busy = times_of(alone), times_of(busy)
 
-    def _times(self, device: str, weight: Callable[[str], float], kept: float) -> dict[str, int]:
-        factor = 1 - (1 - self.gain.get(device, 1.0)) * kept
+    def _times(self, device: str, weight: Callable[[str], float]) -> dict[str, int]:
         alone = self.alone[device]
         busy = self.busy.get(device, alone)
-        return {op: max(int((t + weight(op) * (busy.get(op, t) - t)) * factor), 1) for op, t in alone.items()}
+        return {op: max(int(t + weight(op) * (busy.get(op, t) - t)), 1) for op, t in alone.items()}
 
     def before(self) -> Graph:
-        """For a first search: all devices busy, nothing cut."""
-        return graph_with(self.graph, {d: self._times(d, lambda _: 1.0, 1.0) for d in self.alone})
+        """For a first search: all devices busy."""
+        return graph_with(self.graph, {d: self._times(d, lambda _: 1.0) for d in self.alone})
 
-    def after(self, plan: Plan, segments: Mapping[str, int]) -> Graph:
-        """For a plan that was found, of so many segments on each device. Operators of other devices are taken to be like
-        a device's own, in the mean."""
+    def after(self, plan: Plan) -> Graph:
+        """For a plan that was found. Operators of other devices are taken to be like a device's own, in the mean."""
         weights, where = beside(plan, self.shares), plan.placement
         made = {}
         for d in self.alone:
-            own = [op for op, at in where.items() if at == d]
+            own = {op for op, at in where.items() if at == d}
             usual = _mean(weights[op] for op in own) if own else 1.0
-            kept = 1 - segments.get(d, 0) / len(own) if own else 1.0
-            mine = set(own)
-            made[d] = self._times(d, lambda op: weights[op] if op in mine else usual, max(kept, 0.0))  # noqa: B023
+            made[d] = self._times(d, lambda op: weights[op] if op in own else usual)  # noqa: B023
         return graph_with(self.graph, made)
 
 

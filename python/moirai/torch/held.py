@@ -3,7 +3,8 @@
 Every device has a chain of operators, all of them at once. Once each reads what it has computed itself, and the chain is
 one segment; once some read what their neighbour has computed a segment earlier, with a meeting on both sides of every
 segment, for which nobody should have to wait. What a device is busy for longer then, per segment, is a meeting:
-flags, kernels that can't follow each other as closely, memory that another device has written. Where readers look at what
+flags, kernels that can't follow each other as closely, memory that another device has written. What segments themselves
+take longer comes after what they wait for, so that a device that waits pays for it as well (`Meeting.begin_ns`). Where readers look at what
 was computed where it is, a segment is one operator; where it is copied through the host, segments are longer than the
 copies, which are messages and no meetings.
 """
@@ -27,8 +28,19 @@ from .distribute import distribute
 from .ir import INPUT, OP, Meta, Node, Ref
 from .workers import Workers
 
-_FORMAT = {"format": "moirai-meetings", "version": 2}
+_FORMAT = {"format": "moirai-meetings", "version": 3}
 _SIZES = {"ipc": (16, 1 << 20, 1), "host": (96, 1 << 18, 16)}  # operators of a device, bytes of each, operators of a segment
+
+
+class Meeting(int):
+    """Nanoseconds that a meeting holds a device up, `begin_ns` of them once all that it waits for is there."""
+
+    begin_ns: int
+
+    def __new__(cls, all_ns: int, begin_ns: int = 0) -> Meeting:
+        made = super().__new__(cls, all_ns)
+        made.begin_ns = begin_ns
+        return made
 
 
 def ring(devices: int, steps: int, n_bytes: int, apart: bool, long: int = 1) -> tuple[Captured, dict[str, int]]:
@@ -71,7 +83,7 @@ def _busy(
         return run.measure(warmup=5, runs=runs).timeline["devices"]  # type: ignore[no-any-return]
 
 
-def meeting_ns(apart: list[dict[str, Any]], ring: list[dict[str, Any]]) -> dict[str, int]:
+def meeting_ns(apart: list[dict[str, Any]], ring: list[dict[str, Any]]) -> dict[str, Meeting]:
     """Device -> a meeting: what its segments took longer, and what passed between them although nothing was missing,
     medians of all. A device that had to wait each time is taken to be like the others."""
     op = {d["name"]: sum(g["median_ns"] for g in d["segments"]) / sum(len(g["ops"]) for g in d["segments"]) for d in apart}
@@ -84,7 +96,7 @@ def meeting_ns(apart: list[dict[str, Any]], ring: list[dict[str, Any]]) -> dict[
         if idle:
             held[d["name"]] = statistics.median(idle)
     usual = statistics.median(held.values()) if held else 0.0
-    return {name: max(int(ns + held.get(name, usual)), 1) for name, ns in longer.items()}
+    return {name: Meeting(max(int(ns + held.get(name, usual)), 1), int(ns)) for name, ns in longer.items()}
 
 
 def meetings(
@@ -96,7 +108,7 @@ def meetings(
     steps: int | None = None,
     n_bytes: int | None = None,
     runs: int = 20,
-) -> dict[str, int]:
+) -> dict[str, Meeting]:
     """Device -> nanoseconds that a meeting with others holds it up, for `Times`. {} for one device.
 
     Kept in `cache`, as times of operators are (`profile`), under the machine's devices and the transport."""
@@ -110,9 +122,10 @@ def meetings(
     path = folder / f"meetings-{digest(identity)}.json" if folder else None
     known = {} if fresh else read_json(path, {})
     names = [d.name for d in workers.devices]
-    if known.get("format") == _FORMAT["format"] and len(known.get("meeting_ns", ())) == len(names):
-        return dict(zip(names, (int(ns) for ns in known["meeting_ns"])))
+    if known.get("format") == _FORMAT["format"] and all(len(known.get(k, ())) == len(names) for k in ("meeting_ns", "begin_ns")):
+        return {d: Meeting(int(ns), int(begin)) for d, ns, begin in zip(names, known["meeting_ns"], known["begin_ns"])}
     measured = [_busy(workers, transport, size, apart, runs) for apart in (True, False)]
     found = meeting_ns(*measured)
-    write_json(path, {**_FORMAT, "transport": transport, "meeting_ns": [found[n] for n in names]})
+    times = {"meeting_ns": [int(found[n]) for n in names], "begin_ns": [found[n].begin_ns for n in names]}
+    write_json(path, {**_FORMAT, "transport": transport, **times})
     return found

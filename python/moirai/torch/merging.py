@@ -122,8 +122,10 @@ def merged(
     ranks: Sequence[Sequence[Segment]], sends: Sequence[Send], devices: Sequence[str], meetings: Mapping[str, int],
     ports: bool = False, ordered: bool = False,
 ) -> tuple[int, list[list[Segment]]]:  # fmt: skip
-    """When a run is expected to end, in nanoseconds, and the segments of which that holds."""
-    took = [t.finish_ns - t.start_ns for t in sends]
+    """When a run is expected to end, in nanoseconds, and the segments of which that holds. What a meeting takes once its
+    messages are there (held.py) is as if these took longer, unless they are copies, one at a time."""
+    begin_ns = [0 if ports else getattr(meetings.get(d, 0), "begin_ns", 0) for d in devices]
+    took = [t.finish_ns - t.start_ns + begin_ns[t.target] for t in sends]
     game = Game(took, [t.source for t in sends], [t.target for t in sends], [meetings.get(d, 0) for d in devices],
                 ports, ordered)  # fmt: skip
     sizes, end_ns = merge(game, [[_item(g) for g in r] for r in ranks])

@@ -13,10 +13,9 @@ from ..graph import Graph
 from ..plan import Plan
 from ..problem import Problem
 from ..search import place, refine
-from .busy import Corrected, gains
+from .busy import Corrected
 from .capture import Captured
 from .merging import expect, expected_ns
-from .program import build
 from .timeline import Measured
 
 _SEGMENTS = (0, 1, 2)  # meetings that are added to latencies for a search, which knows none: a message has one at each end
@@ -73,20 +72,19 @@ class Times:
 
     `problem` has keywords for `moirai.Problem`. Timelines are kept in `folder`. `meetings` are what `moirai.torch.meetings`
     has measured: first plans know it then. `whole_ns` is what devices that ran all were measured to take, before any run
-    is learnt from; `gain` is that over the sum of operators, where these are another network's (`gains`). `busy` says whether plans of several devices take times of a profile with all devices busy, where there
+    is learnt from. `busy` says whether plans of several devices take times of a profile with all devices busy, where there
     is one.
     """
 
     def __init__(
         self, captured: Captured, cluster: Cluster, problem: Mapping[str, Any], folder: str | os.PathLike[str],
-        meetings: Mapping[str, int] | None = None, whole_ns: Mapping[str, int] | None = None,
-        gain: Mapping[str, float] | None = None, busy: bool = True,
+        meetings: Mapping[str, int] | None = None, whole_ns: Mapping[str, int] | None = None, busy: bool = True,
     ) -> None:  # fmt: skip
         self.captured, self.cluster, self.meetings = captured, cluster, dict(meetings or {})
         self._options, self._folder = dict(problem), os.fspath(folder)
         self._profile = captured.graph.copy()
         self._busy = captured.busy.copy() if busy and captured.busy else None
-        self.whole_ns, self._gain = dict(whole_ns or {}), gain
+        self.whole_ns = dict(whole_ns or {})
         # one device? -> (placer, timeline's file, timeline)
         self._runs: dict[bool, list[tuple[str, str, dict[str, Any]]]] = {True: [], False: []}
 
@@ -119,20 +117,13 @@ class Times:
             return self.meetings
         return held_ns(runs[-1][2], self.meetings) if self._options.get("congestion") == "none" else {}
 
-    def gain(self) -> dict[str, float]:
-        """What is gained where operators are compiled as one piece. A network in pieces runs whole on one device: that
-        says nothing of its pieces."""
-        if self._gain is not None or self.captured.cuts:
-            return dict(self._gain or {})
-        return gains(self._profile, self.whole_ns)
-
     def corrected(self) -> Corrected | None:
         """Times between one device at work and all; None where that was not measured, or where runs of several devices
         say more."""
         if self._busy is None or self._runs[False]:
             return None
         shares = {d.name: d.share or 1.0 for d in self.cluster.devices}
-        return Corrected(self._profile, self._busy, shares, self.gain())
+        return Corrected(self._profile, self._busy, shares)
 
     def problem(self, alone: bool, placer: str = "", segment_ns: int = 0, first: Graph | None = None) -> Problem:
         """With times of one device at work, or of several (`first`: these, before any run). Where messages do not hold each other up (ipc), a cut costs
@@ -186,9 +177,7 @@ class Times:
         """The plan with times as busy as it keeps its devices, once, and the graph with these, for the next search."""
         if not between or one_device(plan):
             return plan, graph
-        expect(self.captured, plan, self.meets(placer), self._options.get("congestion") != "none")
-        segments = {r.device: len(r.segments) for r in build(self.captured, plan, merge=True).ranks}
-        graph = between.after(plan, segments)
+        graph = between.after(plan)
         return plan.replay(self.problem(False, placer, first=graph)), graph
 
     def place(self, placer: str = "moirai", **options: Any) -> Plan:

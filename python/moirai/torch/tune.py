@@ -205,8 +205,7 @@ class _Tuner:
         if key not in self.known:
             like = self.known.get((*way, "")) if captured.cuts else None
             whole = like.whole_ns if like and way[1] == "inductor" else None  # compiled, one device runs it whole
-            gain = like.gain() if like else None
-            self.known[key] = Times(captured, self.cluster, options, self.folder, self.meet, whole, gain)
+            self.known[key] = Times(captured, self.cluster, options, self.folder, self.meet, whole)
         return self.known[key]
 
     def cut(self, way: Way, whole: Captured, options: Mapping[str, Any]) -> None:
