@@ -233,14 +233,18 @@ static int judge_again(rate_search *x, rate_candidate *c, int32_t n)
 }
 
 /* With the fewest requests that a plan can have, whatever the time: one that goes alone needs no stream, copies that share nothing a short one each. */
+static int judge_alone(rate_search *x, rate_candidate *c)
+{
+    return judge(x, c, c->slots[0] > 0 ? c->n_copies : 1, &(util_stop){0});
+}
+
 static int judge_at_any_rate(rate_search *x)
 {
-    util_stop never = {0};
     rate_candidate **list;
     int32_t n;
     int rc = list_promising(&list, &n, x);
     for (int32_t i = 0; i < n && !rc && !x->best; i++)
-        rc = judge(x, list[i], list[i]->slots[0] > 0 ? list[i]->n_copies : 1, &never);
+        rc = judge_alone(x, list[i]);
     free(list);
     return rc;
 }
@@ -255,8 +259,30 @@ static int32_t trial(const rate_search *x, const rate_candidate *c, double left)
     return UTIL_MAX(n, UTIL_MIN(2 * c->tried, x->in_flight)); /* it has nothing to lose but its time */
 }
 
+/* The period of the least load that keeps memory and latency, and of no other: one with more load may wait less. */
+static int judge_least_load(rate_search *x)
+{
+    int32_t n_list;
+    rate_candidate **list;
+    int rc = list_promising(&list, &n_list, x);
+    for (int32_t i = 0; i < n_list && !rc && !x->best; i++) {
+        rate_candidate *c = list[i];
+        for (int32_t n = 0; !rc && !util_stopped(&x->end); rc = judge_again(x, c, n)) {
+            n = trial(x, c, util_stop_left_s(&x->end));
+            if (n <= c->tried)
+                break;
+        }
+        if (!rc && !c->judged)
+            rc = judge_alone(x, c);
+    }
+    free(list);
+    return rc;
+}
+
 int rate_search_judge_last(rate_search *x)
 {
+    if (rate_by_loads(x))
+        return judge_least_load(x);
     int rc = 0;
     for (bool more = limited(x); more && !rc && !util_stopped(&x->end);) {
         more = false;
@@ -266,16 +292,5 @@ int rate_search_judge_last(rate_search *x)
             rc = more ? judge_again(x, c, n) : 0;
         }
     }
-    return rc || x->best ? rc : judge_at_any_rate(x);
-}
-
-int rate_search_judge_by_loads(rate_search *x)
-{
-    int32_t n;
-    rate_candidate **list;
-    int rc = list_promising(&list, &n, x);
-    for (int32_t i = 0; i < n && !rc && !x->best; i++)
-        rc = judge(x, list[i], fitting(x, list[i], util_stop_left_s(&x->end)), &x->end);
-    free(list);
     return rc || x->best ? rc : judge_at_any_rate(x);
 }
