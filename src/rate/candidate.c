@@ -20,6 +20,7 @@ int rate_candidate_new(rate_candidate **out, const moirai_problem *p, const char
     if (!c)
         return MOIRAI_EFAIL;
     c->origin = origin;
+    c->kind = RATE_NO_KIND;
     c->device = util_alloc(n, sizeof *c->device);
     c->share = util_alloc(n, sizeof *c->share);
     c->slots = util_alloc(n, sizeof *c->slots);

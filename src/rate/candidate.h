@@ -7,6 +7,8 @@
 #include "rate/stream/stream.h"
 #include "relax/view.h"
 
+#define RATE_NO_KIND (-1)
+
 /* One copy of the network, or several with their shares. */
 typedef struct rate_candidate {
     const char *origin; /* who made it. Static */
@@ -16,7 +18,8 @@ typedef struct rate_candidate {
     int32_t *slots;   /* or all of them requests in flight */
     moirai_plan
         *plan; /* of one request on the first copy; NULL: made by the longest remaining paths when it is judged */
-    double send_price; /* at which it was annealed */
+    double send_price; /* at which it was annealed, */
+    int32_t kind;      /* by a run of this kind (one_copy.c); RATE_NO_KIND: by none */
     bool alone;        /* one request at a time, whatever is allowed */
     int64_t
         load_ns; /* the largest; of several copies once it is judged, by their shares, with slots as these came out */
