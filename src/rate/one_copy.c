@@ -25,6 +25,7 @@ static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define LATER_PRICES 2
 #define KINDS \
     4 /* of runs: every other one begins with clusters, of units anywhere or of the same device; one is cool */
+#define EASED KINDS /* added to it: that leaves room on ports */
 #define FEWEST_RUNS 2
 #define LEAST_LATER_PART \
     4.0                   /* of the usual steps, for a run after the first round: rather fewer runs than shorter ones */
@@ -46,7 +47,7 @@ typedef struct batch {
     const rate_candidate *start[MOST_STARTS];
     int32_t n_starts, n_runs, round;
     double price[LATER_PRICES]; /* of sending, after the first round */
-    int32_t kind;               /* of the run that made the least load; RATE_NO_KIND: none did */
+    int32_t kind;               /* of the run that made the best so far; RATE_NO_KIND: none did */
     double part;
     bool rugged;    /* transfers decide: the best plan so far is far from the bound */
     util_stop stop; /* earlier than the search's: what comes of it must still be judged */
@@ -105,12 +106,26 @@ static void set_heat(rate_anneal_task *job, const batch *b, int32_t kind, bool e
     }
 }
 
-/* Every kind in turns: where there are few runs, the next round has the others. Where loads alone count, every other run is of the kind that has made the least of them. */
+/* The price of sending that suits the requests in flight: 0 with many of them. */
+static int32_t first_price(const rate_search *s)
+{
+    int32_t first = 0;
+    for (int64_t n = s->in_flight; n < (int64_t)FREE_PER_DEVICE * s->p->n_devices && first < N_PRICES - 1; n *= 2)
+        first++;
+    return first;
+}
+
+/* Every kind in turns: where there are few runs, the next round has the others. There, and where loads alone count, every other run is of the kind that has made the best so far. Every other one of
+ * the rest leaves room on ports, and where few requests are in flight all of the first ones: they wait at a port that is nearly full. */
 static int32_t kind_of(const batch *b, int32_t which)
 {
     static const int32_t kinds[KINDS] = {2, 0, 1, 3};
-    bool known = rate_by_loads(b->s) && b->kind != RATE_NO_KIND;
-    return known && which % 2 ? b->kind : kinds[((known ? which / 2 : which) + b->round * b->n_runs) % KINDS];
+    bool loads = rate_by_loads(b->s), known = b->kind != RATE_NO_KIND && (loads || b->n_runs < KINDS);
+    if (known && which % 2)
+        return b->kind;
+    int32_t i = known ? which / 2 + b->round * ((b->n_runs + 1) / 2) : which + b->round * b->n_runs;
+    bool few = first_price(b->s) > 0, eased = !loads && (few ? which / KINDS % 2 == 0 : which % 2);
+    return kinds[i % KINDS] | (eased ? EASED : 0);
 }
 
 /* The first round goes through all prices of a start, and then to the next. Where loads alone count there is one price, and starts take turns. */
@@ -123,9 +138,7 @@ static int32_t start_of(const batch *b, int32_t which)
 /* The prices of sending, what suits the requests in flight first: with few of them a plan that sends little waits less, and where there is time for few runs the others do not come. */
 static double price_of(const rate_search *s, int32_t which)
 {
-    int32_t first = 0;
-    for (int64_t n = s->in_flight; n < (int64_t)FREE_PER_DEVICE * s->p->n_devices && first < N_PRICES - 1; n *= 2)
-        first++;
+    int32_t first = first_price(s);
     int32_t below = UTIL_MIN(first, N_PRICES - 1 - first); /* on both sides in turns as long as there are both */
     which %= N_PRICES;
     if (which <= 2 * below)
@@ -154,8 +167,9 @@ static int anneal_one(void *data, int32_t which)
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
     r->kind = kind_of(b, which);
-    set_heat(&job, b, r->kind, !rate_by_loads(s) && which % 2);
-    int rc = r->kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, r->kind == 3, b->rugged) : 0;
+    int32_t kind = r->kind % KINDS;
+    set_heat(&job, b, kind, r->kind & EASED);
+    int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3, b->rugged) : 0;
     rc = rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
     if (!util_stopped(&b->stop)) {
         r->steps = (double)rate_search_steps(s, b->part);
@@ -204,7 +218,8 @@ static void choose_starts(batch *b, int32_t round)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] && (b->n_starts == 0 || all[i] != b->start[b->n_starts - 1]))
             b->start[b->n_starts++] = all[i];
-    b->kind = by_load ? by_load->kind : RATE_NO_KIND;
+    const rate_candidate *best = rate_by_loads(s) ? by_load : by_period;
+    b->kind = best ? best->kind : RATE_NO_KIND;
     b->price[0] = by_period ? by_period->send_price : 0;
     b->price[1] = price_of(s, round - 1);
 }

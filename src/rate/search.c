@@ -219,7 +219,7 @@ int rate_search_again(rate_search *x, int32_t in_flight)
     rate_set_bound(x);
     rate_search_reserve(x);
     for (int32_t i = 0; i < x->n_candidates; i++) {
-        x->candidate[i]->judged = x->candidate[i]->fits = false;
+        x->candidate[i]->judged = x->candidate[i]->fits = x->candidate[i]->paced = false;
         x->candidate[i]->tried = 0;
     }
     int rc = in_flight > 1 && x->o->copies != 1 ? rate_add_groups(x, LEAST_PART) : 0;
