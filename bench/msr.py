@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Periods of the instances of dnn-partitioning (Tarnawski et al., NeurIPS 2020), which are not in this repository.
 
-    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--threads 1] [--in-flight 32] [--kind loads] [--cpu-free] [--only bert24] [--keep FOLDER]
+    bench/msr.py FOLDER [--moirai build/release/moirai] [--time-limit 20] [--threads 1] [--in-flight 32] [--kind loads] [--cpu-free] [--only bert24] [--seed 1] [--keep FOLDER]
 
 FOLDER has their files, as `Layer-bert24_inference.json`. Each becomes a problem with congestion `device`: a transfer holds both of its
 devices. Operators of one colour class stay together, accelerators have the memory that the file says, and the CPU has any.
@@ -151,7 +151,7 @@ def solve(o, name, instance, folder):
     begun = processor_s()
     subprocess.run(
         [o.moirai, "place", problem, "--objective", "rate", "--in-flight", str(o.in_flight), "--gap", "0", "--copies", "1", "--kind", o.kind,
-         "--time-limit", str(o.time_limit), "--threads", str(o.threads), "--force", "-o", plan],
+         "--time-limit", str(o.time_limit), "--threads", str(o.threads), "--seed", str(o.seed), "--force", "-o", plan],
         check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     seconds = processor_s() - begun
     found = json.loads(plan.read_text())
@@ -169,6 +169,7 @@ def main():
     a.add_argument("--threads", type=int, default=1)
     a.add_argument("--in-flight", type=int, default=32)
     a.add_argument("--only", default="")
+    a.add_argument("--seed", type=int, default=1, help="of the search: whether a plan hangs on it")
     a.add_argument("--kind", default="loads", help="of plan, as for `moirai place`")
     a.add_argument("--relays", type=int, default=0, help="hosts that tensors with several readers may go through")
     a.add_argument("--cpu-free", action="store_true", help="the CPU's times are less by its transfers")

@@ -7,6 +7,8 @@
 #include "rate/stream/stream.h"
 #include "relax/view.h"
 
+#define RATE_NO_KIND (-1)
+
 /* One copy of the network, or several with their shares. */
 typedef struct rate_candidate {
     const char *origin; /* who made it. Static */
@@ -16,13 +18,15 @@ typedef struct rate_candidate {
     int32_t *slots;   /* or all of them requests in flight */
     moirai_plan
         *plan; /* of one request on the first copy; NULL: made by the longest remaining paths when it is judged */
-    double send_price; /* at which it was annealed */
+    double send_price; /* at which it was annealed, */
+    int32_t kind;      /* by a run of this kind (one_copy.c); RATE_NO_KIND: by none */
     bool alone;        /* one request at a time, whatever is allowed */
     int64_t
         load_ns; /* the largest; of several copies once it is judged, by their shares, with slots as these came out */
     bool judged, fits; /* fits: memory, and the limit of latency */
     int32_t in_flight; /* with which it was judged, */
-    int32_t pace;      /* and this */
+    int32_t pace;      /* and this, */
+    bool paced;        /* and at other paces as well */
     int32_t tried;     /* requests in flight of the largest stream that was begun; 0: none */
     rate_outcome outcome;
 } rate_candidate;
@@ -55,6 +59,10 @@ typedef struct rate_judge_task {
 int rate_judge(rate_candidate *c, const rate_judge_task *task);
 /* Simulates it with just so many, at its pace, whether it fits or not. */
 int rate_judge_as_is(rate_candidate *c, const rate_judge_task *task);
+/* Whether requests of a judged candidate wait for more than its load. */
+bool rate_waits(const rate_candidate *c);
+/* Simulates a judged one, in which requests wait, at other paces: the best of them stays. */
+int rate_judge_paces(rate_candidate *c, const rate_judge_task *task);
 /* Whether a is better than b: what fits, the period, the latency, fewer copies. b may be NULL. */
 bool rate_better(const rate_candidate *a, const rate_candidate *b);
 

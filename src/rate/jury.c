@@ -15,6 +15,9 @@
 #define TIMING_SHARE 0.02 /* of the limit, for the beginning of a stream that says how long one takes */
 #define MARGIN 1.2        /* of a forecast */
 #define RESERVE_SHARE 0.5 /* of the limit, at most, for the last stream */
+#define PACES 4           /* streams of the best at other paces, where it waits, */
+#define PACES_SHARE 0.15  /* of the limit at most, for these */
+#define MOST_PACED 4      /* plans that are tried at other paces */
 #define USUAL_SENDS 0.5   /* transfers for every operator, before a plan is looked at */
 #define FIRST_SHARE 0.15  /* of the time left, for the first stream of all */
 #define FEW \
@@ -63,10 +66,13 @@ static void learn(rate_search *x, const rate_candidate *c)
 
 void rate_search_reserve(rate_search *x)
 {
+    double limit = x->o->budget.time_limit_s;
     x->stop = x->end;
-    if (limited(x) && x->in_flight > 1)
-        x->stop.deadline -= stream_s(x, NULL, fitting(x, NULL, RESERVE_SHARE * x->o->budget.time_limit_s)) +
-                            LATE_SHARE * x->o->budget.time_limit_s;
+    if (!limited(x) || x->in_flight == 1)
+        return;
+    x->stop.deadline -= stream_s(x, NULL, fitting(x, NULL, RESERVE_SHARE * limit)) + LATE_SHARE * limit;
+    if (x->best && x->best->in_flight > 1 && rate_waits(x->best))
+        x->stop.deadline -= UTIL_MIN(PACES * stream_s(x, x->best, x->best->in_flight), PACES_SHARE * limit);
 }
 
 /* ---- judging ---- */
@@ -200,6 +206,38 @@ int rate_search_judge(rate_search *x)
 
 /* ---- the last ones ---- */
 
+/* Of those that wait, and have so little load that they need not, what has the shortest period; NULL: none. */
+static rate_candidate *next_to_pace(const rate_search *x)
+{
+    rate_candidate *next = NULL;
+    for (int32_t i = 0; i < x->n_candidates; i++) {
+        rate_candidate *c = x->candidate[i];
+        if (c->judged && c->fits && !c->paced && c->in_flight > 1 && rate_waits(c) &&
+            (c == x->best || c->load_ns < x->best->outcome.period_ns) && rate_better(c, next))
+            next = c;
+    }
+    return next;
+}
+
+/* Other paces for the best ones, as far as there is time. */
+static int pace_best(rate_search *x)
+{
+    int rc = 0;
+    rate_candidate *c;
+    for (int32_t i = 0; i < MOST_PACED && x->best && !rc && (c = next_to_pace(x)); i++) {
+        rate_judge_task task = task_of(x, c->in_flight, &x->end);
+        int64_t before = x->best->outcome.period_ns;
+        if (util_stopped(&x->end) || (limited(x) && stream_s(x, c, c->in_flight) > util_stop_left_s(&x->end)))
+            break;
+        c->paced = true;
+        rc = rate_judge_paces(c, &task);
+        x->best = rate_better(c, x->best) ? c : x->best;
+        if (x->best->outcome.period_ns < before)
+            tell(x);
+    }
+    return rc;
+}
+
 /* Of those that may be better than the best, what has the least load above that of `last`; NULL: the least of all. Mixtures need many requests: not before there is a plan for several. */
 static rate_candidate *next_promising(const rate_search *x, const rate_candidate *last)
 {
@@ -219,7 +257,7 @@ static int judge_again(rate_search *x, rate_candidate *c, int32_t n)
 {
     rate_candidate before = *c;
     bool was_best = c == x->best;
-    c->judged = c->fits = false;
+    c->judged = c->fits = c->paced = false;
     int rc = judge(x, c, n, &x->end);
     bool better = !rc && rate_better(c, &before);
     if (!rc && before.judged && !better) {
@@ -233,14 +271,18 @@ static int judge_again(rate_search *x, rate_candidate *c, int32_t n)
 }
 
 /* With the fewest requests that a plan can have, whatever the time: one that goes alone needs no stream, copies that share nothing a short one each. */
+static int judge_alone(rate_search *x, rate_candidate *c)
+{
+    return judge(x, c, c->slots[0] > 0 ? c->n_copies : 1, &(util_stop){0});
+}
+
 static int judge_at_any_rate(rate_search *x)
 {
-    util_stop never = {0};
     rate_candidate **list;
     int32_t n;
     int rc = list_promising(&list, &n, x);
     for (int32_t i = 0; i < n && !rc && !x->best; i++)
-        rc = judge(x, list[i], list[i]->slots[0] > 0 ? list[i]->n_copies : 1, &never);
+        rc = judge_alone(x, list[i]);
     free(list);
     return rc;
 }
@@ -255,9 +297,31 @@ static int32_t trial(const rate_search *x, const rate_candidate *c, double left)
     return UTIL_MAX(n, UTIL_MIN(2 * c->tried, x->in_flight)); /* it has nothing to lose but its time */
 }
 
+/* The period of the least load that keeps memory and latency, and of no other: one with more load may wait less. */
+static int judge_least_load(rate_search *x)
+{
+    int32_t n_list;
+    rate_candidate **list;
+    int rc = list_promising(&list, &n_list, x);
+    for (int32_t i = 0; i < n_list && !rc && !x->best; i++) {
+        rate_candidate *c = list[i];
+        for (int32_t n = 0; !rc && !util_stopped(&x->end); rc = judge_again(x, c, n)) {
+            n = trial(x, c, util_stop_left_s(&x->end));
+            if (n <= c->tried)
+                break;
+        }
+        if (!rc && !c->judged)
+            rc = judge_alone(x, c);
+    }
+    free(list);
+    return rc;
+}
+
 int rate_search_judge_last(rate_search *x)
 {
-    int rc = 0;
+    if (rate_by_loads(x))
+        return judge_least_load(x);
+    int rc = pace_best(x);
     for (bool more = limited(x); more && !rc && !util_stopped(&x->end);) {
         more = false;
         for (rate_candidate *c = NULL; !more && !rc && (c = next_promising(x, c));) {
@@ -266,16 +330,6 @@ int rate_search_judge_last(rate_search *x)
             rc = more ? judge_again(x, c, n) : 0;
         }
     }
-    return rc || x->best ? rc : judge_at_any_rate(x);
-}
-
-int rate_search_judge_by_loads(rate_search *x)
-{
-    int32_t n;
-    rate_candidate **list;
-    int rc = list_promising(&list, &n, x);
-    for (int32_t i = 0; i < n && !rc && !x->best; i++)
-        rc = judge(x, list[i], fitting(x, list[i], util_stop_left_s(&x->end)), &x->end);
-    free(list);
+    rc = rc ? rc : pace_best(x);
     return rc || x->best ? rc : judge_at_any_rate(x);
 }

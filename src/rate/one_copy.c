@@ -1,23 +1,17 @@
-/* Plans of one copy: stages, and what annealing makes of several starts at several prices of sending. */
+/* Plans of one copy: what annealing makes of several starts at several prices of sending. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rate/anneal.h"
 #include "rate/clusters.h"
-#include "rate/cuts.h"
 #include "rate/search.h"
-#include "rate/stages.h"
 #include "util/pool.h"
-#include "util/sort.h"
 #include "util/util.h"
 
 #define MOST_STARTS 6
-#define LEAST_ORDERS 6 /* depth first; more of small problems, whose cuts take a millisecond */
-#define MOST_ORDERS 64
-#define ORDERED_OPS 100000 /* operators of all orders together, between these */
-#define ANNEAL_SHARE 0.6   /* of the time left, at most, for a round of it */
-#define TIME_USED 0.85     /* of that, by what a few steps took */
-#define LEAST_CLUSTERS 20  /* or twice, four or eight times as many */
+#define ANNEAL_SHARE 0.6  /* of the time left, at most, for a round of it */
+#define TIME_USED 0.85    /* of that, by what a few steps took */
+#define LEAST_CLUSTERS 20 /* or twice, four or eight times as many */
 #define CLUSTER_SIZES 4
 #define CLUSTER_HEAT 0.1
 #define CLUSTER_COST 8.0 /* units that a move of one run or the other may have in the mean for the same time */
@@ -26,9 +20,12 @@
 
 static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define N_PRICES ((int32_t)(sizeof send_price / sizeof *send_price))
+#define FREE_PER_DEVICE \
+    16 /* requests in flight, from which on sending has no price at first; one more for each half of them */
 #define LATER_PRICES 2
 #define KINDS \
     4 /* of runs: every other one begins with clusters, of units anywhere or of the same device; one is cool */
+#define EASED KINDS /* added to it: that leaves room on ports */
 #define FEWEST_RUNS 2
 #define LEAST_LATER_PART \
     4.0                   /* of the usual steps, for a run after the first round: rather fewer runs than shorter ones */
@@ -38,156 +35,11 @@ static const double send_price[] = {0, 0.003, 0.01, 0.03, 0.1};
 #define COOL_LAST 0.1     /* of that */
 #define MANY_UNITS 700    /* more: no run has the usual heat */
 
-/* Operators by their starts in a plan. */
-static int order_of(int32_t *order, const moirai_problem *p, const moirai_plan *plan)
-{
-    size_t n = (size_t)p->n_ops;
-    uint64_t *key = util_alloc(2 * n, sizeof *key);
-    int32_t *spare = util_alloc(n, sizeof *spare);
-    int rc = key && spare ? 0 : MOIRAI_EFAIL;
-    for (int32_t z = 0; z < p->n_ops && !rc; z++) {
-        order[z] = p->topo[z];
-        key[z] = (uint64_t)plan->op_start_ns[p->topo[z]];
-    }
-    if (!rc)
-        util_sort(key, order, key + n, spare, p->n_ops);
-    free(key);
-    free(spare);
-    return rc;
-}
-
-static bool read_by_none(const moirai_problem *p, int32_t op)
-{
-    for (int32_t o = p->op_out_off[op]; o < p->op_out_off[op + 1]; o++)
-        if (p->tensor_edge_off[p->op_out[o]] < p->tensor_edge_off[p->op_out[o] + 1])
-            return false;
-    return true;
-}
-
-/* Depth first from the results, the inputs of each operator from a random one on, or with seed 0 from the first: a branch is walked to its end before the next begins, and what reads nothing, such as weights that are operators, stands before its
- * reader instead of before everything. */
-static int order_deep(int32_t *order, const moirai_problem *p, uint64_t seed)
-{
-    util_rng rng;
-    util_rng_seed(&rng, seed);
-    size_t V = (size_t)p->n_ops;
-    int32_t n = 0, *stack = util_alloc(V, sizeof *stack), *seen = util_alloc(V, sizeof *seen),
-            *turn = util_alloc(V, sizeof *turn);
-    int rc = stack && seen && turn ? 0 : MOIRAI_EFAIL; /* seen: inputs that were looked at, and one more */
-    for (int32_t z = 0; z < p->n_ops && !rc; z++) {
-        int32_t depth = 0;
-        if (!read_by_none(p, p->topo[z]))
-            continue;
-        stack[depth++] = p->topo[z];
-        seen[p->topo[z]] = 1;
-        while (depth > 0) {
-            int32_t op = stack[depth - 1], n_in = p->op_in_off[op + 1] - p->op_in_off[op], at = seen[op]++ - 1;
-            if (at == n_in) {
-                order[n++] = op;
-                depth--;
-                continue;
-            }
-            turn[op] = at == 0 && seed ? (int32_t)util_rng_below(&rng, (uint32_t)n_in) : turn[op];
-            int32_t from = p->tensor_producer[p->op_in[p->op_in_off[op] + (at + turn[op]) % n_in]];
-            if (!seen[from]) {
-                seen[from] = 1;
-                stack[depth++] = from;
-            }
-        }
-    }
-    free(stack);
-    free(seen);
-    free(turn);
-    return rc;
-}
-
-/* Cuts of an order, *load_ns -1 where there are none. */
-static int cut_order(const rate_search *x, const int32_t *order, bool seats, int32_t *device, int64_t *load_ns)
-{
-    rate_cuts_task task = {.v = &x->v, .units = x->units, .order = order, .seats = seats, .stop = x->stop};
-    bool found;
-    *load_ns = -1;
-    int rc = rate_cuts(device, &found, &task);
-    if (rc || !found)
-        return rc;
-    rc = place_fit_assignment(x->p, x->units, x->p->device_memory_bytes, device); /* with weights that are shared */
-    if (rc)
-        return rc == MOIRAI_EINFEASIBLE ? 0 : rc;
-    rate_candidate one = {.n_copies = 1, .device = &device};
-    int64_t *load = util_alloc((size_t)x->v.n_resources, sizeof *load), all = 1;
-    *load_ns = load ? rate_loads(load, &x->v, &one, &all, 1) : MOIRAI_EFAIL;
-    free(load);
-    return *load_ns < 0 ? MOIRAI_EFAIL : 0;
-}
-
-/* The better of the two, where groups are the rule. */
-static int find_cuts(const rate_search *x, const int32_t *order, int32_t *device, int64_t *load_ns)
-{
-    int64_t seated_ns = -1;
-    int rc = cut_order(x, order, false, device, load_ns);
-    if (rc || 2 * x->units->n > x->p->n_ops)
-        return rc;
-    int32_t *seated = util_alloc((size_t)x->p->n_ops, sizeof *seated);
-    rc = seated ? cut_order(x, order, true, seated, &seated_ns) : MOIRAI_EFAIL;
-    if (!rc && seated_ns >= 0 && (*load_ns < 0 || seated_ns < *load_ns)) {
-        memcpy(device, seated, sizeof *seated * (size_t)x->p->n_ops);
-        *load_ns = seated_ns;
-    }
-    free(seated);
-    return rc;
-}
-
-/* The best cuts of several orders depth first. */
-static int add_deep(rate_search *x, int32_t *order, int32_t *device)
-{
-    size_t n = (size_t)x->p->n_ops;
-    int64_t least = INT64_MAX, load;
-    int32_t *best = util_alloc(n, sizeof *best);
-    int rc = best ? 0 : MOIRAI_EFAIL;
-    uint64_t n_orders = UTIL_MIN(UTIL_MAX(ORDERED_OPS / UTIL_MAX(n, 1), LEAST_ORDERS), MOST_ORDERS);
-    for (uint64_t i = 0; i < n_orders && !rc && !util_stopped(&x->stop); i++) {
-        rc = order_deep(order, x->p, i);
-        rc = rc ? rc : find_cuts(x, order, device, &load);
-        if (!rc && load >= 0 && load < least) {
-            least = load;
-            memcpy(best, device, sizeof *best * n);
-        }
-    }
-    rc = rc || least == INT64_MAX ? rc : rate_search_add_devices(x, "stages", best);
-    free(best);
-    return rc;
-}
-
-static int add_stages(rate_search *x, const int32_t *order, int32_t *device)
-{
-    int64_t load = -1;
-    rate_stages_task task = {.v = &x->v, .order = order, .devices = x->all_devices, .stop = x->stop};
-    int rc = rate_stages(device, &load, &task);
-    if (!rc && load >= 0)
-        rc = rate_search_add_devices(x, "stages", device);
-    rc = rc ? rc : find_cuts(x, order, device, &load);
-    return rc || load < 0 ? rc : rate_search_add_devices(x, "stages", device);
-}
-
-int rate_add_stages(rate_search *x)
-{
-    size_t n = (size_t)x->p->n_ops;
-    int32_t *order = util_alloc(n, sizeof *order), *device = util_alloc(n, sizeof *device);
-    int rc = order && device ? add_stages(x, x->p->topo, device) : MOIRAI_EFAIL;
-    rc = rc ? rc : order_of(order, x->p, x->latency);
-    rc = rc ? rc : add_stages(x, order, device);
-    rc = rc ? rc : add_deep(x, order, device);
-    free(order);
-    free(device);
-    return rc;
-}
-
-/* ---- annealing ---- */
-
 typedef struct run {
-    int32_t *device;
+    int32_t *device, kind;
     double price;
     int64_t load_ns;
+    double steps, seconds; /* of a run that was not broken off */
 } run;
 
 typedef struct batch {
@@ -195,6 +47,7 @@ typedef struct batch {
     const rate_candidate *start[MOST_STARTS];
     int32_t n_starts, n_runs, round;
     double price[LATER_PRICES]; /* of sending, after the first round */
+    int32_t kind;               /* of the run that made the best so far; RATE_NO_KIND: none did */
     double part;
     bool rugged;    /* transfers decide: the best plan so far is far from the bound */
     util_stop stop; /* earlier than the search's: what comes of it must still be judged */
@@ -253,9 +106,48 @@ static void set_heat(rate_anneal_task *job, const batch *b, int32_t kind, bool e
     }
 }
 
+/* The price of sending that suits the requests in flight: 0 with many of them. */
+static int32_t first_price(const rate_search *s)
+{
+    int32_t first = 0;
+    for (int64_t n = s->in_flight; n < (int64_t)FREE_PER_DEVICE * s->p->n_devices && first < N_PRICES - 1; n *= 2)
+        first++;
+    return first;
+}
+
+/* Every kind in turns: where there are few runs, the next round has the others. There, and where loads alone count, every other run is of the kind that has made the best so far. Every other one of
+ * the rest leaves room on ports, and where few requests are in flight all of the first ones: they wait at a port that is nearly full. */
+static int32_t kind_of(const batch *b, int32_t which)
+{
+    static const int32_t kinds[KINDS] = {2, 0, 1, 3};
+    bool loads = rate_by_loads(b->s), known = b->kind != RATE_NO_KIND && (loads || b->n_runs < KINDS);
+    if (known && which % 2)
+        return b->kind;
+    int32_t i = known ? which / 2 + b->round * ((b->n_runs + 1) / 2) : which + b->round * b->n_runs;
+    bool few = first_price(b->s) > 0, eased = !loads && (few ? which / KINDS % 2 == 0 : which % 2);
+    return kinds[i % KINDS] | (eased ? EASED : 0);
+}
+
+/* The first round goes through all prices of a start, and then to the next. Where loads alone count there is one price, and starts take turns. */
+static int32_t start_of(const batch *b, int32_t which)
+{
+    bool by_price = b->round == 0 && !rate_by_loads(b->s);
+    return by_price ? which / N_PRICES : (which + which / KINDS) % b->n_starts;
+}
+
+/* The prices of sending, what suits the requests in flight first: with few of them a plan that sends little waits less, and where there is time for few runs the others do not come. */
+static double price_of(const rate_search *s, int32_t which)
+{
+    int32_t first = first_price(s);
+    int32_t below = UTIL_MIN(first, N_PRICES - 1 - first); /* on both sides in turns as long as there are both */
+    which %= N_PRICES;
+    if (which <= 2 * below)
+        return send_price[which % 2 ? first - (which + 1) / 2 : first + which / 2];
+    return send_price[first == below ? which : N_PRICES - 1 - which];
+}
+
 static int anneal_one(void *data, int32_t which)
 {
-    static const int32_t kinds[KINDS] = {2, 0, 1, 3}; /* where there are few runs, the next round has the others */
     batch *b = data;
     const rate_search *s = b->s;
     run *r = &b->run[which];
@@ -264,9 +156,9 @@ static int anneal_one(void *data, int32_t which)
     r->device = util_alloc((size_t)s->p->n_ops, sizeof *r->device);
     if (!r->device)
         return MOIRAI_EFAIL;
-    int32_t start = b->round == 0 ? which / N_PRICES : (which + which / KINDS) % b->n_starts;
-    r->price = rate_by_loads(s) ? 0 : b->round == 0 ? send_price[which % N_PRICES] : b->price[which / KINDS];
-    memcpy(r->device, b->start[start]->device[0], sizeof *r->device * (size_t)s->p->n_ops);
+    double begun = util_seconds();
+    r->price = rate_by_loads(s) ? 0 : b->round == 0 ? price_of(s, which) : b->price[which / KINDS];
+    memcpy(r->device, b->start[start_of(b, which)]->device[0], sizeof *r->device * (size_t)s->p->n_ops);
     rate_anneal_task job = {.v = &s->v,
                             .units = s->units,
                             .devices = s->all_devices,
@@ -274,10 +166,16 @@ static int anneal_one(void *data, int32_t which)
                             .steps = rate_search_steps(s, b->part),
                             .seed = s->seed + (uint64_t)which,
                             .stop = b->stop};
-    int32_t kind = kinds[(which + b->round * b->n_runs) % KINDS];
-    set_heat(&job, b, kind, !rate_by_loads(s) && which % 2);
+    r->kind = kind_of(b, which);
+    int32_t kind = r->kind % KINDS;
+    set_heat(&job, b, kind, r->kind & EASED);
     int rc = kind % 2 && s->v.n_packets > 0 ? anneal_clusters(r, &job, kind == 3, b->rugged) : 0;
-    return rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
+    rc = rc ? rc : rate_anneal(r->device, &r->load_ns, &job);
+    if (!util_stopped(&b->stop)) {
+        r->steps = (double)rate_search_steps(s, b->part);
+        r->seconds = util_seconds() - begun;
+    }
+    return rc;
 }
 
 /* Whether two other stages have less load: others than stages are to be begun with, too. */
@@ -320,8 +218,10 @@ static void choose_starts(batch *b, int32_t round)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] && (b->n_starts == 0 || all[i] != b->start[b->n_starts - 1]))
             b->start[b->n_starts++] = all[i];
+    const rate_candidate *best = rate_by_loads(s) ? by_load : by_period;
+    b->kind = best ? best->kind : RATE_NO_KIND;
     b->price[0] = by_period ? by_period->send_price : 0;
-    b->price[1] = send_price[(round - 1) % N_PRICES];
+    b->price[1] = price_of(s, round - 1);
 }
 
 /* Runs that end in the time that there is: one that is broken off has cooled down at no point. Where there is less time than `least_part` for each run, as with
@@ -338,6 +238,18 @@ static void fit_time(batch *b, double seconds, double least_part)
     b->part = all / b->n_runs;
 }
 
+/* How fast annealing is now: other processes come and go, and a run that is too long for its time is lost. */
+static void learn_speed(rate_search *x, const batch *b)
+{
+    double steps = 0, seconds = 0;
+    for (int32_t i = 0; i < b->n_runs; i++) {
+        steps += b->run[i].steps;
+        seconds += b->run[i].seconds;
+    }
+    if (x->steps_per_s > 0 && b->n_runs > 0)
+        x->steps_per_s = seconds > 0 ? steps / seconds * rate_search_threads(x) : x->steps_per_s / 2;
+}
+
 static bool is_rugged(const batch *b)
 {
     int64_t least = INT64_MAX;
@@ -348,7 +260,7 @@ static bool is_rugged(const batch *b)
 
 int rate_add_annealed(rate_search *x, double part, int32_t round)
 {
-    batch b = {.s = x, .round = round, .stop = x->stop};
+    batch b = {.s = x, .round = round, .kind = RATE_NO_KIND, .stop = x->stop};
     if (x->o->budget.time_limit_s > 0)
         b.stop = util_stop_within(&x->stop, ANNEAL_SHARE * util_stop_left_s(&x->stop));
     choose_starts(&b, round);
@@ -362,10 +274,13 @@ int rate_add_annealed(rate_search *x, double part, int32_t round)
         int32_t before = x->n_candidates;
         if (!rc && b.run[i].device && b.run[i].load_ns >= 0)
             rc = rate_search_add_devices(x, "annealed", b.run[i].device);
-        if (x->n_candidates > before)
+        if (x->n_candidates > before) {
             x->candidate[before]->send_price = b.run[i].price;
+            x->candidate[before]->kind = b.run[i].kind;
+        }
         free(b.run[i].device);
     }
+    learn_speed(x, &b);
     x->seed += (uint64_t)b.n_runs;
     return rc;
 }

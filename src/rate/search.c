@@ -73,6 +73,11 @@ int64_t rate_search_steps(const rate_search *x, double part)
     return (int64_t)UTIL_MIN(steps, 1e12);
 }
 
+double rate_search_threads(const rate_search *x)
+{
+    return x->o->budget.threads > 0 ? x->o->budget.threads : util_own_cores();
+}
+
 void rate_search_close(rate_search *x)
 {
     for (int32_t i = 0; i < x->n_candidates; i++)
@@ -100,17 +105,18 @@ static bool good_enough(const rate_search *x)
 #define ROUND_SHARE \
     0.15 /* of the time left, for the annealing of the first round: each has twice the steps of the one before */
 #define MOST_PART 64.0
-#define MIX_PART 4.0 /* at most, for mixtures of the first round: many plans do more for them than good ones */
-#define TRIAL_STEPS 2000
-#define RUNS 30         /* of a round, at most */
-#define LAST_SHARE 0.03 /* of the time: no round is begun in it */
+#define MIX_PART 4.0     /* at most, for mixtures of the first round: many plans do more for them than good ones */
+#define TRIAL_STEPS 2000 /* at first, and twice as many */
+#define MOST_TRIAL_STEPS (TRIAL_STEPS << 12)
+#define TRIAL_SHARE 0.0025 /* until they take this part of the time: what other processes take is in it, too */
+#define RUNS 30            /* of a round, at most */
+#define LAST_SHARE 0.03    /* of the time: no round is begun in it */
 
 /* The part of the usual steps that the first round has time for. */
 static int first_part(rate_search *x, double *part)
 {
     *part = 1;
-    double left = util_stop_left_s(&x->stop),
-           threads = x->o->budget.threads > 0 ? x->o->budget.threads : util_own_cores();
+    double left = util_stop_left_s(&x->stop);
     if (!(x->o->budget.time_limit_s > 0) || x->n_candidates < 2)
         return 0;
     const rate_candidate *c = x->candidate[x->n_candidates - 1];
@@ -118,19 +124,27 @@ static int first_part(rate_search *x, double *part)
     int64_t load;
     if (!device)
         return MOIRAI_EFAIL;
-    memcpy(device, c->device[0], sizeof *device * (size_t)x->p->n_ops);
-    rate_anneal_task job = {
-        .v = &x->v, .units = x->units, .devices = x->all_devices, .steps = TRIAL_STEPS, .seed = 1, .stop = x->stop};
-    double begun = util_seconds();
-    int rc = rate_anneal(device, &load, &job);
-    x->steps_per_s = threads * TRIAL_STEPS / fmax(util_seconds() - begun, 1e-9);
+    int rc = 0;
+    double taken;
+    int64_t steps = TRIAL_STEPS;
+    do {
+        memcpy(device, c->device[0], sizeof *device * (size_t)x->p->n_ops);
+        rate_anneal_task job = {
+            .v = &x->v, .units = x->units, .devices = x->all_devices, .steps = steps, .seed = 1, .stop = x->stop};
+        double begun = util_seconds();
+        rc = rate_anneal(device, &load, &job);
+        taken = util_seconds() - begun;
+        x->steps_per_s = rate_search_threads(x) * (double)steps / fmax(taken, 1e-9);
+        steps *= 2;
+    } while (!rc && taken < TRIAL_SHARE * x->o->budget.time_limit_s && steps <= MOST_TRIAL_STEPS &&
+             !util_stopped(&x->stop));
     double seconds = (double)rate_search_steps(x, 1) * RUNS / x->steps_per_s;
     *part = fmin(fmax(ROUND_SHARE * left / fmax(seconds, 1e-9), LEAST_PART), MOST_PART);
     free(device);
     return rc;
 }
 
-/* Annealing alone, until the least load is near the bound. */
+/* Annealing alone, until the least load is near the bound: nothing is simulated. */
 static int run_by_loads(rate_search *x, double part)
 {
     const moirai_budget *b = &x->o->budget;
@@ -143,7 +157,7 @@ static int run_by_loads(rate_search *x, double part)
         for (int32_t i = 0; i < x->n_candidates && !near; i++)
             near = (double)(x->candidate[i]->load_ns - x->bound_ns) <= x->o->gap * (double)x->candidate[i]->load_ns;
     }
-    return rc ? rc : rate_search_judge_by_loads(x);
+    return rc;
 }
 
 /* Groups and plans of one copy. */
@@ -205,10 +219,10 @@ int rate_search_again(rate_search *x, int32_t in_flight)
     rate_set_bound(x);
     rate_search_reserve(x);
     for (int32_t i = 0; i < x->n_candidates; i++) {
-        x->candidate[i]->judged = x->candidate[i]->fits = false;
+        x->candidate[i]->judged = x->candidate[i]->fits = x->candidate[i]->paced = false;
         x->candidate[i]->tried = 0;
     }
     int rc = in_flight > 1 && x->o->copies != 1 ? rate_add_groups(x, LEAST_PART) : 0;
-    rc = rc ? rc : rate_search_judge(x);
+    rc = rc || rate_by_loads(x) ? rc : rate_search_judge(x);
     return rc ? rc : rate_search_judge_last(x);
 }

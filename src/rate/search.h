@@ -63,16 +63,15 @@ int rate_search_add(rate_search *x, rate_candidate *c);
 int rate_search_add_devices(rate_search *x, const char *origin, const int32_t *device);
 /* Simulates all candidates that may still be better than the best, as far as there is time (jury.c). */
 int rate_search_judge(rate_search *x);
-/* The same of the least loads in what is left of the time, with fewer requests in flight where no stream fits otherwise. There is x->best afterwards, if anything fits with one. */
+/* The same of the least loads in what is left of the time, with fewer requests in flight where no stream fits otherwise; where plans are compared by loads, of the least load that fits alone. There is x->best afterwards, if anything fits with one. */
 int rate_search_judge_last(rate_search *x);
-/* The least load that keeps memory and latency in a stream. */
-int rate_search_judge_by_loads(rate_search *x);
 /* Learns what a stream takes, by the beginning of one. */
 int rate_search_time_streams(rate_search *x);
 /* Sets x->stop before x->end by what a stream takes. */
 void rate_search_reserve(rate_search *x);
 /* Plans are compared by their largest loads, not by the period that a stream has. */
 bool rate_by_loads(const rate_search *x);
+double rate_search_threads(const rate_search *x);
 /* Steps of an annealing run. */
 int64_t rate_search_steps(const rate_search *x, double part);
 
@@ -81,8 +80,9 @@ int rate_add_groups(rate_search *x, double part);
 /* Mixtures of the plans so far, and of new ones, by their shares (mix.c). */
 int rate_add_mixtures(rate_search *x, double part);
 void rate_columns_clear(rate_columns *c);
-/* Plans of one copy: annealed from several starts at several prices of sending (one_copy.c). */
+/* Rows of stages, the best cuts of several orders (orders.c). */
 int rate_add_stages(rate_search *x);
+/* Plans of one copy: annealed from several starts at several prices of sending (one_copy.c). */
 int rate_add_annealed(rate_search *x, double part, int32_t round);
 /* The best plan of one copy, changed by moves that the simulator judges (polish.c). */
 int rate_add_polished(rate_search *x, double part);

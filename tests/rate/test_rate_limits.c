@@ -8,6 +8,7 @@
 #include "support/check.h"
 #include "support/scale.h"
 #include "support/shapes.h"
+#include "support/tiny.h"
 #include "util/util.h"
 
 #define OPS 4200 /* with 64 requests in flight a stream of these is a long one */
@@ -149,12 +150,39 @@ static void test_rate_curve_within_a_limit(void **state)
     moirai_problem_free(p);
 }
 
+/* Each operator on its faster device: loads of 2, and three transfers of 50 for each of the two requests in flight. All on one device has a period of 20, and the time to find that out. */
+static void test_rate_least_load_stays_within_a_limit(void **state)
+{
+    (void)state;
+    moirai_problem *p = tiny_problem("congestion none\ndevice x 9\ndevice y 9\nop a 1,9 > t:50\nop b 9,1 t > u:50\n"
+                                     "op c 1,9 u > v:50\nop d 9,1 v > w:0\n");
+    moirai_rate_options o = options(1, "loads", 1);
+    moirai_rate_figures f = {0};
+    moirai_plan *plan = NULL, *curve[12];
+    int n;
+    o.in_flight = 2;
+    o.figures = &f;
+    assert_ok(moirai_rate_place(&plan, p, &o));
+    assert_int_equal(f.load_ns, 2);
+    assert_int_equal(plan->rate->period_ns, 77);
+    moirai_rate_figures_clear(&f);
+    o.figures = NULL;
+    assert_ok(moirai_rate_curve(curve, &n, p, &o));
+    assert_int_equal(n, 2);
+    assert_int_equal(curve[1]->rate->period_ns, 77);
+    for (int i = 0; i < n; i++)
+        moirai_plan_free(curve[i]);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rate_least_load_stays_within_a_limit),
         cmocka_unit_test(test_rate_figures_come_with_the_plan),
         cmocka_unit_test(test_rate_keeps_its_limit),
         cmocka_unit_test(test_rate_curve_within_a_limit),
     };
-    return RUN_CASES_AGAIN(1, tests);
+    return RUN_CASES_AGAIN(2, tests);
 }
