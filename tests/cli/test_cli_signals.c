@@ -19,6 +19,8 @@ static pid_t start(char *const *argv)
 {
     pid_t child = fork();
     if (child == 0) {
+        signal(SIGINT, SIG_DFL); /* which a test that runs behind a shell, or after nohup, is told to ignore */
+        signal(SIGHUP, SIG_DFL);
         if (!freopen("out", "w", stdout) || !freopen("err", "w", stderr))
             _exit(99);
         execv(MOIRAI_COMMAND, argv);

@@ -1,5 +1,6 @@
 /* Cost models: what each promises, on graphs small enough to do the sums by hand. */
 #include "support/one_op.h"
+#include "support/scale.h"
 
 #include <math.h>
 
@@ -193,7 +194,7 @@ static void test_cost_survives_odd_numbers(void **state)
     util_rng r;
     util_rng_seed(&r, 7);
     moirai_cluster *c = cluster_of("1x t4, 1x cpu, 100Gbps");
-    for (int i = 0; i < 4000; i++) {
+    for (int i = 0; i < TEST_AGAIN(1000, 4000); i++) {
         int64_t n[5];
         for (int j = 0; j < 5; j++)
             n[j] = numbers[util_rng_below(&r, j < 3 ? 7 : 8)];
