@@ -1,6 +1,7 @@
 /* The exact search from inside: what a node knows of small problems, rule by rule, and answers that were worked out on
  * paper. */
 #include "exact/exact_search.h"
+#include "schedule/plan_order.h"
 #include "support/check.h"
 #include "support/tiny.h"
 #include "support/tiny_block.h"
@@ -308,10 +309,14 @@ static void test_exact_result_replays(void **state)
     moirai_problem *p = tiny_problem(TINY_THREE);
     moirai_sim *sim;
     moirai_plan *plan;
+    moirai_task *order;
+    int64_t n;
     exact_result r = solve(p, MOIRAI_UNKNOWN);
     assert_ok(moirai_sim_new(&sim, p));
-    assert_int_equal(moirai_sim_replay(sim, r.op_device, r.order, r.n_order), 220);
-    assert_int_equal(r.n_transfers, 1 + 1); /* s to B, one result back, which takes no time */
+    assert_ok(schedule_plan_order(&order, &n, p, r.plan));
+    assert_int_equal(moirai_sim_replay(sim, r.plan->op_device, order, n), 220);
+    free(order);
+    assert_int_equal(r.plan->n_transfers, 1 + 1); /* s to B, one result back, which takes no time */
     exact_result_clear(&r);
     r = solve(p, 100);
     assert_false(r.found);
