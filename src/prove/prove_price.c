@@ -181,9 +181,7 @@ static bool fits(const prove_pricing *w)
 /* A certificate may ask for a grid so fine that its tables fill the machine: no honest one does. */
 static bool is_modest(const prove_pricing *w, size_t largest)
 {
-    const prove_block *b = w->b;
-    __int128 K = w->K, cells = (__int128)b->line.n_ops * K + (__int128)b->line.n_edges * K * K + (__int128)largest * K +
-                               K + 2 * prove_resources(b->p);
+    __int128 cells = (__int128)(largest + 1) * w->K + 3 + 2 * prove_resources(w->b->p);
     return cells * w->N <= MAX_CELLS;
 }
 
@@ -196,15 +194,28 @@ static int allocate(prove_pricing *w)
         return moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "a leaf's grid of %d steps is too fine for its block", w->N);
     UTIL_TAKE(&w->memory, w->rate, R * N);
     UTIL_TAKE(&w->memory, w->sum, R * N);
-    UTIL_TAKE(&w->memory, w->op_cost, (size_t)w->b->line.n_ops * K * N);
-    UTIL_TAKE(&w->memory, w->edge_cost, (size_t)w->b->line.n_edges * K * K * N);
     UTIL_TAKE(&w->memory, w->value, largest * K * N);
     UTIL_TAKE(&w->memory, w->message, K * N);
+    UTIL_TAKE(&w->memory, w->line, N);
     UTIL_TAKE(&w->memory, w->best, N);
+    UTIL_TAKE(&w->memory, w->spare, N);
     UTIL_TAKE(&w->memory, w->tree.order, largest);
     UTIL_TAKE(&w->memory, w->tree.above, largest);
     UTIL_TAKE(&w->memory, w->tree.edge, largest);
     return util_taken_all(&w->memory);
+}
+
+static void spread_prices(prove_pricing *w)
+{
+    const prove_leaf *leaf = w->leaf;
+    for (int32_t r = 0; r < prove_resources(w->b->p); r++) {
+        int64_t *rate = w->rate + (int64_t)r * w->N, *sum = w->sum + (int64_t)r * w->N;
+        for (int32_t x = 0; x < leaf->n_buckets; x++)
+            for (int32_t g = leaf->bucket[x]; g < leaf->bucket[x + 1]; g++)
+                rate[g] = leaf->price[(int64_t)r * leaf->n_buckets + x];
+        for (int32_t g = 0; g + 1 < w->N; g++)
+            sum[g + 1] = sum[g] + rate[g] * w->step;
+    }
 }
 
 static int add_up(prove_pricing *w, prove_cost *out)
@@ -212,7 +223,8 @@ static int add_up(prove_pricing *w, prove_cost *out)
     out->never = direct_is_late(w);
     if (out->never)
         return 0;
-    int rc = prove_fill_costs(w);
+    int rc = 0;
+    spread_prices(w);
     for (int32_t x = 0; w->leaf->fixed && x < w->leaf->n_receivers; x++) {
         int64_t send = cheapest_send(w, w->leaf->receiver[x]);
         out->never = out->never || send >= PROVE_TOO_LATE;

@@ -23,10 +23,9 @@ typedef struct prove_pricing {
     bool later[PROVE_MASK_DEVICES];      /* it may come here after all receivers that are listed */
     int64_t *rate;                       /* [resource * N + g]: price in step g */
     int64_t *sum;                        /* [resource * N + g]: price from 0 to the beginning of step g */
-    int64_t *op_cost;                    /* [(line * K + k) * N + g] */
-    int64_t *edge_cost;                  /* [((line * K + from) * K + to) * N + g] */
     int64_t *value;                      /* [place * K * N + k * N + g] */
-    int64_t *message, *best;
+    int64_t *message;                    /* [k * N + g] */
+    int64_t *line, *best, *spare;        /* by step: what a transfer pays, and the like */
     prove_rooted tree;
     util_memory memory;
 } prove_pricing;
@@ -40,8 +39,6 @@ prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t 
 /* The least cost of a task of `ns` by the step of its start, of which `share` readers pay one each; PROVE_TOO_LATE where
  * it would end after the length. */
 void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, int64_t *line);
-/* Prices by step, and the lines of all operators and transfers. */
-int prove_fill_costs(prove_pricing *w);
 /* What a component of the kind pays at least. */
 int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind);
 

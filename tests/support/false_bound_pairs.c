@@ -83,7 +83,7 @@ static bool verifier_block(prove_block *v, const prove_problem *p, pair_chain *c
     for (int32_t i = 0; op && i < q->n_ops; i++)
         op[i] = p->place[decompose_block_global_op(b, c->p, c->s, c->s->class_block[class_], i)];
     bool good = op && !prove_block_new(v, p, q->n_ops, op, b->entry >= 0, b->exit >= 0) && !prove_components(v) &&
-                !prove_lines(v) && !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
+                !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
     if (good) {
         v->n_kinds = b->n_kinds;
         UTIL_TAKE(&v->memory, v->kind_component, (size_t)b->n_kinds);
