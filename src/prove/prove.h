@@ -115,10 +115,9 @@ typedef struct prove_leaf {
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
-/* The least that all tasks together pay within the leaf's length, *never: they do not fit at all, *usable: no value can
- * overflow. */
+/* The least that all tasks together pay within the leaf's length; never: they do not fit at all. */
 typedef struct prove_cost {
-    bool usable, never;
+    bool never;
     __int128 sum;
 } prove_cost;
 int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);

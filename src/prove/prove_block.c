@@ -45,8 +45,10 @@ static int list_edges(prove_block *b)
         while (end < b->n_edges && b->edge[end].from == b->edge[first].from &&
                b->edge[end].output == b->edge[first].output)
             end++;
-        for (int32_t e = first; e < end; e++)
+        for (int32_t e = first; e < end; e++) {
             b->edge[e].readers = end - first;
+            b->edge[e].packet = first;
+        }
     }
     return 0;
 }

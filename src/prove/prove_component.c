@@ -26,9 +26,10 @@ typedef struct span {
 } span;
 
 /* What [start, start + ns) costs, for start = g * step + shift with 0 <= shift < step. */
-static int64_t cost_at(const prove_pricing *w, prove_held h, int64_t g, int64_t shift, span x)
+static prove_wide cost_at(const prove_pricing *w, prove_held h, int64_t g, int64_t shift, span x)
 {
-    int64_t rest = shift + x.rest, over = g + x.steps, cost = 0;
+    int64_t rest = shift + x.rest, over = g + x.steps;
+    prove_wide cost = 0;
     if (rest >= w->step) {
         rest -= w->step;
         over++;
@@ -37,13 +38,14 @@ static int64_t cost_at(const prove_pricing *w, prove_held h, int64_t g, int64_t 
         if (h.r[y] < 0)
             continue;
         int64_t row = (int64_t)h.r[y] * w->N;
-        cost += w->sum[row + over] + rest * w->rate[row + over] - w->sum[row + g] - shift * w->rate[row + g];
+        cost += w->sum[row + over] + (prove_wide)rest * w->rate[row + over] - w->sum[row + g] -
+                (prove_wide)shift * w->rate[row + g];
     }
     return cost;
 }
 
 /* Least cost by step, PROVE_TOO_LATE where it would end after T. */
-void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, int64_t *line)
+void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, prove_wide *line)
 {
     span x = {ns, ns / w->step, ns % w->step};
     int64_t latest = w->length - ns, kink = w->step - x.rest; /* kink == step: none inside */
@@ -54,7 +56,7 @@ void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t s
             continue;
         }
         room = UTIL_MIN(room, w->step - 1);
-        int64_t least = cost_at(w, h, g, 0, x);
+        prove_wide least = cost_at(w, h, g, 0, x);
         least = UTIL_MIN(least, cost_at(w, h, g, room, x));
         if (kink < room)
             least = UTIL_MIN(least, cost_at(w, h, g, kink, x));
@@ -68,7 +70,7 @@ static int64_t op_ns(const prove_pricing *w, int32_t i, int32_t k)
 }
 
 /* What the edge's transfer pays, in w->line; nothing on one device. */
-static int64_t *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
+static prove_wide *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
 {
     int32_t share = w->b->p->by_edge ? 1 : e->readers;
     if (from == to)
@@ -85,15 +87,15 @@ static bool allowed(const prove_pricing *w, int32_t i, int32_t k)
     return w->b->p->may[w->b->op[i]] >> k & 1;
 }
 
-static void add(int64_t *value, int64_t more)
+static void add(prove_wide *value, prove_wide more)
 {
     *value = *value >= PROVE_TOO_LATE || more >= PROVE_TOO_LATE ? PROVE_TOO_LATE : *value + more;
 }
 
 /* out[g]: the least of in[x] with x + shift <= g or, backwards, with x >= g + shift. */
-static void sweep(const prove_pricing *w, int64_t *out, const int64_t *in, int64_t shift, bool forwards)
+static void sweep(const prove_pricing *w, prove_wide *out, const prove_wide *in, int64_t shift, bool forwards)
 {
-    int64_t least = PROVE_TOO_LATE;
+    prove_wide least = PROVE_TOO_LATE;
     for (int64_t y = 0; y < w->N; y++) {
         int64_t g = forwards ? y : w->N - 1 - y, x = forwards ? g - shift : g + shift;
         if (x >= 0 && x < w->N)
@@ -102,14 +104,14 @@ static void sweep(const prove_pricing *w, int64_t *out, const int64_t *in, int64
     }
 }
 
-static void add_all(const prove_pricing *w, int64_t *value, const int64_t *more)
+static void add_all(const prove_pricing *w, prove_wide *value, const prove_wide *more)
 {
     for (int32_t g = 0; g < w->N; g++)
         add(&value[g], more[g]);
 }
 
 /* The operator waits for a tensor of the entry. */
-static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, int64_t *value)
+static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, prove_wide *value)
 {
     bool shared = w->leaf->fixed && prove_is_shared(w->b, (int32_t)(e - w->b->edge));
     if (shared && !w->later[k]) {
@@ -118,7 +120,8 @@ static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, in
             value[g] = PROVE_TOO_LATE;
         return;
     }
-    int64_t *cost = edge_line(w, e, w->a, k), ns = e->ns[w->a * w->K + k];
+    int64_t ns = e->ns[w->a * w->K + k];
+    prove_wide *cost = edge_line(w, e, w->a, k);
     int64_t first =
         shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
     for (int32_t g = 0; g < w->N && g < first; g++)
@@ -128,7 +131,7 @@ static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, in
 }
 
 /* The exit waits for a tensor of the operator. */
-static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, int64_t *value)
+static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, prove_wide *value)
 {
     if (k == w->z)
         return;
@@ -137,9 +140,9 @@ static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, int
 }
 
 /* What the operator pays on k at any time: counts and bytes. */
-static int64_t flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
+static prove_wide flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
 {
-    int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
+    prove_wide sum = w->leaf->byte_price ? (prove_wide)w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
     for (int32_t x = 0; x < w->leaf->n_branches; x++) {
         const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == kind && c->op == place && c->device == k)
@@ -155,7 +158,7 @@ static void own_costs(const prove_pricing *w, int32_t kind)
     for (int32_t x = 0; x < n; x++)
         for (int32_t k = 0; k < w->K; k++) {
             int32_t i = b->component_op[begin + x];
-            int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
+            prove_wide *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
             if (allowed(w, i, k))
                 prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, i, k), 1, value);
             for (int32_t g = 0; g < w->N; g++) {
@@ -174,14 +177,14 @@ static void own_costs(const prove_pricing *w, int32_t kind)
             x++;
         for (int32_t k = 0; k < w->K; k++)
             if (allowed(w, i, k)) {
-                int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N;
+                prove_wide *value = w->value + ((int64_t)x * w->K + k) * w->N;
                 in ? add_entry(w, f, k, value) : add_exit(w, f, k, value);
             }
     }
 }
 
 /* What the child pays at least, by its parent's device and step, into message; `writes`: the child is the one that writes. */
-static void pass_up(prove_pricing *w, const prove_edge *e, const int64_t *child, bool writes)
+static void pass_up(prove_pricing *w, const prove_edge *e, const prove_wide *child, bool writes)
 {
     for (int32_t l = 0; l < w->K; l++) {
         if (!allowed(w, writes ? e->from : e->to, l))
@@ -192,7 +195,8 @@ static void pass_up(prove_pricing *w, const prove_edge *e, const int64_t *child,
             if (!allowed(w, writes ? e->to : e->from, k))
                 continue;
             int32_t from = writes ? l : k, to = writes ? k : l;
-            int64_t wait = e->ns[from * w->K + to] / w->step, *sent = edge_line(w, e, from, to);
+            int64_t wait = e->ns[from * w->K + to] / w->step;
+            prove_wide *sent = edge_line(w, e, from, to);
             for (int64_t u = 0; u < w->N; u++) {
                 int64_t at = writes ? u : u + wait;
                 add(&sent[u], at < w->N ? w->best[at] : PROVE_TOO_LATE);
@@ -227,7 +231,7 @@ static void root_tree(prove_pricing *w, int32_t kind)
         }
 }
 
-int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind)
+int prove_cheapest_component(prove_wide *least, prove_pricing *w, int32_t kind)
 {
     const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;

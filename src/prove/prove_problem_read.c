@@ -246,7 +246,7 @@ static int read_input(prove_reader *x, const util_json_at *at, size_t j, yyjson_
     x->tensor[t].last_reader = i;
     x->tensor[t].n_readers++;
     x->p->edge[x->p->n_edges++] =
-        (prove_edge){.from = x->tensor[t].from, .output = x->tensor[t].output, .to = i, .tensor = t};
+        (prove_edge){.from = x->tensor[t].from, .output = x->tensor[t].output, .to = i, .packet = t};
     return 0;
 }
 
