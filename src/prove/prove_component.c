@@ -21,46 +21,28 @@ prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t 
     return (prove_held){{-1, -1}};
 }
 
-typedef struct span {
-    int64_t ns, steps, rest; /* ns = steps * step + rest */
-} span;
-
-/* What [start, start + ns) costs, for start = g * step + shift with 0 <= shift < step. */
-static prove_wide cost_at(const prove_pricing *w, prove_held h, int64_t g, int64_t shift, span x)
-{
-    int64_t rest = shift + x.rest, over = g + x.steps;
-    prove_wide cost = 0;
-    if (rest >= w->step) {
-        rest -= w->step;
-        over++;
-    }
-    for (int32_t y = 0; y < 2; y++) {
-        if (h.r[y] < 0)
-            continue;
-        int64_t row = (int64_t)h.r[y] * w->N;
-        cost += w->sum[row + over] + (prove_wide)rest * w->rate[row + over] - w->sum[row + g] -
-                (prove_wide)shift * w->rate[row + g];
-    }
-    return cost;
-}
-
-/* Least cost by step, PROVE_TOO_LATE where it would end after T. */
+/* Least cost by step, PROVE_TOO_LATE where it would end after T: at the step's beginning, at the latest start within it, or where the
+ * task's end passes a step's boundary. */
 void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, prove_wide *line)
 {
-    span x = {ns, ns / w->step, ns % w->step};
-    int64_t latest = w->length - ns, kink = w->step - x.rest; /* kink == step: none inside */
+    int64_t steps = ns / w->step, rest = ns % w->step;
     for (int32_t g = 0; g < w->N; g++) {
-        int64_t room = latest - g * w->step; /* the latest shift */
-        if (room < 0) {
-            line[g] = PROVE_TOO_LATE;
+        int64_t room = UTIL_MIN(w->length - ns - g * w->step, w->step - 1); /* the latest start within the step */
+        int64_t near = UTIL_MIN(room, w->step - rest), over = g + steps, slope = 0, beyond = 0;
+        prove_wide cost = 0;
+        line[g] = PROVE_TOO_LATE;
+        if (room < 0)
             continue;
+        for (int32_t y = 0; y < 2 && h.r[y] >= 0; y++) {
+            const int64_t *rate = w->rate + (int64_t)h.r[y] * w->N;
+            const prove_wide *sum = w->sum + (int64_t)h.r[y] * w->N;
+            cost += sum[over] + (prove_wide)rest * rate[over] - sum[g];
+            slope += rate[over] - rate[g];
+            beyond += near < room ? rate[over + 1] - rate[g] : 0;
         }
-        room = UTIL_MIN(room, w->step - 1);
-        prove_wide least = cost_at(w, h, g, 0, x);
-        least = UTIL_MIN(least, cost_at(w, h, g, room, x));
-        if (kink < room)
-            least = UTIL_MIN(least, cost_at(w, h, g, kink, x));
-        line[g] = least / share;
+        prove_wide turn = (prove_wide)slope * near, end = turn + (prove_wide)beyond * (room - near);
+        cost += UTIL_MIN(0, UTIL_MIN(turn, end));
+        line[g] = share > 1 ? cost / share : cost;
     }
 }
 
@@ -96,10 +78,10 @@ static void add(prove_wide *value, prove_wide more)
 static void sweep(const prove_pricing *w, prove_wide *out, const prove_wide *in, int64_t shift, bool forwards)
 {
     prove_wide least = PROVE_TOO_LATE;
-    for (int64_t y = 0; y < w->N; y++) {
-        int64_t g = forwards ? y : w->N - 1 - y, x = forwards ? g - shift : g + shift;
-        if (x >= 0 && x < w->N)
-            least = UTIL_MIN(least, in[x]);
+    int64_t step = forwards ? 1 : -1, g = forwards ? 0 : w->N - 1;
+    for (int64_t y = 0; y < w->N; y++, g += step) {
+        if (y >= shift)
+            least = UTIL_MIN(least, in[g - step * shift]);
         out[g] = least;
     }
 }
@@ -197,10 +179,9 @@ static void pass_up(prove_pricing *w, const prove_edge *e, const prove_wide *chi
             int32_t from = writes ? l : k, to = writes ? k : l;
             int64_t wait = e->ns[from * w->K + to] / w->step;
             prove_wide *sent = edge_line(w, e, from, to);
-            for (int64_t u = 0; u < w->N; u++) {
-                int64_t at = writes ? u : u + wait;
-                add(&sent[u], at < w->N ? w->best[at] : PROVE_TOO_LATE);
-            }
+            int64_t later = writes ? 0 : wait;
+            for (int64_t u = 0; u < w->N; u++)
+                add(&sent[u], u + later < w->N ? w->best[u + later] : PROVE_TOO_LATE);
             sweep(w, w->spare, sent, writes ? wait : op_ns(w, e->from, k) / w->step, writes);
             for (int64_t g = 0; g < w->N; g++)
                 w->message[(int64_t)k * w->N + g] = UTIL_MIN(w->message[(int64_t)k * w->N + g], w->spare[g]);
