@@ -24,27 +24,15 @@ typedef struct exact_options {
     void *progress_data;
 } exact_options;
 
-typedef struct exact_transfer {
-    int32_t tensor, edge; /* edge: MOIRAI_NONE with flow tensor */
-    int32_t from, to;
-    int64_t start_ns, finish_ns;
-} exact_transfer;
-
 typedef struct exact_result {
     bool found;             /* a plan below below_ns, or the start */
     bool complete;          /* the search ended: found => optimal; not found => no plan is below below_ns */
     int64_t makespan_ns;    /* of the plan; MOIRAI_UNKNOWN if not found */
     int64_t lower_bound_ns; /* proven, also when stopped; at most below_ns (INT64_MAX: proven that no plan exists) */
     int64_t nodes;
-    int32_t *op_device; /* of the plan; owned by the result */
-    int64_t *op_start_ns;
-    int32_t n_transfers;
-    exact_transfer *transfer;
-    int64_t n_order; /* the plan's tasks sorted by start, for moirai_sim_replay (memory static: no worse) */
-    moirai_task *order;
-    size_t n_tree; /* 0: no tree. Nodes in preorder, as a certificate has them */
+    moirai_plan *plan; /* devices and times; what devices need is not filled in. NULL if not found */
+    size_t n_tree;     /* 0: no tree. Nodes in preorder, as a certificate has them */
     int32_t *tree;
-    util_memory memory; /* of all but the tree */
 } exact_result;
 
 /* Numbers of a tree: a node that the rules close; a node that puts two tasks in order, both named behind it. Any other
@@ -59,7 +47,8 @@ bool exact_fits(const moirai_problem *p, const char **why);
 /* 0, also when stopped early or nothing was found; MOIRAI_ELIMIT if it does not fit; MOIRAI_EFAIL. */
 int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r);
 void exact_result_clear(exact_result *r);
-/* The result's times as a plan (placer not set; lower_bound_ns is the result's). MOIRAI_EUSAGE if nothing was found. */
-int exact_plan(moirai_plan **out, const moirai_problem *p, const exact_result *r);
+/* The result's plan, complete, which is the caller's from now on (placer not set; lower_bound_ns is the result's).
+ * MOIRAI_EUSAGE if nothing was found. */
+int exact_plan(moirai_plan **out, const moirai_problem *p, exact_result *r);
 
 #endif

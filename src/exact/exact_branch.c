@@ -1,6 +1,6 @@
 /* Some operator's device is open: choose one, try its devices, the most promising first.
  *
- * The operator is the one that takes longest and moves most, times the dead ends that it has led to, over the devices
+ * The operator is the one that takes longest, times the dead ends that it has led to, over the devices
  * it has left and over its slack, which is how much below the target its best device is: its device decides most of what
  * the bounds need to know, what failed before fails again soon, and a decision about what is critical shows at once.
  * Symmetry is used where the node has it:
@@ -39,8 +39,7 @@ static int32_t choose(const exact_search *s, const exact_state *st)
             through = UTIL_MIN(through, st->head[at] + s->p->op_time_ns[at] + st->tail[at]);
         }
         double slack = (double)s->below_ns * EXACT_BRANCH_NO_SLACK + (double)(s->below_ns - through);
-        double key = (1 + (double)longest + (double)s->guide.traffic_ns[i] / 2) * (1 + s->guide.dead_ends[i]) /
-                     (__builtin_popcountll(st->dom[i]) * slack);
+        double key = (1 + (double)longest) * (1 + s->dead_ends[i]) / (__builtin_popcountll(st->dom[i]) * slack);
         if (key > most) {
             best = i;
             most = key;
@@ -114,7 +113,7 @@ static void branch_plainly(exact_search *s, int32_t depth, int32_t i)
         int64_t before = s->run.nodes;
         if (next && exact_restrict(s, next, i, m & -m, &ignored))
             exact_visit(s, depth + 1);
-        s->guide.dead_ends[i] += s->run.nodes == before + 1;
+        s->dead_ends[i] += s->run.nodes == before + 1;
     }
     if (s->run.stopped)
         exact_leave(s, st->lb_ns);
@@ -140,7 +139,7 @@ void exact_branch(exact_search *s, int32_t depth)
             (tried == 0 || use_mirrors(s, st, next, i, tried))) {
             int64_t before = s->run.nodes;
             exact_visit(s, depth + 1);
-            s->guide.dead_ends[i] += s->run.nodes == before + 1;
+            s->dead_ends[i] += s->run.nodes == before + 1;
         }
         tried |= (uint64_t)1 << device[a];
     }

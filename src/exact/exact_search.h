@@ -45,12 +45,6 @@ typedef struct exact_units {
     int32_t *of; /* per operator */
 } exact_units;
 
-/* What a search is led by. */
-typedef struct exact_guide {
-    int64_t *traffic_ns; /* per operator: its tensors, in and out, at their slowest */
-    int32_t *dead_ends;  /* per operator: children that failed at once; kept over restarts */
-} exact_guide;
-
 typedef struct exact_symmetry {
     bool *same_device; /* [a * K + b]: exchanging a and b changes nothing */
     exact_mirror *mirror;
@@ -99,7 +93,7 @@ typedef struct exact_search {
     int64_t below_ns; /* wanted: less than this */
     exact_mode mode;
     exact_units unit;
-    exact_guide guide;
+    int32_t *dead_ends; /* per operator: children that failed at once; kept over restarts */
     exact_symmetry symmetry;
     exact_stack stack;
     exact_slots slot;
@@ -166,8 +160,6 @@ void exact_visit(exact_search *s, int32_t depth);
 void exact_note(exact_search *s, int32_t number);
 void exact_leave(exact_search *s, int64_t lb_ns); /* something of this bound stays unsearched */
 void exact_found(exact_search *s, const exact_state *st);
-/* exact_result.c: fill r->order. */
-int exact_sort(const moirai_problem *p, exact_result *r);
 
 #define EXACT_ONLY(mask) (((mask) & ((mask)-1)) == 0)
 #define EXACT_FIRST(mask) ((int32_t)__builtin_ctzll(mask))

@@ -38,12 +38,6 @@ static int horizon(exact_search *s, int64_t *out)
             most = UTIL_MAX(most, p->class_transfer_ns[(int64_t)p->tensor_class[t] * s->K * s->K + a]);
         total += (__int128)most * (p->tensor_edge_off[t + 1] - p->tensor_edge_off[t]);
         bytes += p->tensor_bytes[t];
-        if (total > HORIZON_LIMIT)
-            break;
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            s->guide.traffic_ns[p->edge_reader[e]] += most;
-            s->guide.traffic_ns[p->tensor_producer[t]] += most;
-        }
     }
     total += 1;
     if (total > HORIZON_LIMIT || bytes > HORIZON_LIMIT)
@@ -84,7 +78,6 @@ static void make_units(exact_search *s, int32_t *of_group)
 static int allocate(exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X, T = (size_t)s->p->n_tensors;
-    exact_result *r = s->r;
     util_memory *m = &s->memory;
     UTIL_TAKE(m, s->unit.off, n + 1);
     UTIL_TAKE(m, s->unit.op, n);
@@ -101,13 +94,8 @@ static int allocate(exact_search *s)
     UTIL_TAKE(m, s->work.life, T);
     UTIL_TAKE(m, s->work.task, 2 * (n + X) + 1);
     UTIL_TAKE(m, s->work.cover, T);
-    UTIL_TAKE(m, s->guide.traffic_ns, n);
-    UTIL_TAKE(m, s->guide.dead_ends, n);
-    UTIL_TAKE(&r->memory, r->op_device, n);
-    UTIL_TAKE(&r->memory, r->op_start_ns, n);
-    UTIL_TAKE(&r->memory, r->transfer, X);
-    UTIL_TAKE(&r->memory, r->order, n + X);
-    return m->failed || r->memory.failed ? MOIRAI_EFAIL : 0;
+    UTIL_TAKE(m, s->dead_ends, n);
+    return util_taken_all(m);
 }
 
 void exact_root(exact_search *s)

@@ -11,7 +11,9 @@
  * everywhere; time only decides where a time limit is set. Proofs: docs/theory.md, 7. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
+#include "schedule/plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void exact_options_init(exact_options *o)
@@ -78,26 +80,35 @@ static int64_t makespan_of(const exact_search *s, const exact_state *st)
 
 void exact_found(exact_search *s, const exact_state *st)
 {
+    const moirai_problem *p = s->p;
     exact_result *r = s->r;
     int64_t makespan = makespan_of(s, st);
     if (makespan >= s->below_ns)
         return;
-    s->below_ns = r->makespan_ns = makespan;
-    r->found = true;
-    r->n_transfers = s->slot.n_active;
+    moirai_plan *plan;
+    if (schedule_plan_new(&plan, p->name ? p->name : "", s->n, s->slot.n_active, s->K)) {
+        s->run.failed = s->run.stopped = true;
+        return;
+    }
     for (int32_t i = 0; i < s->n; i++) {
-        r->op_device[i] = EXACT_FIRST(st->dom[i]);
-        r->op_start_ns[i] = st->head[(int64_t)i * s->K + r->op_device[i]];
+        plan->op_device[i] = EXACT_FIRST(st->dom[i]);
+        plan->op_start_ns[i] = st->head[(int64_t)i * s->K + plan->op_device[i]];
+        plan->op_finish_ns[i] = plan->op_start_ns[i] + moirai_op_ns(p, i, plan->op_device[i]);
     }
     for (int32_t a = 0; a < s->slot.n_active; a++) {
         int32_t x = s->slot.active[a];
-        r->transfer[a] = (exact_transfer){s->mode.edge ? s->p->edge_tensor[x] : x / s->K,
-                                          s->mode.edge ? x : MOIRAI_NONE,
-                                          s->slot.from[x],
-                                          s->slot.to[x],
-                                          st->xhead[x],
-                                          st->xhead[x] + s->slot.ns[x]};
+        plan->transfer[a] = (moirai_transfer){s->mode.edge ? p->edge_tensor[x] : x / s->K,
+                                              s->mode.edge ? p->edge_reader[x] : MOIRAI_NONE,
+                                              s->slot.from[x],
+                                              s->slot.to[x],
+                                              st->xhead[x],
+                                              st->xhead[x] + s->slot.ns[x]};
     }
+    schedule_plan_sort_transfers(plan);
+    moirai_plan_free(r->plan);
+    r->plan = plan;
+    s->below_ns = r->makespan_ns = plan->makespan_ns = makespan;
+    r->found = true;
     tell(s, 'X');
 }
 
@@ -157,33 +168,17 @@ static void finish(exact_search *s)
         r->n_tree = 0;
 }
 
-static int32_t edge_of(const moirai_problem *p, int32_t tensor, int32_t reader)
-{
-    for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++)
-        if (p->edge_reader[e] == reader)
-            return e;
-    return MOIRAI_NONE;
-}
-
 /* The caller's plan is the first to beat, and is kept unless something better is found. Its length says nothing where the
  * caller brings a makespan to beat. */
-static void take_start(exact_search *s)
+static int take_start(exact_search *s)
 {
     const moirai_plan *plan = s->o->start;
     exact_result *r = s->r;
     if (!plan || s->o->below_ns >= 0)
-        return;
+        return 0;
     r->found = true;
-    r->makespan_ns = plan->makespan_ns;
-    memcpy(r->op_device, plan->op_device, (size_t)s->n * sizeof *r->op_device);
-    memcpy(r->op_start_ns, plan->op_start_ns, (size_t)s->n * sizeof *r->op_start_ns);
-    r->n_transfers = plan->n_transfers;
-    for (int32_t a = 0; a < plan->n_transfers; a++) {
-        const moirai_transfer *x = &plan->transfer[a];
-        int32_t e = s->mode.edge ? edge_of(s->p, x->tensor, x->reader) : MOIRAI_NONE;
-        r->transfer[a] = (exact_transfer){x->tensor, e, x->from, x->to, x->start_ns, x->finish_ns};
-    }
-    s->below_ns = plan->makespan_ns;
+    s->below_ns = r->makespan_ns = plan->makespan_ns;
+    return moirai_plan_copy(&r->plan, plan);
 }
 
 int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r)
@@ -192,14 +187,37 @@ int exact_solve(const moirai_problem *p, const exact_options *o, exact_result *r
     memset(r, 0, sizeof *r);
     r->makespan_ns = MOIRAI_UNKNOWN;
     int rc = exact_search_new(&s, p, o, r);
+    rc = rc ? rc : take_start(&s);
     if (!rc) {
-        take_start(&s);
         climb(&s);
         finish(&s);
-        rc = s.run.failed ? MOIRAI_EFAIL : exact_sort(p, r);
+        rc = s.run.failed ? MOIRAI_EFAIL : 0;
     }
     if (rc)
         exact_result_clear(r);
     exact_search_free(&s);
     return rc;
+}
+
+void exact_result_clear(exact_result *r)
+{
+    moirai_plan_free(r->plan);
+    free(r->tree);
+    *r = (exact_result){.makespan_ns = MOIRAI_UNKNOWN};
+}
+
+/* The times are taken as they are: with memory `peak` a task may wait on purpose, which a simulation of the order alone
+ * would undo. */
+int exact_plan(moirai_plan **out, const moirai_problem *p, exact_result *r)
+{
+    *out = NULL;
+    if (!r->plan)
+        return moirai_error(MOIRAI_EUSAGE, "problem '%s': the exact search found no plan", p->name);
+    r->plan->lower_bound_ns = r->lower_bound_ns;
+    int rc = schedule_plan_account(r->plan, p);
+    if (rc)
+        return rc;
+    *out = r->plan;
+    r->plan = NULL;
+    return 0;
 }

@@ -3,12 +3,11 @@
  *
  * head[i][k] bounds the start of operator i should it run on k; every input comes from the producer's best device that
  * is left, so head[i][k] = max over inputs of min over l of (head[j][l] + time[j][l] + transfer from l to k): a longest
- * path with a choice of device at each operator. tail[i][k] is the same from the other end. Three things are added
- * where they are certain: inputs that can only come from elsewhere share the receive port of k, producers fixed on
- * one device share that device, and tensors that must leave share the send port (readers fixed on one device that
- * device); each is one machine with heads, lengths and tails, whose preemptive optimum is a bound (exact_machine.c).
+ * path with a choice of device at each operator. tail[i][k] is the same from the other end. Producers fixed on one
+ * device share that device, and so do readers: one machine with heads, lengths and tails, whose preemptive optimum is a
+ * bound (exact_machine.c).
  *
- * Complexity: O(E K^2) plus one small one-machine problem per operator, device and machine. */
+ * Complexity: O(E K^2) plus one small one-machine problem per operator, device and other device. */
 #include "exact/exact_search.h"
 #include "schedule/paths.h"
 
@@ -36,25 +35,6 @@ static int64_t arrival(const exact_search *s, const exact_state *st, int32_t e, 
     int32_t t = s->p->edge_tensor[e], i = s->p->edge_reader[e], j = s->p->tensor_producer[t];
     uint64_t from = s->unit.of[i] == s->unit.of[j] ? (uint64_t)1 << k : st->dom[j];
     return schedule_arrival_ns(s->p, st->head, from, t, k, st->xhead[exact_slot(s, e, k)]);
-}
-
-/* The transfer of edge e to device k, which its producer can't use: it starts and takes at least so much. Length 0
- * where there is none. */
-static exact_job arriving(const exact_search *s, const exact_state *st, int32_t e, int32_t k)
-{
-    const moirai_problem *p = s->p;
-    int32_t t = p->edge_tensor[e], j = p->tensor_producer[t];
-    int64_t floor_ns = st->xhead[exact_slot(s, e, k)];
-    exact_job job = {EXACT_NONE_NS, EXACT_NONE_NS, 0, j};
-    if (s->unit.of[p->edge_reader[e]] == s->unit.of[j])
-        return (exact_job){0, 0, 0, j};
-    for (uint64_t m = st->dom[j]; m != 0; m &= m - 1) {
-        int32_t l = EXACT_FIRST(m);
-        int64_t at = finish_of(s, st, j, l);
-        job.r = UTIL_MIN(job.r, UTIL_MAX(at, floor_ns));
-        job.p = UTIL_MIN(job.p, moirai_transfer_ns(p, t, l, k));
-    }
-    return job;
 }
 
 /* Keep one job per task: the larger release and tail. */
@@ -86,37 +66,17 @@ static int64_t head_over_device(const exact_search *s, const exact_state *st, in
     return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
-/* Transfers to i that are certain share the receive port of k (or, with congestion channel, the channel from l). */
-static int64_t head_over_port(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t l)
-{
-    const moirai_problem *p = s->p;
-    int32_t n = 0;
-    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
-        int32_t j = p->tensor_producer[p->op_in[a]];
-        if (st->dom[j] >> k & 1 || (l >= 0 && st->dom[j] != (uint64_t)1 << l))
-            continue;
-        s->work.job[n] = arriving(s, st, p->op_in_edge[a], k);
-        n += s->work.job[n].p > 0;
-    }
-    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
-}
-
 typedef int64_t over_fn(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t other);
 
-/* At least `known`, and what several neighbours of i on one machine say where i is on k: on a device of `others`, on a
- * channel, on a port. */
-static int64_t over_machines(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int64_t known,
-                             uint64_t others, over_fn *over_device, over_fn *over_port)
+/* At least `known`, and what several neighbours of i that are fixed on one device say where i is on k. */
+static int64_t over_devices(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int64_t known,
+                            uint64_t others, over_fn *over_device)
 {
-    moirai_congestion congestion = s->p->congestion;
     for (uint64_t m = others; m != 0; m &= m - 1) {
-        int32_t l = EXACT_FIRST(m);
-        int64_t device = over_device(s, st, i, k, l),
-                channel = congestion == MOIRAI_CONGESTION_CHANNEL && l != k ? over_port(s, st, i, k, l) : 0;
-        known = UTIL_MAX(known, UTIL_MAX(device, channel));
+        int64_t least = over_device(s, st, i, k, EXACT_FIRST(m));
+        known = UTIL_MAX(known, least);
     }
-    int64_t port = congestion == MOIRAI_CONGESTION_PORT ? over_port(s, st, i, k, -1) : 0;
-    return UTIL_MAX(known, port);
+    return known;
 }
 
 static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed)
@@ -131,7 +91,7 @@ static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool
             from |= dom;
     }
     if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain)
-        h = over_machines(s, st, i, k, h, from, head_over_device, head_over_port);
+        h = over_devices(s, st, i, k, h, from, head_over_device);
     raise(&st->head[(int64_t)i * s->K + k], h, changed);
 }
 
@@ -160,24 +120,6 @@ static int64_t departure(const exact_search *s, const exact_state *st, int32_t e
     return schedule_departure_ns(s->p, st->tail, to, i, t, l, &st->xtail[exact_slot(s, e, 0)], s->mode.edge ? 0 : 1);
 }
 
-/* The transfer of edge e from device l, which its reader can't use: it takes and is followed by at least so much.
- * Length 0 where there is none. */
-static exact_job departing(const exact_search *s, const exact_state *st, int32_t e, int32_t l)
-{
-    const moirai_problem *p = s->p;
-    int32_t t = p->edge_tensor[e], i = p->edge_reader[e];
-    exact_job job = {0, EXACT_NONE_NS, EXACT_NONE_NS, e};
-    if (s->unit.of[i] == s->unit.of[p->tensor_producer[t]])
-        return (exact_job){0, 0, 0, e};
-    for (uint64_t m = st->dom[i]; m != 0; m &= m - 1) {
-        int32_t k = EXACT_FIRST(m);
-        int64_t after = rest_of(s, st, i, k), floor_ns = st->xtail[exact_slot(s, e, k)];
-        job.q = UTIL_MIN(job.q, UTIL_MAX(after, floor_ns));
-        job.p = UTIL_MIN(job.p, moirai_transfer_ns(p, t, l, k));
-    }
-    return job;
-}
-
 static int64_t tail_over_device(const exact_search *s, const exact_state *st, int32_t j, int32_t l, int32_t k)
 {
     const moirai_problem *p = s->p;
@@ -192,43 +134,6 @@ static int64_t tail_over_device(const exact_search *s, const exact_state *st, in
             n = add_job(s->work.job, n, one);
         }
     }
-    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
-}
-
-/* Transfers of tensor t that must leave l: with flow edge one per reader, with flow tensor one per device that has a
- * reader for sure, or one at all if some reader is elsewhere and its device open. */
-static int32_t sends_of(const exact_search *s, const exact_state *st, int32_t t, int32_t l, int32_t to, int32_t n)
-{
-    const moirai_problem *p = s->p;
-    int32_t first = n;
-    exact_job open = {0, EXACT_NONE_NS, EXACT_NONE_NS, -1};
-    for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-        uint64_t dom = st->dom[p->edge_reader[e]];
-        exact_job one;
-        if (dom >> l & 1 || (to >= 0 && dom != (uint64_t)1 << to))
-            continue;
-        one = departing(s, st, e, l);
-        if (s->mode.edge) {
-            s->work.job[n] = one;
-            n += one.p > 0;
-        } else if (EXACT_ONLY(dom)) {
-            one.task = EXACT_FIRST(dom);
-            n = one.p > 0 ? first + add_job(s->work.job + first, n - first, one) : n;
-        } else if (one.p < open.p) {
-            open = one;
-        }
-    }
-    if (!s->mode.edge && n == first && open.p > 0 && open.p < EXACT_NONE_NS)
-        s->work.job[n++] = open;
-    return n;
-}
-
-static int64_t tail_over_port(const exact_search *s, const exact_state *st, int32_t j, int32_t l, int32_t to)
-{
-    const moirai_problem *p = s->p;
-    int32_t n = 0;
-    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++)
-        n = sends_of(s, st, p->op_out[a], l, to, n);
     return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
@@ -249,7 +154,7 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
         }
     }
     if (readers >= 2 && !s->mode.plain)
-        q = over_machines(s, st, j, l, q, to, tail_over_device, tail_over_port);
+        q = over_devices(s, st, j, l, q, to, tail_over_device);
     raise(&st->tail[(int64_t)j * s->K + l], q, changed);
 }
 

@@ -1,6 +1,7 @@
 /* CSR arrays by two counting sorts, Kahn's topological order with a heap (so that the order depends on the numbers
  * alone, not on how the edges were stored), and a cycle from what Kahn's order leaves over. */
 #include "graph/dag.h"
+#include "util/heap.h"
 #include "util/util.h"
 
 #include <stdlib.h>
@@ -54,32 +55,6 @@ static void fill_predecessors(graph_dag *d)
     off[0] = 0;
 }
 
-static void heap_push(int32_t *heap, int32_t size, int32_t value)
-{
-    int32_t i = size;
-    for (; i > 0 && heap[(i - 1) / 2] > value; i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = value;
-}
-
-static int32_t heap_pop(int32_t *heap, int32_t size)
-{
-    int32_t top = heap[0], last = heap[--size], i = 0;
-    for (;;) {
-        int32_t child = 2 * i + 1;
-        if (child >= size)
-            break;
-        if (child + 1 < size && heap[child + 1] < heap[child])
-            child++;
-        if (heap[child] >= last)
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = last;
-    return top;
-}
-
 static int sort_nodes(graph_dag *d)
 {
     int32_t *missing = util_alloc((size_t)d->n, sizeof *missing);
@@ -94,15 +69,15 @@ static int sort_nodes(graph_dag *d)
         d->topo_rank[v] = -1;
         missing[v] = d->pred_off[v + 1] - d->pred_off[v];
         if (missing[v] == 0)
-            heap_push(heap, ready++, v);
+            util_heap_push(heap, ready++, v);
     }
     while (ready > 0) {
-        int32_t v = heap_pop(heap, ready--);
+        int32_t v = util_heap_pop(heap, ready--);
         d->topo_rank[v] = done;
         d->topo[done++] = v;
         for (int32_t e = d->succ_off[v]; e < d->succ_off[v + 1]; e++)
             if (--missing[d->succ[e]] == 0)
-                heap_push(heap, ready++, d->succ[e]);
+                util_heap_push(heap, ready++, d->succ[e]);
     }
     free(missing);
     free(heap);

@@ -9,19 +9,12 @@
 /* ---- prove_block.c ---- */
 
 /* Operators between two cuts, and the cuts. */
-/* Lines of edges and operators: those of one line cost the same at any prices. */
-typedef struct prove_block_lines {
-    int32_t n_edges, *edge; /* an edge of each line */
-    int32_t n_ops, *of_op, *op;
-} prove_block_lines;
-
 typedef struct prove_block {
     const prove_problem *p;
     int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or PROVE_NONE */
     int32_t *op;            /* local -> operator, ascending */
     int32_t n_edges;
-    prove_edge *edge; /* between local numbers, by from, output, to */
-    prove_block_lines line;
+    prove_edge *edge;                              /* between local numbers, by from, output, to */
     int32_t n_components, *component;              /* per local operator, PROVE_NONE for the cuts */
     int32_t *component_off, *component_op, *place; /* place: of a local operator among its component's */
     int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */
@@ -40,8 +33,6 @@ int32_t prove_packet_end(const prove_block *b, int32_t first);
 /* Copies of each other, operator by operator and edge by edge, cuts aside. */
 bool prove_same_block(const prove_block *x, const prove_block *y);
 int prove_components(prove_block *b);
-/* Lines of edges and operators, which leaves with prices need. */
-int prove_lines(prove_block *b);
 bool prove_same_component(const prove_block *b, int32_t c, int32_t d);
 /* Longest paths between the cuts with transfers, [a * K + z]: entry on a and exit on z, 0 where there is none; and all of an empty
  * block. O(E K^3). */
@@ -124,10 +115,9 @@ typedef struct prove_leaf {
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
-/* The least that all tasks together pay within the leaf's length, *never: they do not fit at all, *usable: no value can
- * overflow. */
+/* The least that all tasks together pay within the leaf's length; never: they do not fit at all. */
 typedef struct prove_cost {
-    bool usable, never;
+    bool never;
     __int128 sum;
 } prove_cost;
 int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);

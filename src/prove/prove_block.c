@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/group.h"
-#include "util/hash.h"
 #include "util/util.h"
 
 #define NEVER INT64_MAX
@@ -47,8 +45,10 @@ static int list_edges(prove_block *b)
         while (end < b->n_edges && b->edge[end].from == b->edge[first].from &&
                b->edge[end].output == b->edge[first].output)
             end++;
-        for (int32_t e = first; e < end; e++)
+        for (int32_t e = first; e < end; e++) {
             b->edge[e].readers = end - first;
+            b->edge[e].packet = first;
+        }
     }
     return 0;
 }
@@ -87,52 +87,6 @@ static int32_t root_of(int32_t *parent, int32_t i)
     while (parent[i] != i)
         i = parent[i] = parent[parent[i]];
     return i;
-}
-
-static uint64_t hash_edge(const void *data, int32_t e)
-{
-    const prove_block *b = data;
-    size_t K = (size_t)b->p->K;
-    uint64_t h = util_hash_walk(UTIL_HASH_BEGIN, b->edge[e].ns, K * K * sizeof *b->edge[e].ns);
-    return util_hash_walk(h, &b->edge[e].readers, sizeof b->edge[e].readers);
-}
-
-static bool same_edges(const void *data, int32_t e, int32_t f)
-{
-    const prove_block *b = data;
-    return b->edge[e].readers == b->edge[f].readers && same_table(b, &b->edge[e], &b->edge[f]);
-}
-
-static uint64_t hash_op(const void *data, int32_t i)
-{
-    const prove_block *b = data;
-    size_t K = (size_t)b->p->K;
-    return util_hash_walk(UTIL_HASH_BEGIN, b->p->time + (size_t)b->op[i] * K, K * sizeof(int64_t));
-}
-
-static bool same_times(const void *data, int32_t i, int32_t j)
-{
-    const prove_block *b = data;
-    size_t K = (size_t)b->p->K;
-    return !memcmp(b->p->time + (size_t)b->op[i] * K, b->p->time + (size_t)b->op[j] * K, K * sizeof(int64_t));
-}
-
-/* Edges of one line cost the same whatever the prices; so do operators. */
-int prove_lines(prove_block *b)
-{
-    size_t n = (size_t)b->n, E = (size_t)b->n_edges;
-    prove_block_lines *x = &b->line;
-    int32_t *line;
-    UTIL_TAKE(&b->memory, line, E);
-    UTIL_TAKE(&b->memory, x->edge, E);
-    UTIL_TAKE(&b->memory, x->of_op, n);
-    UTIL_TAKE(&b->memory, x->op, n);
-    int rc = b->memory.failed ? MOIRAI_EFAIL : prove_go_on(b->p);
-    rc = rc ? rc : util_group(line, x->edge, &x->n_edges, b->n_edges, &(util_group_task){b, hash_edge, same_edges});
-    rc = rc ? rc : util_group(x->of_op, x->op, &x->n_ops, b->n, &(util_group_task){b, hash_op, same_times});
-    for (int32_t e = 0; e < b->n_edges && !rc; e++)
-        b->edge[e].line = line[e];
-    return rc;
 }
 
 /* What stays connected without the cuts, numbered by first operator. */

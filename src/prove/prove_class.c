@@ -213,8 +213,6 @@ int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val
     bool described = prove_get(object, "component_kind") != NULL;
     int rc = prove_components(b);
     rc = rc ? rc : prove_paths(bounds, b);
-    if (!rc && (described || !b->n_components))
-        rc = prove_lines(b);
     if (!rc && described) {
         rc = read_kinds(b, object);
         rc = rc ? rc : read_trees(b, object);

@@ -6,6 +6,8 @@
  * Transfers that m readers may share count for 1/m each, rounded down. */
 #include "prove/prove_price.h"
 
+#include <string.h>
+
 #include "util/util.h"
 
 /* ---- costs of tasks ---- */
@@ -19,55 +21,29 @@ prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t 
     return (prove_held){{-1, -1}};
 }
 
-typedef struct span {
-    int64_t ns, steps, rest; /* ns = steps * step + rest */
-} span;
-
-/* What [start, start + ns) costs, for start = g * step + shift with 0 <= shift < step. */
-static int64_t cost_at(const prove_pricing *w, prove_held h, int64_t g, int64_t shift, span x)
+/* Least cost by step, PROVE_TOO_LATE where it would end after T: at the step's beginning, at the latest start within it, or where the
+ * task's end passes a step's boundary. */
+void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, prove_wide *line)
 {
-    int64_t rest = shift + x.rest, over = g + x.steps, cost = 0;
-    if (rest >= w->step) {
-        rest -= w->step;
-        over++;
-    }
-    for (int32_t y = 0; y < 2; y++) {
-        if (h.r[y] < 0)
-            continue;
-        int64_t row = (int64_t)h.r[y] * w->N;
-        cost += w->sum[row + over] + rest * w->rate[row + over] - w->sum[row + g] - shift * w->rate[row + g];
-    }
-    return cost;
-}
-
-/* Least cost by step, PROVE_TOO_LATE where it would end after T. */
-void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, int64_t *line)
-{
-    span x = {ns, ns / w->step, ns % w->step};
-    int64_t latest = w->length - ns, kink = w->step - x.rest; /* kink == step: none inside */
+    int64_t steps = ns / w->step, rest = ns % w->step;
     for (int32_t g = 0; g < w->N; g++) {
-        int64_t room = latest - g * w->step; /* the latest shift */
-        if (room < 0) {
-            line[g] = PROVE_TOO_LATE;
+        int64_t room = UTIL_MIN(w->length - ns - g * w->step, w->step - 1); /* the latest start within the step */
+        int64_t near = UTIL_MIN(room, w->step - rest), over = g + steps, slope = 0, beyond = 0;
+        prove_wide cost = 0;
+        line[g] = PROVE_TOO_LATE;
+        if (room < 0)
             continue;
+        for (int32_t y = 0; y < 2 && h.r[y] >= 0; y++) {
+            const int64_t *rate = w->rate + (int64_t)h.r[y] * w->N;
+            const prove_wide *sum = w->sum + (int64_t)h.r[y] * w->N;
+            cost += sum[over] + (prove_wide)rest * rate[over] - sum[g];
+            slope += rate[over] - rate[g];
+            beyond += near < room ? rate[over + 1] - rate[g] : 0;
         }
-        room = UTIL_MIN(room, w->step - 1);
-        int64_t least = cost_at(w, h, g, 0, x);
-        least = UTIL_MIN(least, cost_at(w, h, g, room, x));
-        if (kink < room)
-            least = UTIL_MIN(least, cost_at(w, h, g, kink, x));
-        line[g] = least / share;
+        prove_wide turn = (prove_wide)slope * near, end = turn + (prove_wide)beyond * (room - near);
+        cost += UTIL_MIN(0, UTIL_MIN(turn, end));
+        line[g] = share > 1 ? cost / share : cost;
     }
-}
-
-static int64_t *op_line(const prove_pricing *w, int32_t i, int32_t k)
-{
-    return w->op_cost + ((int64_t)w->b->line.of_op[i] * w->K + k) * w->N;
-}
-
-static int64_t *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
-{
-    return w->edge_cost + (((int64_t)e->line * w->K + from) * w->K + to) * w->N;
 }
 
 static int64_t op_ns(const prove_pricing *w, int32_t i, int32_t k)
@@ -75,37 +51,15 @@ static int64_t op_ns(const prove_pricing *w, int32_t i, int32_t k)
     return w->b->p->time[(int64_t)w->b->op[i] * w->K + k];
 }
 
-int prove_fill_costs(prove_pricing *w)
+/* What the edge's transfer pays, in w->line; nothing on one device. */
+static prove_wide *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
 {
-    const prove_block *b = w->b;
-    const prove_leaf *leaf = w->leaf;
-    int32_t R = prove_resources(b->p);
-    for (int32_t r = 0; r < R; r++) {
-        int64_t *rate = w->rate + (int64_t)r * w->N, *sum = w->sum + (int64_t)r * w->N;
-        for (int32_t x = 0; x < leaf->n_buckets; x++)
-            for (int32_t g = leaf->bucket[x]; g < leaf->bucket[x + 1]; g++)
-                rate[g] = leaf->price[(int64_t)r * leaf->n_buckets + x];
-        for (int32_t g = 0; g + 1 < w->N; g++)
-            sum[g + 1] = sum[g] + rate[g] * w->step;
-    }
-    int rc = 0;
-    for (int32_t x = 0; x < b->line.n_ops && !rc; x++) {
-        rc = prove_go_on(b->p);
-        for (int32_t k = 0; k < w->K; k++)
-            if (op_ns(w, b->line.op[x], k) >= 0)
-                prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, b->line.op[x], k), 1, op_line(w, b->line.op[x], k));
-    }
-    for (int32_t x = 0; x < b->line.n_edges && !rc; x++) {
-        rc = prove_go_on(b->p);
-        const prove_edge *e = &b->edge[b->line.edge[x]];
-        int32_t share = b->p->by_edge ? 1 : e->readers;
-        for (int32_t from = 0; from < w->K; from++)
-            for (int32_t to = 0; to < w->K; to++)
-                if (from != to)
-                    prove_task_line(w, prove_held_by_transfer(w, from, to), e->ns[from * w->K + to], share,
-                                    edge_line(w, e, from, to));
-    }
-    return rc;
+    int32_t share = w->b->p->by_edge ? 1 : e->readers;
+    if (from == to)
+        memset(w->line, 0, (size_t)w->N * sizeof *w->line);
+    else
+        prove_task_line(w, prove_held_by_transfer(w, from, to), e->ns[from * w->K + to], share, w->line);
+    return w->line;
 }
 
 /* ---- one component ---- */
@@ -115,13 +69,31 @@ static bool allowed(const prove_pricing *w, int32_t i, int32_t k)
     return w->b->p->may[w->b->op[i]] >> k & 1;
 }
 
-static void add(int64_t *value, int64_t more)
+static void add(prove_wide *value, prove_wide more)
 {
     *value = *value >= PROVE_TOO_LATE || more >= PROVE_TOO_LATE ? PROVE_TOO_LATE : *value + more;
 }
 
+/* out[g]: the least of in[x] with x + shift <= g or, backwards, with x >= g + shift. */
+static void sweep(const prove_pricing *w, prove_wide *out, const prove_wide *in, int64_t shift, bool forwards)
+{
+    prove_wide least = PROVE_TOO_LATE;
+    int64_t step = forwards ? 1 : -1, g = forwards ? 0 : w->N - 1;
+    for (int64_t y = 0; y < w->N; y++, g += step) {
+        if (y >= shift)
+            least = UTIL_MIN(least, in[g - step * shift]);
+        out[g] = least;
+    }
+}
+
+static void add_all(const prove_pricing *w, prove_wide *value, const prove_wide *more)
+{
+    for (int32_t g = 0; g < w->N; g++)
+        add(&value[g], more[g]);
+}
+
 /* The operator waits for a tensor of the entry. */
-static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, int64_t *value)
+static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, prove_wide *value)
 {
     bool shared = w->leaf->fixed && prove_is_shared(w->b, (int32_t)(e - w->b->edge));
     if (shared && !w->later[k]) {
@@ -130,37 +102,29 @@ static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, in
             value[g] = PROVE_TOO_LATE;
         return;
     }
-    if (k == w->a)
-        return;
-    const int64_t *cost = edge_line(w, e, w->a, k);
-    int64_t ns = e->ns[w->a * w->K + k], wait = ns / w->step, least = PROVE_TOO_LATE;
+    int64_t ns = e->ns[w->a * w->K + k];
+    prove_wide *cost = edge_line(w, e, w->a, k);
     int64_t first =
         shared ? (w->arrival[k] - ns) / w->step : 0; /* the send's first step: all listed ones come before */
-    for (int32_t g = 0; g < w->N; g++) {
-        if (g >= first + wait)
-            least = UTIL_MIN(least, cost[g - wait]);
-        add(&value[g], least);
-    }
+    for (int32_t g = 0; g < w->N && g < first; g++)
+        cost[g] = PROVE_TOO_LATE;
+    sweep(w, w->best, cost, ns / w->step, true);
+    add_all(w, value, w->best);
 }
 
 /* The exit waits for a tensor of the operator. */
-static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, int64_t *value)
+static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, prove_wide *value)
 {
     if (k == w->z)
         return;
-    const int64_t *cost = edge_line(w, e, k, w->z);
-    int64_t after = op_ns(w, e->from, k) / w->step, least = PROVE_TOO_LATE;
-    for (int64_t g = w->N - 1; g >= 0; g--) {
-        if (g + after < w->N)
-            least = UTIL_MIN(least, cost[g + after]);
-        add(&value[g], least);
-    }
+    sweep(w, w->best, edge_line(w, e, k, w->z), op_ns(w, e->from, k) / w->step, false);
+    add_all(w, value, w->best);
 }
 
 /* What the operator pays on k at any time: counts and bytes. */
-static int64_t flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
+static prove_wide flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
 {
-    int64_t sum = w->leaf->byte_price ? w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
+    prove_wide sum = w->leaf->byte_price ? (prove_wide)w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
     for (int32_t x = 0; x < w->leaf->n_branches; x++) {
         const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == kind && c->op == place && c->device == k)
@@ -176,10 +140,11 @@ static void own_costs(const prove_pricing *w, int32_t kind)
     for (int32_t x = 0; x < n; x++)
         for (int32_t k = 0; k < w->K; k++) {
             int32_t i = b->component_op[begin + x];
-            int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
-            const int64_t *cost = op_line(w, i, k);
+            prove_wide *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
+            if (allowed(w, i, k))
+                prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, i, k), 1, value);
             for (int32_t g = 0; g < w->N; g++) {
-                value[g] = allowed(w, i, k) ? cost[g] : PROVE_TOO_LATE;
+                value[g] = allowed(w, i, k) ? value[g] : PROVE_TOO_LATE;
                 add(&value[g], more);
             }
         }
@@ -194,66 +159,32 @@ static void own_costs(const prove_pricing *w, int32_t kind)
             x++;
         for (int32_t k = 0; k < w->K; k++)
             if (allowed(w, i, k)) {
-                int64_t *value = w->value + ((int64_t)x * w->K + k) * w->N;
+                prove_wide *value = w->value + ((int64_t)x * w->K + k) * w->N;
                 in ? add_entry(w, f, k, value) : add_exit(w, f, k, value);
             }
     }
 }
 
-/* The child writes what the parent reads: least cost of the child by the parent's step, into message. */
-static void from_writer(prove_pricing *w, const prove_edge *e, const int64_t *child)
+/* What the child pays at least, by its parent's device and step, into message; `writes`: the child is the one that writes. */
+static void pass_up(prove_pricing *w, const prove_edge *e, const prove_wide *child, bool writes)
 {
     for (int32_t l = 0; l < w->K; l++) {
-        if (!allowed(w, e->from, l))
+        if (!allowed(w, writes ? e->from : e->to, l))
             continue;
-        int64_t after = op_ns(w, e->from, l) / w->step, least = PROVE_TOO_LATE;
-        for (int32_t u = 0; u < w->N; u++) { /* best[u]: the child is done by step u */
-            if (u >= after)
-                least = UTIL_MIN(least, child[(int64_t)l * w->N + u - after]);
-            w->best[u] = least;
-        }
+        /* best[u]: the child is done by step u, or starts there or later */
+        sweep(w, w->best, child + (int64_t)l * w->N, writes ? op_ns(w, e->from, l) / w->step : 0, writes);
         for (int32_t k = 0; k < w->K; k++) {
-            if (!allowed(w, e->to, k))
+            if (!allowed(w, writes ? e->to : e->from, k))
                 continue;
-            int64_t *message = w->message + (int64_t)k * w->N;
-            const int64_t *cost = edge_line(w, e, l, k);
-            int64_t wait = e->ns[l * w->K + k] / w->step, ready = PROVE_TOO_LATE;
-            for (int64_t g = wait; g < w->N; g++) {
-                int64_t sent = w->best[g - wait];
-                if (l != k)
-                    add(&sent, cost[g - wait]);
-                ready = UTIL_MIN(ready, sent);
-                message[g] = UTIL_MIN(message[g], ready);
-            }
-        }
-    }
-}
-
-/* The child reads what the parent writes. */
-static void from_reader(prove_pricing *w, const prove_edge *e, const int64_t *child)
-{
-    for (int32_t l = 0; l < w->K; l++) {
-        if (!allowed(w, e->to, l))
-            continue;
-        int64_t least = PROVE_TOO_LATE;
-        for (int32_t g = w->N - 1; g >= 0; g--) { /* best[g]: the child starts in step g or later */
-            least = UTIL_MIN(least, child[(int64_t)l * w->N + g]);
-            w->best[g] = least;
-        }
-        for (int32_t k = 0; k < w->K; k++) {
-            if (!allowed(w, e->from, k))
-                continue;
-            int64_t *message = w->message + (int64_t)k * w->N;
-            const int64_t *cost = edge_line(w, e, k, l);
-            int64_t wait = e->ns[k * w->K + l] / w->step, later = PROVE_TOO_LATE;
-            int64_t after = op_ns(w, e->from, k) / w->step;
-            for (int64_t u = w->N - 1 - wait; u >= after; u--) {
-                int64_t sent = w->best[u + wait];
-                if (l != k)
-                    add(&sent, cost[u]);
-                later = UTIL_MIN(later, sent);
-                message[u - after] = UTIL_MIN(message[u - after], later);
-            }
+            int32_t from = writes ? l : k, to = writes ? k : l;
+            int64_t wait = e->ns[from * w->K + to] / w->step;
+            prove_wide *sent = edge_line(w, e, from, to);
+            int64_t later = writes ? 0 : wait;
+            for (int64_t u = 0; u < w->N; u++)
+                add(&sent[u], u + later < w->N ? w->best[u + later] : PROVE_TOO_LATE);
+            sweep(w, w->spare, sent, writes ? wait : op_ns(w, e->from, k) / w->step, writes);
+            for (int64_t g = 0; g < w->N; g++)
+                w->message[(int64_t)k * w->N + g] = UTIL_MIN(w->message[(int64_t)k * w->N + g], w->spare[g]);
         }
     }
 }
@@ -281,7 +212,7 @@ static void root_tree(prove_pricing *w, int32_t kind)
         }
 }
 
-int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind)
+int prove_cheapest_component(prove_wide *least, prove_pricing *w, int32_t kind)
 {
     const prove_block *b = w->b;
     int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
@@ -295,10 +226,7 @@ int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind)
         const prove_edge *e = &b->edge[w->tree.edge[x]];
         for (int64_t s = 0; s < cells; s++)
             w->message[s] = PROVE_TOO_LATE;
-        if (e->from == b->component_op[begin + x])
-            from_writer(w, e, w->value + x * cells);
-        else
-            from_reader(w, e, w->value + x * cells);
+        pass_up(w, e, w->value + x * cells, e->from == b->component_op[begin + x]);
         for (int64_t s = 0; s < cells; s++)
             add(&w->value[w->tree.above[x] * cells + s], w->message[s]);
     }

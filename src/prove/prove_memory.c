@@ -83,8 +83,6 @@ static int leaf_value(__int128 *value, const memory_proof *y, const prove_block 
     int rc = prove_least_cost(&cost, b, a, z, leaf);
     if (rc)
         return rc;
-    if (!cost.usable)
-        return prove_too_large("prices are too large");
     if (cost.never)
         *value = (__int128)INT64_MAX * y->unit;
     else

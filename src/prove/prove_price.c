@@ -4,19 +4,21 @@
  * per nanosecond of the bucket they fall into, is at most sum of price * bucket length; a price on a count is paid once
  * per component counted, so its sum is at most price * most (or least, if negative). Each component alone pays at least
  * what its cheapest relaxed schedule costs (prove_component.c). If the components' least costs together exceed the right
- * side, length T is impossible. Whole numbers throughout: single values in int64 after a check that nothing can overflow,
- * sums in 128 bits. */
+ * side, length T is impossible. Whole numbers throughout: prices are at most 2^50, all times together below 2^61, so that no sum
+ * of what tasks pay, and of what thousands of channels are worth, reaches 2^124. */
 #include "prove/prove_price.h"
 
 #include "util/util.h"
 
-#define MAX_CELLS (INT64_C(1) << 28) /* numbers of one leaf's tables: 2 GiB, more than any search makes */
+#define MAX_CELLS (INT64_C(1) << 27) /* numbers of one leaf's tables: 2 GiB, more than any search makes */
+#define FAR_NS (INT64_MAX / 4)       /* later than any leaf: sums of two stay within int64 */
 
 /* A sending of the shared tensor starts no sooner than its arrival less its own time, and ends by the latest
  * arrival. */
-static int64_t cheapest_send(const prove_pricing *w, int32_t k)
+static prove_wide cheapest_send(const prove_pricing *w, int32_t k)
 {
-    int64_t ns = prove_edge_ns(w->b, w->b->shared, w->a, k), least = PROVE_TOO_LATE;
+    int64_t ns = prove_edge_ns(w->b, w->b->shared, w->a, k);
+    prove_wide least = PROVE_TOO_LATE;
     if (w->arrived[k] < w->arrival[k])
         return PROVE_TOO_LATE;
     prove_task_line(w, prove_held_by_transfer(w, w->a, k), ns, 1, w->best);
@@ -51,14 +53,14 @@ static void set_arrivals(prove_pricing *w)
         int64_t ns = prove_edge_ns(w->b, w->b->shared, w->a, k);
         /* One port sends them one after the other; nothing else is known elsewhere. Later than any leaf is late enough.
          */
-        sent = port ? UTIL_MIN(sent + ns, PROVE_TOO_LATE) : ns;
+        sent = port ? UTIL_MIN(sent + ns, FAR_NS) : ns;
         narrow(w, k, &sent, &w->arrived[k]);
         w->arrival[k] = sent;
     }
     for (int32_t k = 0; k < w->K; k++) {
         w->later[k] = w->leaf->open && w->arrival[k] < 0;
         if (w->later[k])
-            w->arrival[k] = UTIL_MIN(sent + prove_edge_ns(w->b, w->b->shared, w->a, k), PROVE_TOO_LATE);
+            w->arrival[k] = UTIL_MIN(sent + prove_edge_ns(w->b, w->b->shared, w->a, k), FAR_NS);
     }
     for (int32_t x = n - 1; x >= 0 && port; x--) {
         int32_t k = w->leaf->receiver[x];
@@ -112,78 +114,10 @@ static __int128 capacity(const prove_problem *p, const prove_leaf *leaf)
     return sum;
 }
 
-typedef struct ceiling {
-    int64_t rate;   /* the dearest price */
-    __int128 whole; /* all time of the dearest resource */
-} ceiling;
-
-/* The most that a task can pay on two resources. */
-static __int128 most_paid(int64_t ns, ceiling dearest)
-{
-    __int128 paid = (__int128)ns * dearest.rate;
-    return ns > 0 ? 2 * UTIL_MIN(paid, dearest.whole) : 0;
-}
-
-static ceiling find_ceiling(const prove_problem *p, const prove_leaf *leaf)
-{
-    ceiling dearest = {0};
-    int32_t R = prove_resources(p);
-    for (int64_t i = 0; i < (int64_t)R * leaf->n_buckets; i++)
-        dearest.rate = UTIL_MAX(dearest.rate, leaf->price[i]);
-    for (int32_t r = 0; r < R; r++)
-        dearest.whole = UTIL_MAX(dearest.whole, worth(leaf, r));
-    return dearest;
-}
-
-/* All that a component with its edges can pay at any time. */
-static __int128 component_most(const prove_pricing *w, int32_t c, ceiling dearest)
-{
-    const prove_block *b = w->b;
-    __int128 sum = 0;
-    for (int32_t x = b->component_off[c]; x < b->component_off[c + 1]; x++) {
-        __int128 most = 0;
-        int32_t i = b->component_op[x];
-        for (int32_t k = 0; k < w->K; k++) {
-            __int128 paid = most_paid(prove_op_ns(b, i, k), dearest);
-            if (w->leaf->byte_price)
-                paid += (__int128)w->leaf->byte_price[k] * b->p->bytes[b->op[i]];
-            most = UTIL_MAX(most, paid);
-        }
-        sum += most;
-    }
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        int64_t longest = 0;
-        if (b->component[b->edge[e].from] != c && b->component[b->edge[e].to] != c)
-            continue;
-        for (int32_t k = 0; k < w->K * w->K; k++)
-            longest = UTIL_MAX(longest, b->edge[e].ns[k]);
-        sum += most_paid(longest, dearest);
-    }
-    return sum;
-}
-
-/* No value of the dynamic programme, and no sum of prices over time, can leave int64. */
-static bool fits(const prove_pricing *w)
-{
-    const prove_leaf *leaf = w->leaf;
-    ceiling dearest = find_ceiling(w->b->p, leaf);
-    __int128 counts = 0;
-    if (dearest.whole >= PROVE_TOO_LATE / 2)
-        return false;
-    for (int32_t x = 0; x < leaf->n_branches; x++)
-        counts += leaf->branch_price[x] < 0 ? -(__int128)leaf->branch_price[x] : leaf->branch_price[x];
-    for (int32_t kind = 0; kind < w->b->n_kinds; kind++)
-        if (component_most(w, w->b->kind_component[kind], dearest) + counts >= PROVE_TOO_LATE / 2)
-            return false;
-    return true;
-}
-
 /* A certificate may ask for a grid so fine that its tables fill the machine: no honest one does. */
 static bool is_modest(const prove_pricing *w, size_t largest)
 {
-    const prove_block *b = w->b;
-    __int128 K = w->K, cells = (__int128)b->line.n_ops * K + (__int128)b->line.n_edges * K * K + (__int128)largest * K +
-                               K + 2 * prove_resources(b->p);
+    __int128 cells = (__int128)(largest + 1) * w->K + 3 + 2 * prove_resources(w->b->p);
     return cells * w->N <= MAX_CELLS;
 }
 
@@ -196,15 +130,29 @@ static int allocate(prove_pricing *w)
         return moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "a leaf's grid of %d steps is too fine for its block", w->N);
     UTIL_TAKE(&w->memory, w->rate, R * N);
     UTIL_TAKE(&w->memory, w->sum, R * N);
-    UTIL_TAKE(&w->memory, w->op_cost, (size_t)w->b->line.n_ops * K * N);
-    UTIL_TAKE(&w->memory, w->edge_cost, (size_t)w->b->line.n_edges * K * K * N);
     UTIL_TAKE(&w->memory, w->value, largest * K * N);
     UTIL_TAKE(&w->memory, w->message, K * N);
+    UTIL_TAKE(&w->memory, w->line, N);
     UTIL_TAKE(&w->memory, w->best, N);
+    UTIL_TAKE(&w->memory, w->spare, N);
     UTIL_TAKE(&w->memory, w->tree.order, largest);
     UTIL_TAKE(&w->memory, w->tree.above, largest);
     UTIL_TAKE(&w->memory, w->tree.edge, largest);
     return util_taken_all(&w->memory);
+}
+
+static void spread_prices(prove_pricing *w)
+{
+    const prove_leaf *leaf = w->leaf;
+    for (int32_t r = 0; r < prove_resources(w->b->p); r++) {
+        int64_t *rate = w->rate + (int64_t)r * w->N;
+        prove_wide *sum = w->sum + (int64_t)r * w->N;
+        for (int32_t x = 0; x < leaf->n_buckets; x++)
+            for (int32_t g = leaf->bucket[x]; g < leaf->bucket[x + 1]; g++)
+                rate[g] = leaf->price[(int64_t)r * leaf->n_buckets + x];
+        for (int32_t g = 0; g + 1 < w->N; g++)
+            sum[g + 1] = sum[g] + (prove_wide)rate[g] * w->step;
+    }
 }
 
 static int add_up(prove_pricing *w, prove_cost *out)
@@ -212,17 +160,18 @@ static int add_up(prove_pricing *w, prove_cost *out)
     out->never = direct_is_late(w);
     if (out->never)
         return 0;
-    int rc = prove_fill_costs(w);
+    int rc = 0;
+    spread_prices(w);
     for (int32_t x = 0; w->leaf->fixed && x < w->leaf->n_receivers; x++) {
-        int64_t send = cheapest_send(w, w->leaf->receiver[x]);
+        prove_wide send = cheapest_send(w, w->leaf->receiver[x]);
         out->never = out->never || send >= PROVE_TOO_LATE;
         out->sum += send;
     }
     for (int32_t kind = 0; kind < w->b->n_kinds && !out->never && !rc; kind++) {
-        int64_t least;
+        prove_wide least;
         rc = prove_cheapest_component(&least, w, kind);
         out->never = least >= PROVE_TOO_LATE;
-        out->sum += (__int128)least * w->b->kind_count[kind];
+        out->sum += least * w->b->kind_count[kind];
     }
     return rc;
 }
@@ -237,9 +186,7 @@ int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z
                        .N = leaf->n_steps,
                        .step = leaf->step_ns,
                        .length = leaf->length_ns};
-    *out = (prove_cost){.usable = fits(&w)};
-    if (!out->usable)
-        return 0;
+    *out = (prove_cost){0};
     int rc = allocate(&w);
     if (!rc) {
         set_arrivals(&w);
@@ -253,8 +200,6 @@ int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const 
 {
     prove_cost cost;
     int rc = prove_least_cost(&cost, b, a, z, leaf);
-    if (!rc && !cost.usable)
-        rc = moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "prices are too large");
     *holds = !rc && (cost.never || cost.sum > capacity(b->p, leaf));
     return rc;
 }

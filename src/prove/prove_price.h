@@ -6,7 +6,9 @@
 #include "prove/prove.h"
 #include "util/util.h"
 
-#define PROVE_TOO_LATE (INT64_MAX / 4) /* cost of what does not fit into the length */
+typedef __int128 prove_wide; /* what is paid */
+
+#define PROVE_TOO_LATE ((prove_wide)1 << 125) /* cost of what does not fit into the length */
 
 /* A component's spanning tree from its root: places, parents first. */
 typedef struct prove_rooted {
@@ -22,11 +24,10 @@ typedef struct prove_pricing {
     int64_t arrived[PROVE_MASK_DEVICES]; /* and no later */
     bool later[PROVE_MASK_DEVICES];      /* it may come here after all receivers that are listed */
     int64_t *rate;                       /* [resource * N + g]: price in step g */
-    int64_t *sum;                        /* [resource * N + g]: price from 0 to the beginning of step g */
-    int64_t *op_cost;                    /* [(line * K + k) * N + g] */
-    int64_t *edge_cost;                  /* [((line * K + from) * K + to) * N + g] */
-    int64_t *value;                      /* [place * K * N + k * N + g] */
-    int64_t *message, *best;
+    prove_wide *sum;                     /* [resource * N + g]: price from 0 to the beginning of step g */
+    prove_wide *value;                   /* [place * K * N + k * N + g] */
+    prove_wide *message;                 /* [k * N + g] */
+    prove_wide *line, *best, *spare;     /* by step: what a transfer pays, and the like */
     prove_rooted tree;
     util_memory memory;
 } prove_pricing;
@@ -39,10 +40,8 @@ typedef struct prove_held {
 prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t to);
 /* The least cost of a task of `ns` by the step of its start, of which `share` readers pay one each; PROVE_TOO_LATE where
  * it would end after the length. */
-void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, int64_t *line);
-/* Prices by step, and the lines of all operators and transfers. */
-int prove_fill_costs(prove_pricing *w);
+void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, prove_wide *line);
 /* What a component of the kind pays at least. */
-int prove_cheapest_component(int64_t *least, prove_pricing *w, int32_t kind);
+int prove_cheapest_component(prove_wide *least, prove_pricing *w, int32_t kind);
 
 #endif

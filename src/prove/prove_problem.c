@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/heap.h"
 #include "util/util.h"
 
 #define MAX_BYTES ((size_t)1 << 31)
@@ -98,28 +99,6 @@ int prove_problem_take(prove_problem *q, const prove_problem *p, int32_t n, cons
 
 /* ---- the order ---- */
 
-static void push(int32_t *heap, int32_t size, int32_t value)
-{
-    int32_t i = size;
-    for (; i > 0 && heap[(i - 1) / 2] > value; i = (i - 1) / 2)
-        heap[i] = heap[(i - 1) / 2];
-    heap[i] = value;
-}
-
-static int32_t pop(int32_t *heap, int32_t size)
-{
-    int32_t least = heap[0], last = heap[size - 1], i = 0;
-    for (int32_t below = 1; below < size - 1; below = 2 * i + 1) {
-        below += below + 1 < size - 1 && heap[below + 1] < heap[below];
-        if (heap[below] >= last)
-            break;
-        heap[i] = heap[below];
-        i = below;
-    }
-    heap[i] = last;
-    return least;
-}
-
 /* Of the operators that are ready the first in the file, again and again; returns how many were ever ready. */
 static int32_t find_order(const prove_problem *p, const int32_t *off, int32_t *waits, int32_t *heap, int32_t *order)
 {
@@ -128,12 +107,12 @@ static int32_t find_order(const prove_problem *p, const int32_t *off, int32_t *w
         waits[p->edge[e].to]++;
     for (int32_t i = 0; i < p->n; i++)
         if (!waits[i])
-            push(heap, ready++, i);
+            util_heap_push(heap, ready++, i);
     while (ready > 0) {
-        int32_t i = order[done++] = pop(heap, ready--);
+        int32_t i = order[done++] = util_heap_pop(heap, ready--);
         for (int32_t e = off[i]; e < off[i + 1]; e++)
             if (!--waits[p->edge[e].to])
-                push(heap, ready++, p->edge[e].to);
+                util_heap_push(heap, ready++, p->edge[e].to);
     }
     return done;
 }

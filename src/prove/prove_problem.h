@@ -24,7 +24,7 @@ typedef struct prove_edge {
     const int64_t *ns;        /* [from device * K + to device] */
     int64_t even_ns;          /* what all of these between two devices are, or PROVE_NONE where they differ */
     int32_t readers;          /* of that tensor, among the operators at hand */
-    int32_t line;             /* in a block: edges of equal times and readers have equal lines */
+    int32_t packet;           /* in a block: the first edge of that tensor; while a file is read the tensor itself */
 } prove_edge;
 
 typedef struct prove_problem {

@@ -245,9 +245,8 @@ static int read_input(prove_reader *x, const util_json_at *at, size_t j, yyjson_
         return rc;
     x->tensor[t].last_reader = i;
     x->tensor[t].n_readers++;
-    /* the tensor's number stands in for its table until that is known */
     x->p->edge[x->p->n_edges++] =
-        (prove_edge){.from = x->tensor[t].from, .output = x->tensor[t].output, .to = i, .line = t};
+        (prove_edge){.from = x->tensor[t].from, .output = x->tensor[t].output, .to = i, .packet = t};
     return 0;
 }
 

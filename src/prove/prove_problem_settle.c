@@ -111,9 +111,8 @@ int prove_problem_settle(prove_reader *x)
     rc = rc ? rc : check_totals(x);
     for (int32_t e = 0; !rc && e < x->p->n_edges; e++) {
         prove_edge *f = &x->p->edge[e];
-        f->ns = x->tensor[f->line].ns;
-        f->even_ns = x->tensor[f->line].even_ns;
-        f->line = 0;
+        f->ns = x->tensor[f->packet].ns;
+        f->even_ns = x->tensor[f->packet].even_ns;
     }
     for (int32_t w = 0; !rc && w < x->n_weights; w++)
         if (!x->weight[w].apart)

@@ -32,7 +32,7 @@
 
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to)
 {
-    return x->b->p->by_edge ? e : x->line[e] * x->K + to;
+    return x->b->p->by_edge ? e : x->b->edge[e].packet * x->K + to;
 }
 
 /* The only device, or -1. */
@@ -77,17 +77,19 @@ static int64_t rest(const prove_search *x, const prove_known *s, int32_t e, int3
     return least;
 }
 
+/* Edges come by producer, and producers before their readers: a head is final before it is passed on. */
 static bool follow_edges(const prove_search *x, prove_known *s)
 {
+    const prove_edge *edge = x->b->edge;
     bool moved = false;
-    for (int32_t j = 0; j < x->n; j++)
+    for (int32_t e = 0; e < x->b->n_edges; e++)
         for (int32_t l = 0; l < x->K; l++)
-            for (int32_t o = x->in_off[j]; o < x->in_off[j + 1] && s->may[j] >> l & 1; o++)
-                moved |= raise(&s->head[j * x->K + l], arrival(x, s, x->in_edge[o], l));
-    for (int32_t i = x->n - 1; i >= 0; i--)
+            if (s->may[edge[e].to] >> l & 1)
+                moved |= raise(&s->head[edge[e].to * x->K + l], arrival(x, s, e, l));
+    for (int32_t e = x->b->n_edges - 1; e >= 0; e--)
         for (int32_t k = 0; k < x->K; k++)
-            for (int32_t e = x->out_off[i]; e < x->out_off[i + 1] && s->may[i] >> k & 1; e++)
-                moved |= raise(&s->tail[i * x->K + k], rest(x, s, e, k));
+            if (s->may[edge[e].from] >> k & 1)
+                moved |= raise(&s->tail[edge[e].from * x->K + k], rest(x, s, e, k));
     return moved;
 }
 

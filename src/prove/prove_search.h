@@ -20,10 +20,7 @@ typedef struct prove_task {
 typedef struct prove_search {
     const prove_block *b;
     int32_t n, K, a, z;
-    int64_t length;            /* plans of at most this are looked for */
-    int32_t *in_off, *in_edge; /* edges into an operator */
-    int32_t *out_off;          /* edges out of it are in order */
-    int32_t *line;             /* tensor of an edge, numbered in the block */
+    int64_t length; /* plans of at most this are looked for */
     int32_t n_transfers;
     size_t words;            /* of what a node knows */
     bool *sure;              /* per transfer: it takes place, in the node at hand, */

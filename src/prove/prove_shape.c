@@ -85,7 +85,7 @@ static const key priced_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0}
                                   {"length_ns", NUMBER, NEEDED, 0, SPAN, 0, 0},
                                   {"step_ns", NUMBER, NEEDED, 1, PROVE_MAX_TIME, 0, 0},
                                   {"buckets", NUMBERS, NEEDED, 0, INT, 0, 0},
-                                  {"prices", NUMBERS, NEEDED, 0, PROVE_MAX_TIME, 3, 0},
+                                  {"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 50, 3, 0},
                                   {"count_prices", NUMBERS, OPTIONAL, -PROVE_MAX_TIME, PROVE_MAX_TIME, 0, 0},
                                   {0}};
 static const key search[] = {

@@ -26,40 +26,15 @@ typedef struct walker {
 
 /* ---- tables ---- */
 
-static void list_edges(prove_search *x)
-{
-    const prove_block *b = x->b;
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        const prove_edge *f = &b->edge[e];
-        bool first = e == 0 || f[-1].from != f->from || f[-1].output != f->output;
-        x->line[e] = e == 0 ? 0 : x->line[e - 1] + first;
-        x->in_off[f->to + 1]++;
-        x->out_off[f->from + 1]++;
-    }
-    for (int32_t i = 0; i < x->n; i++) {
-        x->in_off[i + 1] += x->in_off[i];
-        x->out_off[i + 1] += x->out_off[i];
-    }
-    for (int32_t e = b->n_edges - 1; e >= 0; e--) /* fills from the ends, and then the ends are beginnings */
-        x->in_edge[--x->in_off[b->edge[e].to + 1]] = e;
-    for (int32_t i = 0; i < x->n; i++)
-        x->in_off[i] = x->in_off[i + 1];
-    x->in_off[x->n] = b->n_edges;
-}
-
 int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z, int64_t length_ns)
 {
-    size_t n = (size_t)b->n, E = (size_t)b->n_edges;
+    size_t n = (size_t)b->n;
     *x = (prove_search){.b = b, .n = b->n, .K = b->p->K, .a = a, .z = z, .length = length_ns};
     if ((int64_t)b->n_edges * x->K > INT32_MAX / 4)
         return prove_too_large("a search of a block with too many edges");
     x->n_transfers = b->n_edges * (x->b->p->by_edge ? 1 : x->K); /* tensors are no more than edges */
     size_t transfers = (size_t)x->n_transfers;
     x->words = n + 2 * n * (size_t)x->K + 2 * transfers;
-    PROVE_TAKE(&x->memory, x->in_off, n + 1);
-    PROVE_TAKE(&x->memory, x->in_edge, E);
-    PROVE_TAKE(&x->memory, x->out_off, n + 1);
-    PROVE_TAKE(&x->memory, x->line, E);
     PROVE_TAKE(&x->memory, x->sure, transfers);
     PROVE_TAKE(&x->memory, x->least, transfers);
     PROVE_TAKE(&x->memory, x->from, transfers);
@@ -67,10 +42,7 @@ int prove_search_new(prove_search *x, const prove_block *b, int32_t a, int32_t z
     PROVE_TAKE(&x->memory, x->job, n + transfers + 1);
     PROVE_TAKE(&x->memory, x->trial, n + transfers + 1);
     PROVE_TAKE(&x->memory, x->arc, PROVE_SEARCH_DEPTH + 1);
-    if (x->memory.failed)
-        return MOIRAI_EFAIL;
-    list_edges(x);
-    return 0;
+    return util_taken_all(&x->memory);
 }
 
 bool prove_known_new(prove_known *s, prove_search *x)

@@ -2,7 +2,7 @@
 #ifndef MOIRAI_SCHEDULE_PLAN_H
 #define MOIRAI_SCHEDULE_PLAN_H
 
-#include <moirai/plan.h>
+#include <moirai/schedule.h>
 
 #include "util/json.h"
 
@@ -33,5 +33,7 @@ int schedule_rate_finish(moirai_plan *plan, const moirai_problem *p, const util_
 void schedule_plan_write_tasks(util_writer *w, const moirai_plan *plan, const moirai_problem *p);
 /* Into the order of the header: (start, from, to, tensor, reader). */
 void schedule_plan_sort_transfers(moirai_plan *plan);
+/* What devices do and need in a correct plan, by its own times: busy, bytes, peaks. */
+int schedule_plan_account(moirai_plan *plan, const moirai_problem *p);
 
 #endif

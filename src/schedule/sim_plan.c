@@ -103,6 +103,32 @@ static int collect(schedule_timed_task *task, const moirai_problem *p, const moi
     return 0;
 }
 
+int schedule_plan_account(moirai_plan *plan, const moirai_problem *p)
+{
+    moirai_sim *sim;
+    int rc = moirai_sim_new(&sim, p);
+    if (rc)
+        return rc;
+    memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        sim->device[i] = plan->op_device[i];
+        sim->start_ns[i] = plan->op_start_ns[i];
+        sim->finish_ns[i] = plan->op_finish_ns[i];
+        plan->device_busy_ns[sim->device[i]] += sim->finish_ns[i] - sim->start_ns[i];
+    }
+    for (int32_t j = 0; j < plan->n_transfers; j++) {
+        const moirai_transfer *x = &plan->transfer[j];
+        int32_t slot = sim->per_edge ? find_edge(p, x->tensor, x->reader) : x->tensor * p->n_devices + x->to;
+        sim->arrival_ns[slot] = x->finish_ns;
+    }
+    sim->makespan_ns = plan->makespan_ns;
+    sim->n_log = p->n_ops + plan->n_transfers;
+    schedule_sim_need(sim, plan->device_memory_bytes, false);
+    schedule_sim_need(sim, plan->device_peak_bytes, true);
+    moirai_sim_free(sim);
+    return 0;
+}
+
 /* With peak memory an earlier start can be a start too early for the memory: then the plan stays as it is. */
 static int tightened(moirai_plan **out, moirai_sim *sim, const moirai_plan *plan, bool peaks)
 {

@@ -1,5 +1,6 @@
 /* The exact search against the exhaustive one, in all modes; its bounds when it is stopped; its use on blocks. */
 #include "exact/exact_search.h"
+#include "schedule/plan_order.h"
 #include "support/brute_force.h"
 #include "support/check.h"
 #include "support/random_problem.h"
@@ -55,7 +56,11 @@ static void assert_plan_holds(const moirai_problem *p, const random_spec *spec, 
         fail_msg("%s: %s", random_spec_text(spec), moirai_error_message());
     moirai_sim *sim;
     assert_ok(moirai_sim_new(&sim, p));
-    int64_t replayed = moirai_sim_replay(sim, r.op_device, r.order, r.n_order);
+    moirai_task *order;
+    int64_t n;
+    assert_ok(schedule_plan_order(&order, &n, p, plan));
+    int64_t replayed = moirai_sim_replay(sim, plan->op_device, order, n);
+    free(order);
     assert_true(replayed >= 0 && replayed <= optimum);
     moirai_sim_free(sim);
     moirai_plan_free(plan);

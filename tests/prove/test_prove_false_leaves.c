@@ -131,7 +131,7 @@ static void test_prove_false_prices_do_not_grow_into_never(void **state)
                                                          "\"leaves\": [{" PRICES(16, "0, 17",
                                                                                  "0, 0, 288230376151711744, 1, 0, "
                                                                                  "288230376151711744") "}]"),
-                               "prices are too large");
+                               "prices is 288230376151711744, out of range");
     moirai_problem_free(p);
 }
 

@@ -387,7 +387,7 @@ static int draw_intervals(bound_interval_list *known, const moirai_problem *p, u
 }
 
 /* Every operator of a plan lies within its window. */
-static bool plan_is_within(const moirai_problem *p, const exact_result *plan, const bound_windows *w, char *why)
+static bool plan_is_within(const moirai_problem *p, const moirai_plan *plan, const bound_windows *w, char *why)
 {
     for (int32_t i = 0; i < p->n_ops; i++) {
         int64_t at = (int64_t)i * p->n_devices + plan->op_device[i], start = plan->op_start_ns[i];
@@ -452,7 +452,7 @@ static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t see
                                                               (long long)w.lower_ns, (long long)optimum));
     /* The search lets transfers be beside operators: where they hold their devices its best is no plan. */
     if (p->congestion != MOIRAI_CONGESTION_DEVICE)
-        good = good && plan_is_within(p, &best, &w, why) && false_bound_plan_survives(p, &best, seed, why);
+        good = good && plan_is_within(p, best.plan, &w, why) && false_bound_plan_survives(p, best.plan, seed, why);
     good = good && check_window_proof(p, &known, optimum, seed, counts, why);
     bound_windows_clear(&w);
     bound_interval_list_clear(&known);

@@ -11,7 +11,7 @@
 
 /* ---- schedules that exist are never excluded ---- */
 
-static pricing_sending sending_of(const decompose_block *b, const exact_result *found, int32_t entry_device)
+static pricing_sending sending_of(const decompose_block *b, const moirai_plan *found, int32_t entry_device)
 {
     const moirai_problem *q = &b->problem;
     int32_t shared = decompose_block_shared_tensor(b);
@@ -36,12 +36,12 @@ static pricing_sending sending_of(const decompose_block *b, const exact_result *
 }
 
 /* Up to two times of arrival that the schedule obeys. */
-static int32_t arrivals_of(const decompose_block *b, const exact_result *found, const pricing_sending *how,
+static int32_t arrivals_of(const decompose_block *b, const moirai_plan *found, const pricing_sending *how,
                            util_rng *rng, pricing_branch *count)
 {
     int32_t n = 0, shared = decompose_block_shared_tensor(b);
     for (int32_t i = 0; how->fixed && i < found->n_transfers && n < 2; i++) {
-        const exact_transfer *t = &found->transfer[i];
+        const moirai_transfer *t = &found->transfer[i];
         bool listed = false;
         for (int32_t j = 0; j < how->n_receivers; j++)
             listed |= how->receiver[j] == t->to;
@@ -55,7 +55,7 @@ static int32_t arrivals_of(const decompose_block *b, const exact_result *found, 
 }
 
 /* Up to three counts that the schedule obeys. */
-static int32_t counts_of(const decompose_block *b, const exact_result *found, util_rng *rng, pricing_branch *count)
+static int32_t counts_of(const decompose_block *b, const moirai_plan *found, util_rng *rng, pricing_branch *count)
 {
     int32_t n = b->n_kinds ? (int32_t)util_rng_below(rng, 4) : 0;
     for (int32_t i = 0; i < n; i++) {
@@ -83,7 +83,7 @@ static bool verifier_block(prove_block *v, const prove_problem *p, pair_chain *c
     for (int32_t i = 0; op && i < q->n_ops; i++)
         op[i] = p->place[decompose_block_global_op(b, c->p, c->s, c->s->class_block[class_], i)];
     bool good = op && !prove_block_new(v, p, q->n_ops, op, b->entry >= 0, b->exit >= 0) && !prove_components(v) &&
-                !prove_lines(v) && !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
+                !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
     if (good) {
         v->n_kinds = b->n_kinds;
         UTIL_TAKE(&v->memory, v->kind_component, (size_t)b->n_kinds);
@@ -151,20 +151,20 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
     for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
         pricing_sending how = {0};
         if (decompose_block_shared_tensor(&x->block) >= 0 && util_rng_below(&rng, 4))
-            how = sending_of(&x->block, found, a);
+            how = sending_of(&x->block, found->plan, a);
         if (how.fixed && x->block.problem.congestion == MOIRAI_CONGESTION_PORT && util_rng_below(&rng, 2)) {
             how.open = true; /* some of the first receivers */
             how.n_receivers = (int8_t)util_rng_below(&rng, (uint32_t)how.n_receivers + 1);
         }
         pricing_branch count[6];
-        int32_t arrivals = arrivals_of(&x->block, found, &how, &rng, count);
+        int32_t arrivals = arrivals_of(&x->block, found->plan, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
         pricing_master_task task = {.how = &how,
                                     .form = PRICING_LENGTH_FORM,
                                     .length_ns = length,
                                     .buckets = grids[i][1],
-                                    .n_branches = arrivals + counts_of(&x->block, found, &rng, count + arrivals),
+                                    .n_branches = arrivals + counts_of(&x->block, found->plan, &rng, count + arrivals),
                                     .branch = count,
                                     .max_rounds = 30,
                                     .converge = true};
@@ -195,17 +195,18 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
 /* Sends that take no time hold no port: a plan may have them at any moment between their producer's end and their first
  * reader, also within another send. Here they are put anywhere (`rng`), or at their producer's end (NULL), where
  * Lemma 32 of docs/theory.md counts them. */
-static void move_free_sends(const moirai_problem *q, exact_result *found, util_rng *rng)
+static void move_free_sends(const moirai_problem *q, moirai_plan *found, util_rng *rng)
 {
     for (int32_t i = 0; i < found->n_transfers; i++) {
-        exact_transfer *t = &found->transfer[i];
+        moirai_transfer *t = &found->transfer[i];
         int32_t producer = q->tensor_producer[t->tensor];
         int64_t soonest = found->op_start_ns[producer] + moirai_op_ns(q, producer, found->op_device[producer]);
         int64_t latest = INT64_MAX;
         if (t->start_ns != t->finish_ns)
             continue;
         for (int32_t e = q->tensor_edge_off[t->tensor]; e < q->tensor_edge_off[t->tensor + 1]; e++)
-            if (found->op_device[q->edge_reader[e]] == t->to && (t->edge == MOIRAI_NONE || t->edge == e))
+            if (found->op_device[q->edge_reader[e]] == t->to &&
+                (t->reader == MOIRAI_NONE || t->reader == q->edge_reader[e]))
                 latest = UTIL_MIN(latest, found->op_start_ns[q->edge_reader[e]]);
         int64_t room = UTIL_MIN(latest - soonest, INT32_MAX - 1);
         t->start_ns = t->finish_ns = soonest + (rng ? (int64_t)util_rng_below(rng, (uint32_t)room + 1) : 0);
@@ -260,8 +261,8 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
     if (good && solved && levels) {
         util_rng rng;
         util_rng_seed(&rng, seed);
-        move_free_sends(&x->block.problem, &found, &rng);
-        move_free_sends(&x->block.problem, &found, NULL); /* the plan that stands for it */
+        move_free_sends(&x->block.problem, found.plan, &rng);
+        move_free_sends(&x->block.problem, found.plan, NULL); /* the plan that stands for it */
         good = schedule_survives(c, x, v, a, z, &found, seed, why);
         counts->schedules++;
     }

@@ -16,6 +16,6 @@ bool false_bound_fail(char *why, const char *format, ...);
 bool false_bound_pairs(pair_chain *c, uint64_t seed, false_bound_counts *counts, char *why);
 
 /* No rule of the verifier's search closes a node that has this plan in it: any of its devices and orders. */
-bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan, uint64_t seed, char *why);
+bool false_bound_plan_survives(const moirai_problem *p, const moirai_plan *plan, uint64_t seed, char *why);
 
 #endif

@@ -8,20 +8,19 @@
 #include "util/util.h"
 
 /* The number of a transfer of the plan in the verifier's search; -1: none. */
-static int32_t transfer_number(const prove_search *s, const moirai_problem *p, const exact_transfer *t)
+static int32_t transfer_number(const prove_search *s, const moirai_problem *p, const moirai_transfer *t)
 {
     for (int32_t e = 0; e < s->b->n_edges; e++) {
         const prove_edge *f = &s->b->edge[e];
         int32_t from = p->topo[s->b->op[f->from]], to = p->topo[s->b->op[f->to]];
-        if (p->op_out[p->op_out_off[from] + f->output] == t->tensor &&
-            (!s->b->p->by_edge || to == p->edge_reader[t->edge]))
+        if (p->op_out[p->op_out_off[from] + f->output] == t->tensor && (!s->b->p->by_edge || to == t->reader))
             return s->n + prove_search_transfer(s, e, t->to);
     }
     return -1;
 }
 
 /* Two tasks of the plan that certainly hold one machine, drawn at random, in the order that they have there. */
-static void add_arc(prove_search *s, prove_known *k, const moirai_problem *p, const exact_result *plan, util_rng *rng)
+static void add_arc(prove_search *s, prove_known *k, const moirai_problem *p, const moirai_plan *plan, util_rng *rng)
 {
     int32_t number[2];
     int64_t start[2], n = s->n + plan->n_transfers;
@@ -38,7 +37,7 @@ static void add_arc(prove_search *s, prove_known *k, const moirai_problem *p, co
     s->arc[k->n_arcs++][1] = number[!turn];
 }
 
-bool false_bound_plan_survives(const moirai_problem *p, const exact_result *plan, uint64_t seed, char *why)
+bool false_bound_plan_survives(const moirai_problem *p, const moirai_plan *plan, uint64_t seed, char *why)
 {
     prove_problem q;
     prove_block b = {0};

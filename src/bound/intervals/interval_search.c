@@ -8,15 +8,23 @@
  * Small intervals, which are mostly closed, get one search as a whole before. */
 #include "bound/intervals/interval_search.h"
 
+#include <stdlib.h>
+
 #include "bound/bound_tuning.h"
 #include "exact/exact.h"
+#include "schedule/plan_order.h"
 #include "util/util.h"
 
 static int keep_plan(pair_state *y, const exact_result *found)
 {
+    moirai_task *order;
+    int64_t n;
     if (!found->found || found->makespan_ns >= y->plan.length_ns)
         return 0;
-    return pair_take_plan(y, found->makespan_ns, found->op_device, found->order, found->n_order);
+    int rc = schedule_plan_order(&order, &n, &y->block.problem, found->plan);
+    rc = rc ? rc : pair_take_plan(y, found->makespan_ns, found->plan->op_device, order, n);
+    free(order);
+    return rc;
 }
 
 /* One target, put to the test at once or by the search's own climbing: what it proves, and the nodes that it took. */

@@ -79,7 +79,7 @@ FORMS = {
         (None, {}),
     ],
     "leaf": [
-        ("prices", {**CASES, **GRID, "prices": ("l", 0, TIME, 3), "?count_prices": ("l", -TIME, TIME)}),
+        ("prices", {**CASES, **GRID, "prices": ("l", 0, 1 << 50, 3), "?count_prices": ("l", -TIME, TIME)}),
         (None, CASES),
     ],
 }  # fmt: skip
