@@ -79,9 +79,7 @@ typedef struct seeker {
 static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
 {
     const bytes_prices *m = x->m;
-    return (pair_anneal_task){.entry_device = x->pair / m->K % m->K,
-                              .exit_device = x->pair % m->K,
-                              .memory_price = m->now.price,
+    return (pair_anneal_task){.memory_price = m->now.price,
                               .evaluations = evaluations,
                               .seed = x->job->seed + (uint64_t)m->pair[x->pair].n_plans,
                               .stop = x->job->stop};

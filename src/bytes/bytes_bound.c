@@ -78,8 +78,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->pair[i].priced =
-            (pair_priced){.pair = c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
+        m->pair[i].priced = (pair_priced){.pair = c->pair[i]};
     *out = m;
     return 0;
 }

@@ -36,6 +36,8 @@ int32_t decompose_block_global_tensor(const decompose_block *b, const moirai_pro
 
 void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_device)
 {
+    b->entry_device = entry_device;
+    b->exit_device = exit_device;
     if (b->entry >= 0)
         b->problem.op_devices[b->entry] = UINT64_C(1) << entry_device;
     if (b->exit >= 0)

@@ -103,9 +103,9 @@ static int64_t evaluate(pair_annealing *x, const int64_t *priority)
 static void pin_cuts(pair_annealing *x)
 {
     if (x->b->entry >= 0)
-        x->device[x->b->entry] = x->job->entry_device;
+        x->device[x->b->entry] = x->b->entry_device;
     if (x->b->exit >= 0)
-        x->device[x->b->exit] = x->job->exit_device;
+        x->device[x->b->exit] = x->b->exit_device;
 }
 
 static void all_on(pair_annealing *x, int32_t k)
@@ -169,7 +169,7 @@ static void share_components(pair_annealing *x, double far)
                 runs = pair_annealing_can_run(x, b->component_op[i], k);
                 sum += (double)moirai_op_ns(x->q, b->component_op[i], k);
             }
-            sum = load[k] + sum * (b->entry >= 0 && k == x->job->entry_device ? 1 : far);
+            sum = load[k] + sum * (b->entry >= 0 && k == x->b->entry_device ? 1 : far);
             if (runs && (best < 0 || sum < best_load)) {
                 best = k;
                 best_load = sum;
@@ -209,7 +209,7 @@ static void keep_readers(pair_annealing *x)
     for (int32_t t = q->op_out_off[x->b->entry]; t < q->op_out_off[x->b->entry + 1]; t++)
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
             if (q->edge_reader[e] != x->b->exit)
-                pair_annealing_put(x, q->edge_reader[e], x->job->entry_device);
+                pair_annealing_put(x, q->edge_reader[e], x->b->entry_device);
 }
 
 static void starts(pair_annealing *x)
@@ -232,7 +232,7 @@ static void starts(pair_annealing *x)
         evaluate(x, NULL);
     }
     if (job->keep_readers && !x->plan->device) { /* one component, or no device that can run a whole one */
-        all_on(x, job->entry_device);
+        all_on(x, x->b->entry_device);
         keep_readers(x);
         evaluate(x, NULL);
     }

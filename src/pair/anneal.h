@@ -17,7 +17,6 @@ typedef struct pair_trial {
 void pair_trials_sort(pair_trial *t, int32_t n);
 
 typedef struct pair_anneal_task {
-    int32_t entry_device, exit_device;
     const int64_t *memory_price;         /* or NULL */
     const pricing_chosen_column *column; /* hints from the prices, or NULL */
     int32_t n_columns;

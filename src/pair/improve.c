@@ -24,15 +24,9 @@ int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
     moirai_sim *sim;
     if (moirai_sim_new(&sim, &x->block.problem))
         return MOIRAI_EFAIL;
-    int32_t *start = NULL;
-    if (x->plan.device && (start = util_alloc((size_t)x->block.problem.n_ops, sizeof *start)))
-        memcpy(start, x->plan.device, sizeof *start * (size_t)x->block.problem.n_ops);
-    pair_anneal_task task = {.entry_device = job->entry_device,
-                             .exit_device = job->exit_device,
-                             .evaluations = evaluations,
-                             .seed = job->seed + (uint64_t)job->level,
-                             .stop = job->stop,
-                             .start_device = start};
+    int32_t *start = x->plan.device ? util_copy(x->plan.device, (size_t)x->block.problem.n_ops, sizeof *start) : NULL;
+    pair_anneal_task task = {
+        .evaluations = evaluations, .seed = job->seed + (uint64_t)job->level, .stop = job->stop, .start_device = start};
     int rc = pair_anneal(&x->plan, &x->block, sim, &task);
     free(start);
     moirai_sim_free(sim);
@@ -104,18 +98,14 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
     pricing_master *m = x->master[solver];
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
     pricing_master_task task = {.pricer = r->pricer[solver],
-                                .how = &x->sending.how[c->sending],
+                                .at = {&x->sending.how[c->sending], c->n_branches, c->branch},
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length,
                                 .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
-                                .n_branches = c->n_branches,
-                                .branch = c->branch,
                                 .max_rounds = r->rounds,
                                 .converge = r->solvers > 1, /* this master has seen a part of the cases */
-                                .stop = job->stop,
-                                .start_grid = &c->duals.grid,
-                                .start_price = c->duals.price,
-                                .n_start_branches = c->duals.n_branches};
+                                .start = &c->duals,
+                                .stop = job->stop};
     pricing_master_result found;
     rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
@@ -125,9 +115,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
         rc = MOIRAI_EFAIL;
     if (!rc) {
         pair_cases_weights(x, m, found.price, weight);
-        pair_anneal_task search = {.entry_device = job->entry_device,
-                                   .exit_device = job->exit_device,
-                                   .evaluations = evaluations,
+        pair_anneal_task search = {.evaluations = evaluations,
                                    .stop = job->stop,
                                    .column = hints,
                                    .n_columns = n_hints,

@@ -90,9 +90,7 @@ static int set_up(pair_state *x, const decompose_block *block, const pair_open_t
         return rc;
     int64_t path_ns = longest_path(&x->block);
     x->path_ns = x->lower_ns = UTIL_MAX(path_ns, job->floor_ns);
-    pair_improve_task start = {
-        .pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .seed = 1, .stop = job->stop};
-    rc = pair_improve_plan(&start, 0);
+    rc = pair_improve_plan(&(pair_improve_task){.pair = x, .seed = 1, .stop = job->stop}, 0);
     if (!rc && x->block.n_interior == 0) {
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;

@@ -1,7 +1,6 @@
 #include "pricing/duals.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "util/util.h"
 
@@ -11,9 +10,8 @@ int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_
     pricing_duals copy = {*grid, NULL, n_branches};
     if (price) {
         size_t n = (size_t)pricing_resource_count(q) * (size_t)grid->n_buckets + (size_t)n_branches;
-        if (!(copy.price = util_alloc(n, sizeof *price)))
+        if (!(copy.price = util_copy(price, n, sizeof *price)))
             return MOIRAI_EFAIL;
-        memcpy(copy.price, price, n * sizeof *price);
     }
     free(to->price);
     *to = copy;

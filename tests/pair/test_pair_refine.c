@@ -186,7 +186,7 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     assert_ok(pair_bound_solver(&r, 0));
     assert_ptr_equal(f.x->master[0], m); /* once per pair and solver */
     pricing_master_task task = {.pricer = r.pricer[0],
-                                .how = &f.x->sending.how[1],
+                                .at = {.how = &f.x->sending.how[1]},
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = 199,
                                 .buckets = 1,
