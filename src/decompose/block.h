@@ -23,6 +23,7 @@ typedef struct decompose_block {
     int32_t *kind_count;
     int64_t unit;          /* of the problem's cuts */
     int32_t *op_component; /* of each local operator, MOIRAI_NONE for the cuts */
+    int32_t *op_place;     /* and its place there; seen from any component -1 is the entry, -2 the exit */
     util_memory memory;    /* of all arrays */
 } decompose_block;
 

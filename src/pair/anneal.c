@@ -32,6 +32,17 @@ void pair_trials_sort(pair_trial *t, int32_t n)
         qsort(t, (size_t)n, sizeof *t, cheaper);
 }
 
+int32_t pair_trials_add(pair_trial *t, int32_t n, int32_t most, int32_t index, int64_t value)
+{
+    int32_t at = n < most ? n : most - 1;
+    if (n == most && t[at].value <= value)
+        return n;
+    for (; at > 0 && t[at - 1].value > value; at--)
+        t[at] = t[at - 1];
+    t[at] = (pair_trial){.index = index, .value = value};
+    return UTIL_MIN(n + 1, most);
+}
+
 static int64_t memory_cost(const pair_annealing *x, const int32_t *device)
 {
     int64_t cost = 0;
@@ -244,11 +255,22 @@ static void starts(pair_annealing *x)
     }
 }
 
+static void remember(pair_annealing *x)
+{
+    memcpy(x->old_device, x->device, (size_t)x->q->n_ops * sizeof *x->device);
+    memcpy(x->old_priority, x->priority, (size_t)x->q->n_ops * sizeof *x->priority);
+}
+
+static void go_back(pair_annealing *x)
+{
+    memcpy(x->device, x->old_device, (size_t)x->q->n_ops * sizeof *x->device);
+    memcpy(x->priority, x->old_priority, (size_t)x->q->n_ops * sizeof *x->priority);
+}
+
 /* The best of several drawn LP solutions becomes the state at hand, whatever the best plan is: it may lead elsewhere.
  */
 static bool begin_from_solution(pair_annealing *x)
 {
-    size_t n = (size_t)x->q->n_ops;
     int64_t best = INT64_MAX;
     for (int32_t draw = 0; draw < PAIR_ANNEAL_DRAWS && x->evaluations < x->job->evaluations && !x->failed; draw++) {
         for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
@@ -256,36 +278,28 @@ static bool begin_from_solution(pair_annealing *x)
         int64_t energy = evaluate(x, x->priority);
         if (energy < best) {
             best = energy;
-            memcpy(x->old_device, x->device, n * sizeof *x->device);
-            memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
+            remember(x);
         }
     }
-    memcpy(x->device, x->old_device, n * sizeof *x->device);
-    memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
+    go_back(x);
     return best != INT64_MAX;
 }
 
 static void move(void *data)
 {
-    pair_annealing *x = data;
-    size_t n = (size_t)x->q->n_ops;
-    memcpy(x->old_device, x->device, n * sizeof *x->device);
-    memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
-    pair_annealing_move(x);
+    remember(data);
+    pair_annealing_move(data);
 }
 
 static bool judge(void *data, double above)
 {
     pair_annealing *x = data;
-    size_t n = (size_t)x->q->n_ops;
     int64_t most = x->energy == INT64_MAX ? x->energy : x->energy + (int64_t)above,
             next = evaluate_below(x, x->priority, most);
-    if (next != INT64_MAX && next <= most) {
+    if (next != INT64_MAX && next <= most)
         x->energy = next;
-        return !x->failed;
-    }
-    memcpy(x->device, x->old_device, n * sizeof *x->device);
-    memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
+    else
+        go_back(x);
     return !x->failed;
 }
 
@@ -315,9 +329,9 @@ static void resume_best(pair_annealing *x)
             x->priority[x->plan->order[i]] = urgency - 16 * i;
 }
 
-int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, const pair_anneal_task *job)
+int pair_anneal(pair_plan *plan, const decompose_block *b, const pair_anneal_task *job)
 {
-    pair_annealing x = {.b = b, .q = &b->problem, .sim = sim, .job = job, .plan = plan};
+    pair_annealing x = {.b = b, .q = &b->problem, .job = job, .plan = plan};
     size_t n = (size_t)b->problem.n_ops;
     util_memory memory = {0};
     util_rng_seed(&x.rng, job->seed);
@@ -328,6 +342,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     UTIL_TAKE(&memory, x.mark, n);
     UTIL_TAKE(&memory, x.tail_ns, n * (size_t)b->problem.n_devices);
     int rc = util_taken_all(&memory);
+    rc = rc ? rc : moirai_sim_new(&x.sim, &b->problem);
     if (!rc) {
         schedule_tails(x.tail_ns, &(schedule_paths){.p = x.q});
         schedule_rests(x.rest_ns, x.q, x.tail_ns);
@@ -346,6 +361,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     }
     if (!rc && !plan->device)
         rc = moirai_error(MOIRAI_EINFEASIBLE, "no placement of a block is allowed");
+    moirai_sim_free(x.sim);
     util_release(&memory);
     return rc;
 }

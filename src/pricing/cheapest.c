@@ -222,11 +222,12 @@ static bool direct_edges_fit(const pricing_pricer *w)
         int32_t t = q->op_in[j];
         if (q->tensor_producer[t] != b->entry)
             continue;
-        if (w->at.how.fixed && t == w->shared_tensor && w->at.arrival_ns[w->block->exit_device] < 0)
-            return false;
-        if (moirai_transfer_ns(q, t, w->block->entry_device, w->block->exit_device) > w->grid->length_ns)
-            return false;
-        if (w->at.how.fixed && t == w->shared_tensor && w->at.arrival_ns[w->block->exit_device] > w->grid->length_ns)
+        int64_t arrival = moirai_transfer_ns(q, t, b->entry_device, b->exit_device);
+        if (w->at.how.fixed && t == w->shared_tensor) {
+            int64_t sent = w->at.arrival_ns[b->exit_device];
+            arrival = sent < 0 ? INT64_MAX : UTIL_MAX(arrival, sent);
+        }
+        if (arrival > w->grid->length_ns)
             return false;
     }
     return true;

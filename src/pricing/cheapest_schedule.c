@@ -128,14 +128,6 @@ static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offse
     return pick;
 }
 
-static int32_t place_of(const decompose_block *b, int32_t kind, int32_t op)
-{
-    int32_t c = b->kind_component[kind], x = b->component_off[c];
-    while (b->component_op[x] != op)
-        x++;
-    return x - b->component_off[c];
-}
-
 void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
@@ -152,16 +144,14 @@ void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state roo
         if (x)
             at[x] = best_child(w, base + x, x * stride, w->tree.node[node->parent].op, at[node->parent - base]);
         use_op(w, node->op, at[x].k, at[x].g);
-        int32_t place = place_of(b, kind, node->op);
-        w->found.device[place] = (int8_t)at[x].k;
-        w->found.start[place] = at[x].g * w->grid->step_ns;
+        w->found.device[b->op_place[node->op]] = (int8_t)at[x].k;
+        w->found.start[b->op_place[node->op]] = at[x].g * w->grid->step_ns;
     }
     free(at);
     pricing_column out = {kind, n, w->found.device, w->found.start, w->found.finish_ns, w->found.n_uses, w->found.use};
     column(data, &out);
 }
 
-/* The j-th sending of the shared tensor. */
 int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data)
 {
     int32_t k = w->at.how.receiver[j];

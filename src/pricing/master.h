@@ -2,7 +2,6 @@
 #ifndef MOIRAI_PRICING_MASTER_H
 #define MOIRAI_PRICING_MASTER_H
 
-#include "pricing/duals.h"
 #include "pricing/pricer.h"
 #include "util/stop.h"
 

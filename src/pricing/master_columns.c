@@ -33,7 +33,6 @@ static bool improves(pricing_master *m, const pricing_column *c)
     return !(reduced > m->price.dual[convexity] - 1e-9 * (1 + fabs(m->price.dual[convexity])));
 }
 
-/* A schedule from the pricing: into the pool and the master, if it could improve the master. */
 void pricing_master_take_column(void *data, const pricing_column *column)
 {
     pricing_master *m = data;

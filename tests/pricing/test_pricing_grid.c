@@ -1,7 +1,6 @@
 /* Grids, what prices on them are worth, and the LP behind the master: all by hand. */
 #include <math.h>
 
-#include "pricing/duals.h"
 #include "lp/simplex.h"
 #include "pricing/pricer.h"
 #include "support/check.h"
