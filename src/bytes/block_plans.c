@@ -73,15 +73,12 @@ typedef struct seeker {
     bytes_prices *m;
     int32_t pair;
     const bytes_plan_task *job;
-    moirai_sim *sim;
 } seeker;
 
 static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
 {
     const bytes_prices *m = x->m;
-    return (pair_anneal_task){.entry_device = x->pair / m->K % m->K,
-                              .exit_device = x->pair % m->K,
-                              .memory_price = m->now.price,
+    return (pair_anneal_task){.memory_price = m->now.price,
                               .evaluations = evaluations,
                               .seed = x->job->seed + (uint64_t)m->pair[x->pair].n_plans,
                               .stop = x->job->stop};
@@ -91,7 +88,7 @@ static int from_plan(const seeker *x, pair_plan *plan)
 {
     pair_anneal_task task = task_of(x, x->job->evaluations);
     task.start_device = pair_chain_get(x->m->c, x->pair)->plan.device;
-    return pair_anneal(plan, &pair_chain_get(x->m->c, x->pair)->block, x->sim, &task);
+    return pair_anneal(plan, &pair_chain_get(x->m->c, x->pair)->block, &task);
 }
 
 /* The weakest case of a sending that has an end, -1: none. */
@@ -112,14 +109,8 @@ static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
     int32_t n = 0, nothing = weakest_of(v, 0);
     for (int32_t s = 1; s < v->pair->sending.n_first; s++) {
         int32_t least = weakest_of(v, s);
-        if (least < 0 || v->cases[least].value >= ceiling)
-            continue;
-        int32_t at = n < BYTES_BLOCK_PLANS_TRIALS - 1 ? n++ : BYTES_BLOCK_PLANS_TRIALS - 1;
-        for (; at > 0 && v->cases[t[at - 1].index].value > v->cases[least].value; at--)
-            if (at < BYTES_BLOCK_PLANS_TRIALS - 1)
-                t[at].index = t[at - 1].index;
-        if (at < BYTES_BLOCK_PLANS_TRIALS - 1)
-            t[at].index = least;
+        if (least >= 0 && v->cases[least].value < ceiling)
+            n = pair_trials_add(t, n, BYTES_BLOCK_PLANS_TRIALS - 1, least, v->cases[least].value);
     }
     if (nothing >= 0 && v->cases[nothing].value < ceiling)
         t[n++].index = nothing;
@@ -167,14 +158,7 @@ static int anneal_trial(void *data, int32_t i)
     task.column = h->column;
     task.n_columns = h->n;
     task.solution_only = true;
-    moirai_sim *sim;
-    if (!h->n)
-        return 0;
-    if (moirai_sim_new(&sim, &b->problem))
-        return MOIRAI_EFAIL;
-    int rc = pair_anneal(&r->t[i].plan, b, sim, &task);
-    moirai_sim_free(sim);
-    return rc;
+    return h->n ? pair_anneal(&r->t[i].plan, b, &task) : 0;
 }
 
 static int run_trials(trials *r, int32_t n)
@@ -237,7 +221,7 @@ static int add_home_plan(seeker *x)
     pair_anneal_task task = task_of(x, x->job->evaluations);
     pair_plan plan = {0};
     task.keep_readers = true;
-    int rc = pair_anneal(&plan, &pair->block, x->sim, &task);
+    int rc = pair_anneal(&plan, &pair->block, &task);
     if (!rc)
         keep_plan(x->m, x->pair, &plan);
     else
@@ -255,8 +239,6 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
     seeker x = {.m = m, .pair = pair, .job = &less};
     if (v->n_plans == BYTES_BLOCK_PLANS)
         return 0;
-    if (moirai_sim_new(&x.sim, &y->block.problem))
-        return MOIRAI_EFAIL;
     pair_plan plan = {0};
     int rc = !v->n_plans && y->sending.n_first > 1 ? add_home_plan(&x) : 0;
     if (!rc && v->priced.n_cases)
@@ -267,20 +249,17 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
         keep_plan(m, pair, &plan);
     else
         pair_plan_free(&plan);
-    moirai_sim_free(x.sim);
     return rc;
 }
 
 /* ---- along the path at hand ---- */
 
-/* Plans of the blocks that the path at hand takes. */
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last)
 {
     for (int32_t i = first; i <= last; i++)
         m->at.picked[i] = m->work.plan_pick[bytes_pair_of(m, i)];
 }
 
-/* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
 void bytes_price_plans(bytes_prices *m, bool jumps)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
@@ -289,7 +268,6 @@ void bytes_price_plans(bytes_prices *m, bool jumps)
         m->work.pair_cost[i] = bytes_block_plan_cost(m, i, m->now.price, &m->work.plan_pick[i]);
 }
 
-/* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them. */
 bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last)
 {
     const pair_chain *c = m->c;

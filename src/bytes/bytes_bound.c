@@ -78,8 +78,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->pair[i].priced =
-            (pair_priced){.pair = c->pair[i], .entry_device = (int32_t)(i / K % K), .exit_device = (int32_t)(i % K)};
+        m->pair[i].priced = (pair_priced){.pair = c->pair[i]};
     *out = m;
     return 0;
 }
@@ -102,7 +101,7 @@ int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
 {
     m->jump.counted = false;                                                  /* no bound knows of them */
     util_pool_run(update_pair, m, m->c->s->n_classes * m->K * m->K, threads); /* no job fails */
-    return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->now.price);
+    return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1);
 }
 
 static void path_bytes(const bytes_prices *m, double *use)
@@ -160,20 +159,6 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
     return rc;
 }
 
-/* Takes the path as a column of the bound's master, with a copy of the devices. */
-static int add_cut(bytes_prices *m, bytes_path path, const int8_t *device)
-{
-    size_t n = (size_t)m->c->s->n_cuts;
-    path.pick = NULL;
-    path.device = util_alloc(n, 1);
-    if (!path.device || bytes_master_add(&m->cuts, &path)) {
-        free(path.device);
-        return MOIRAI_EFAIL;
-    }
-    memcpy(path.device, device, n);
-    return 0;
-}
-
 /* Paths that the LP solution is made of may have been met when less was known of their pairs: they promise less than there
  * is by now, and hold the prices where they are. *any: there were such. */
 static int measure_solution_again(bytes_prices *m, int32_t threads, bool *any)
@@ -196,22 +181,17 @@ static int measure_solution_again(bytes_prices *m, int32_t threads, bool *any)
  * too, and the LP solution should know what came of it. */
 static int add_cuts(bytes_prices *m, int32_t threads, const bytes_path *found)
 {
-    size_t n = m->cuts.n, blocks = (size_t)m->c->s->n_blocks;
-    int8_t *device = util_alloc(blocks, 1);
-    int rc = device ? 0 : MOIRAI_EFAIL;
-    for (int32_t i = 0; i < m->c->s->n_cuts && !rc; i++)
-        device[i] = (int8_t)m->at.device[i];
-    rc = rc ? rc : add_cut(m, *found, device);
+    size_t n = m->cuts.n;
+    int rc = bytes_master_add(&m->cuts, m, *found, m->at.device, NULL);
     for (size_t i = 0; i < n && !rc; i++) {
         bytes_path *x = &m->cuts.path[i], twin = *found;
         if (x->refined >= 0 || x->twin || x->part < BYTES_LEAST_PART)
             continue;
         x->twin = true;
         twin.part = 0;
-        rc = add_cut(m, twin, x->device);
+        rc = bytes_master_add(&m->cuts, m, twin, x->device, NULL);
         rc = rc ? rc : bytes_measure_again(m, &m->cuts.path[m->cuts.n - 1], threads);
     }
-    free(device);
     return rc;
 }
 
@@ -231,7 +211,7 @@ static int take_plans(bytes_prices *m)
         bytes_path path = m->plans.path[m->n_plans_taken];
         path.refined = -1;
         path.time_ns -= path.jump_ns;
-        rc = add_cut(m, path, path.device);
+        rc = bytes_master_add(&m->cuts, m, path, path.device, NULL);
     }
     return rc;
 }
@@ -352,5 +332,5 @@ int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)
 {
     memcpy(m->work.pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
     m->jump.counted = false;
-    return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1, 0, 0, m->now.price));
+    return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1));
 }

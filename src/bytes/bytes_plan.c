@@ -22,7 +22,7 @@
 static bool planned_path(bytes_prices *m)
 {
     int32_t last = m->c->s->n_blocks - 1;
-    if (bytes_cheapest_path(m, 0, last, 0, 0, m->now.price) == INT64_MAX)
+    if (bytes_cheapest_path(m, 0, last) == INT64_MAX)
         return false;
     bytes_pick_plans(m, 0, last);
     return true;
@@ -76,7 +76,6 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
 static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
                        int32_t round)
 {
-    size_t cuts = (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     bytes_set_duals(m, dual_ns);
     bytes_price_plans(m, false);
     if (!planned_path(m))
@@ -86,18 +85,7 @@ static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, 
         return rc;
     bytes_price_plans(m, false);
     planned_path(m);
-    bytes_path found = bytes_measure_path(m);
-    found.device = util_alloc(cuts, 1);
-    found.pick = util_alloc(blocks, 1);
-    if (!found.device || !found.pick || bytes_master_add(x, &found)) {
-        free(found.device);
-        free(found.pick);
-        return MOIRAI_EFAIL;
-    }
-    for (size_t i = 0; i < cuts; i++)
-        found.device[i] = (int8_t)m->at.device[i];
-    memcpy(found.pick, m->at.picked, blocks);
-    return 0;
+    return bytes_master_add(x, m, bytes_measure_path(m), m->at.device, m->at.picked);
 }
 
 /* The LP solution as stretches of the chain, paths in the order of their number; where two meet, the joining pair's
@@ -130,19 +118,16 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
  * now. What this call has found stays where nothing comes of it, since it may turn out to be the better plan. */
 static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
 {
-    size_t cuts = sizeof *m->at.device * (size_t)m->c->s->n_cuts, blocks = (size_t)m->c->s->n_blocks;
     int64_t length = m->best_plan_ns;
     if (length && length <= *length_ns) {
-        memcpy(m->at.device, m->best.device, cuts);
-        memcpy(m->at.picked, m->best.picked, blocks);
+        bytes_choose(m, &m->at, &m->best);
         bytes_polish(m, dual_ns, BYTES_PLAN_WARM, job, &length);
         *length_ns = length < m->best_plan_ns ? length : *length_ns;
     }
     if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
         return;
     m->best_plan_ns = *length_ns == INT64_MAX ? 0 : *length_ns;
-    memcpy(m->best.device, m->last.device, cuts);
-    memcpy(m->best.picked, m->last.picked, blocks);
+    bytes_choose(m, &m->best, &m->last);
 }
 
 /* Lay out LP solutions with more or less room to spare, and polish each. */

@@ -13,8 +13,7 @@
 /* The cheapest way through blocks first .. last at the present prices, ends fixed; into m->at.device and m->at.picked. */
 static void redo_window(bytes_prices *m, int32_t first, int32_t last)
 {
-    int32_t entry = first > 0 ? m->at.device[first - 1] : 0, exit = last < m->c->s->n_cuts ? m->at.device[last] : 0;
-    if (bytes_cheapest_path(m, first, last, entry, exit, m->now.price) != INT64_MAX)
+    if (bytes_cheapest_path(m, first, last) != INT64_MAX)
         bytes_pick_plans(m, first, last);
 }
 
@@ -62,8 +61,7 @@ static void set_fines(polishing *x, const double *dual_ns)
 static void keep_path(bytes_prices *m)
 {
     const decompose_cuts *s = m->c->s;
-    memcpy(m->last.device, m->at.device, sizeof *m->at.device * (size_t)s->n_cuts);
-    memcpy(m->last.picked, m->at.picked, (size_t)s->n_blocks);
+    bytes_choose(m, &m->last, &m->at);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         const bytes_pair *v = &m->pair[bytes_pair_of(m, i)];
         m->plan[i] = m->at.picked[i] < 0 ? NULL : &v->plans[m->at.picked[i]].plan;

@@ -2,6 +2,8 @@
 #ifndef MOIRAI_BYTES_BYTES_STATE_H
 #define MOIRAI_BYTES_BYTES_STATE_H
 
+#include <string.h>
+
 #include "bytes/bytes.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -29,9 +31,9 @@ typedef struct bytes_pair {
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MASK_DEVICES]; /* bytes */
-    double jump_ns; /* of the time: what edges over blocks are late, which no bound sees; plans only */
-    int8_t *device; /* of the cuts */
-    int8_t *pick;   /* block plan of each block; in bytes_prices.plans only */
+    double jump_ns;  /* of the time: what edges over blocks are late, which no bound sees; plans only */
+    int32_t *device; /* of the cuts */
+    int8_t *pick;    /* block plan of each block; in bytes_prices.plans only */
     double dual_ns[MOIRAI_MASK_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
     int64_t refined;                     /* and the refinements of pairs by then; -1: a path of plans */
     bool twin;                           /* of plans: the same devices are there as a path of the bound */
@@ -103,7 +105,9 @@ struct bytes_prices {
     util_memory memory; /* of the arrays above */
 };
 
-int bytes_master_add(bytes_master *x, const bytes_path *path);
+/* The path as a column, with copies of the devices of its cuts and, unless NULL, of the plans of its blocks. */
+int bytes_master_add(bytes_master *x, const bytes_prices *m, bytes_path path, const int32_t *device,
+                     const int8_t *pick);
 void bytes_master_free(bytes_master *x);
 /* The fastest combination of paths whose mean bytes fit into the part `fill` of every device, and the dual value of the devices'
  * memory in it. */
@@ -122,10 +126,9 @@ void bytes_path_set_time(const bytes_prices *m, double cost, const int64_t *pric
 int bytes_measure_again(bytes_prices *m, bytes_path *x, int32_t threads);
 /* Makes these the prices at hand. */
 void bytes_set_duals(bytes_prices *m, const double *dual_ns);
-/* The cheapest way through blocks first .. last by m->work.pair_cost and cuts at `price`, between devices entry and exit (0
- * where there is no cut). Devices of the cuts in between go to m->at.device. INT64_MAX: there is none. O(blocks * K^2). */
-int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
-                            const int64_t *price);
+/* The cheapest way through blocks first .. last of the path at hand by m->work.pair_cost and cuts at the present prices;
+ * what is before and behind stays. Devices of the cuts in between go to m->at.device. INT64_MAX: there is none. */
+int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last);
 /* The cheapest path by what is known of the pairs' values at the present prices, in units; into m->at.device. */
 int64_t bytes_bound_path(bytes_prices *m, int32_t threads);
 /* What the pair's cheapest plan costs at `price`, INT64_MAX: there is none; *pick gets which it is. */
@@ -154,6 +157,12 @@ void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const byt
 static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
     return ((int64_t)m->c->s->block_class[block] * m->K + entry_device) * m->K + exit_device;
+}
+/* One path of plans in place of another. */
+static inline void bytes_choose(const bytes_prices *m, bytes_choice *to, const bytes_choice *from)
+{
+    memcpy(to->device, from->device, sizeof *to->device * (size_t)m->c->s->n_cuts);
+    memcpy(to->picked, from->picked, sizeof *to->picked * (size_t)m->c->s->n_blocks);
 }
 /* The pair that a path takes at a block. */
 static inline int64_t bytes_pair_on_path(const bytes_prices *m, const bytes_path *path, int32_t block)

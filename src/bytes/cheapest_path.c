@@ -40,10 +40,10 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
     memcpy(cost, next, sizeof *next * (size_t)m->K);
 }
 
-int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit,
-                            const int64_t *price)
+int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last)
 {
     const decompose_cuts *s = m->c->s;
+    int32_t entry = first > 0 ? m->at.device[first - 1] : 0, exit = last < s->n_cuts ? m->at.device[last] : 0;
     int64_t cost[MOIRAI_MASK_DEVICES];
     for (int32_t k = 0; k < MOIRAI_MASK_DEVICES; k++)
         cost[k] = k == entry ? 0 : INT64_MAX;
@@ -51,7 +51,7 @@ int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last, int32_
         advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);
         for (int32_t l = 0; l < m->K && i < last; l++)
             if (cost[l] != INT64_MAX)
-                cost[l] = UTIL_MIN(cost[l] + bytes_cut_cost(m, s->cut[i], l, price), MOST_COST);
+                cost[l] = UTIL_MIN(cost[l] + bytes_cut_cost(m, s->cut[i], l, m->now.price), MOST_COST);
     }
     if (cost[exit] == INT64_MAX)
         return INT64_MAX;

@@ -74,11 +74,16 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, doub
     return rc;
 }
 
-int bytes_master_add(bytes_master *x, const bytes_path *path)
+int bytes_master_add(bytes_master *x, const bytes_prices *m, bytes_path path, const int32_t *device, const int8_t *pick)
 {
-    if (util_grow(&x->path, &x->capacity, x->n + 1, sizeof *x->path))
+    path.device = util_copy(device, (size_t)m->c->s->n_cuts, sizeof *device);
+    path.pick = pick ? util_copy(pick, (size_t)m->c->s->n_blocks, sizeof *pick) : NULL;
+    if (!path.device || (pick && !path.pick) || util_grow(&x->path, &x->capacity, x->n + 1, sizeof *x->path)) {
+        free(path.device);
+        free(path.pick);
         return MOIRAI_EFAIL;
-    x->path[x->n++] = *path;
+    }
+    x->path[x->n++] = path;
     return 0;
 }
 
@@ -93,25 +98,10 @@ typedef struct measured_pair {
 
 typedef struct measuring {
     bytes_prices *m;
-    int32_t threads, n;
     int64_t price[MOIRAI_MASK_DEVICES];
     measured_pair *of; /* the path's pairs */
-    int32_t *number;   /* per pair: its place in `of` + 1 */
+    int32_t n;
 } measuring;
-
-static int measuring_open(measuring *g, bytes_prices *m, int32_t threads)
-{
-    *g = (measuring){.m = m, .threads = threads};
-    g->of = util_alloc((size_t)m->c->s->n_blocks, sizeof *g->of);
-    g->number = util_alloc((size_t)pair_chain_count(m->c), sizeof *g->number);
-    return g->of && g->number ? 0 : MOIRAI_EFAIL;
-}
-
-static void measuring_close(measuring *g)
-{
-    free(g->of);
-    free(g->number);
-}
 
 static int measure_pair(void *data, int32_t i)
 {
@@ -121,31 +111,28 @@ static int measure_pair(void *data, int32_t i)
     return 0;
 }
 
-static void list_pairs(measuring *g, const bytes_path *x)
+/* `number`, per pair: its place in `of` + 1. */
+static void list_pairs(measuring *g, int32_t *number, const bytes_path *x)
 {
     const pair_chain *c = g->m->c;
-    memset(g->number, 0, sizeof *g->number * (size_t)pair_chain_count(c));
-    g->n = 0;
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
         int64_t pair = bytes_pair_on_path(g->m, x, i);
         if (!pair_chain_get(c, pair)->open)
             continue;
-        if (!g->number[pair]) {
+        if (!number[pair]) {
             g->of[g->n++] = (measured_pair){.pair = pair};
-            g->number[pair] = g->n;
+            number[pair] = g->n;
         }
-        g->of[g->number[pair] - 1].times++;
+        g->of[number[pair] - 1].times++;
     }
 }
 
-static void measure_again(measuring *g, bytes_path *x)
+/* Time and bytes of the path from those of its pairs, and of its cuts. */
+static void add_up(const measuring *g, bytes_path *x)
 {
     const bytes_prices *m = g->m;
     const pair_chain *c = m->c;
     double cost = 0;
-    bytes_prices_at(m, x->dual_ns, g->price);
-    list_pairs(g, x);
-    util_pool_run(measure_pair, g, g->n, g->threads); /* no job fails */
     memset(x->use, 0, sizeof x->use);
     for (int32_t i = 0; i < c->s->n_cuts; i++) {
         cost += (double)bytes_cut_cost(m, c->s->cut[i], x->device[i], g->price);
@@ -162,10 +149,16 @@ static void measure_again(measuring *g, bytes_path *x)
 
 int bytes_measure_again(bytes_prices *m, bytes_path *x, int32_t threads)
 {
-    measuring g;
-    int rc = measuring_open(&g, m, threads);
-    if (!rc)
-        measure_again(&g, x);
-    measuring_close(&g);
-    return rc;
+    measuring g = {.m = m, .of = util_alloc((size_t)m->c->s->n_blocks, sizeof *g.of)};
+    int32_t *number = util_alloc((size_t)pair_chain_count(m->c), sizeof *number);
+    bool ready = g.of && number;
+    if (ready) {
+        bytes_prices_at(m, x->dual_ns, g.price);
+        list_pairs(&g, number, x);
+        util_pool_run(measure_pair, &g, g.n, threads); /* no job fails */
+        add_up(&g, x);
+    }
+    free(g.of);
+    free(number);
+    return ready ? 0 : MOIRAI_EFAIL;
 }

@@ -36,6 +36,8 @@ int32_t decompose_block_global_tensor(const decompose_block *b, const moirai_pro
 
 void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_device)
 {
+    b->entry_device = entry_device;
+    b->exit_device = exit_device;
     if (b->entry >= 0)
         b->problem.op_devices[b->entry] = UINT64_C(1) << entry_device;
     if (b->exit >= 0)
@@ -165,23 +167,13 @@ static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
         tensors += (size_t)(p->op_out_off[op + 1] - p->op_out_off[op]);
         edges += (size_t)(p->op_in_off[op + 1] - p->op_in_off[op]);
     }
-    q->name = p->name;
-    q->flow = p->flow;
+    *q = *p; /* devices, channels and names are those of the whole; what belongs to operators is made anew */
     /* what holds its devices holds their ports: bounds of blocks with ports hold */
     b->holds_devices = p->congestion == MOIRAI_CONGESTION_DEVICE;
     q->congestion = p->congestion == MOIRAI_CONGESTION_DEVICE ? MOIRAI_CONGESTION_PORT : p->congestion;
     q->memory = MOIRAI_MEMORY_STATIC;
-    q->n_devices = p->n_devices;
-    q->device_name = p->device_name;
-    q->device_memory_bytes = p->device_memory_bytes;
-    q->device_launch_ns = p->device_launch_ns;
-    q->bytes_per_second = p->bytes_per_second;
-    q->latency_ns = p->latency_ns;
-    q->n_classes = p->n_classes;
-    q->class_transfer_ns = p->class_transfer_ns;
     q->n_ops = w.n;
-    q->n_groups = p->n_groups;
-    q->group_name = p->group_name;
+    q->n_weights = 0;
     if (allocate(b, (size_t)w.n, tensors, edges))
         return MOIRAI_EFAIL;
     fill_ops(b, p, w);

@@ -10,9 +10,10 @@
  * inception module); components of one kind are copies of each other. */
 typedef struct decompose_block {
     moirai_problem problem;
-    bool holds_devices;        /* transfers do, in the whole problem: here they hold ports */
-    int32_t entry, exit;       /* local operators, MOIRAI_NONE where the block has none */
-    int32_t n_interior, first; /* interior operators are first .. first + n_interior - 1 */
+    bool holds_devices;                /* transfers do, in the whole problem: here they hold ports */
+    int32_t entry, exit;               /* local operators, MOIRAI_NONE where the block has none */
+    int32_t entry_device, exit_device; /* as pinned; 0 where there is no cut */
+    int32_t n_interior, first;         /* interior operators are first .. first + n_interior - 1 */
     int32_t n_components;
     int32_t *component_off; /* component c has operators component_op[component_off[c]..] */
     int32_t *component_op;
@@ -22,6 +23,7 @@ typedef struct decompose_block {
     int32_t *kind_count;
     int64_t unit;          /* of the problem's cuts */
     int32_t *op_component; /* of each local operator, MOIRAI_NONE for the cuts */
+    int32_t *op_place;     /* and its place there; seen from any component -1 is the entry, -2 the exit */
     util_memory memory;    /* of all arrays */
 } decompose_block;
 
@@ -30,7 +32,7 @@ void decompose_block_free(decompose_block *b);
 /* Its components and their kinds (block_components.c): the last step of decompose_block_new. */
 int decompose_block_components(decompose_block *b);
 
-/* Restrict entry and exit to devices a and b (ignored where the block has none). */
+/* Entry and exit are on these devices from here on (ignored where the block has none). */
 void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_device);
 
 /* The global operator of local operator `op` in copy `block`; and the global tensor of a local one. */

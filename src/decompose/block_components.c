@@ -25,6 +25,7 @@ static int find_components(decompose_block *b)
     size_t n = (size_t)q->n_ops;
     int32_t *parent = util_alloc(n, sizeof *parent);
     UTIL_TAKE(&b->memory, b->op_component, n);
+    UTIL_TAKE(&b->memory, b->op_place, n);
     UTIL_TAKE(&b->memory, b->component_off, n + 1);
     UTIL_TAKE(&b->memory, b->component_op, n);
     if (!parent || b->memory.failed) {
@@ -35,6 +36,7 @@ static int find_components(decompose_block *b)
     for (int32_t i = 0; i < q->n_ops; i++) {
         parent[i] = i;
         b->op_component[i] = MOIRAI_NONE;
+        b->op_place[i] = i == b->entry ? -1 : -2;
     }
     for (int32_t e = 0; e < q->n_edges; e++) {
         int32_t from = q->tensor_producer[q->edge_tensor[e]], to = q->edge_reader[e];
@@ -53,32 +55,13 @@ static int find_components(decompose_block *b)
         slot[c + 1] += slot[c];
     int32_t *next = parent; /* reuse */
     memcpy(next, slot, sizeof *next * (size_t)b->n_components);
-    for (int32_t i = b->first; i < last; i++)
-        b->component_op[next[b->op_component[i]]++] = i;
+    for (int32_t i = b->first; i < last; i++) {
+        int32_t at = next[b->op_component[i]]++;
+        b->component_op[at] = i;
+        b->op_place[i] = at - slot[b->op_component[i]];
+    }
     free(parent);
     return 0;
-}
-
-/* Position of `op` within its component, by binary search. */
-static int32_t place_in_component(const decompose_block *b, int32_t op)
-{
-    int32_t c = b->op_component[op], low = b->component_off[c], high = b->component_off[c + 1] - 1;
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-        if (b->component_op[middle] < op)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low - b->component_off[c];
-}
-
-/* Where a reader or producer stands seen from component c: its place there, or a cut (-1 entry, -2 exit). */
-static int32_t relative(const decompose_block *b, int32_t op)
-{
-    if (op == b->entry)
-        return -1;
-    return op == b->exit ? -2 : place_in_component(b, op);
 }
 
 static bool same_edges(const decompose_block *b, int32_t i, int32_t j)
@@ -91,7 +74,7 @@ static bool same_edges(const decompose_block *b, int32_t i, int32_t j)
     for (int32_t d = 0; d < di; d++) {
         int32_t s = q->op_in[q->op_in_off[i] + d], t = q->op_in[q->op_in_off[j] + d];
         if (q->tensor_class[s] != q->tensor_class[t] ||
-            relative(b, q->tensor_producer[s]) != relative(b, q->tensor_producer[t]) ||
+            b->op_place[q->tensor_producer[s]] != b->op_place[q->tensor_producer[t]] ||
             (q->tensor_producer[s] == b->entry && s != t))
             return false;
     }
@@ -101,8 +84,8 @@ static bool same_edges(const decompose_block *b, int32_t i, int32_t j)
         if (q->tensor_class[s] != q->tensor_class[t] || ds != q->tensor_edge_off[t + 1] - q->tensor_edge_off[t])
             return false;
         for (int32_t r = 0; r < ds; r++)
-            if (relative(b, q->edge_reader[q->tensor_edge_off[s] + r]) !=
-                relative(b, q->edge_reader[q->tensor_edge_off[t] + r]))
+            if (b->op_place[q->edge_reader[q->tensor_edge_off[s] + r]] !=
+                b->op_place[q->edge_reader[q->tensor_edge_off[t] + r]])
                 return false;
     }
     return true;

@@ -30,40 +30,17 @@ static void sum_lines(double *out, const double *inverse, int32_t stride, int32_
     }
 }
 
-/* Two lines give up their parts of the place that a new column takes. */
-static inline void exchange_two(double *restrict first, double *restrict second, const double *restrict column,
-                                int32_t stride, int32_t place)
-{
-    double part1 = first[place] / column[place], part2 = second[place] / column[place];
-    for (int32_t i = 0; i < stride; i += SIMPLEX_PIECE)
-        for (int32_t j = 0; j < SIMPLEX_PIECE; j++) {
-            double c = column[i + j];
-            first[i + j] += -part1 * c;
-            second[i + j] += -part2 * c;
-        }
-    first[place] = part1;
-    second[place] = part2;
-}
-
-/* Every line gives up its part of the place that a new column takes; `parts` are those parts. Two lines at a time read
- * the column once. */
+/* Every line gives up its part of the place that a new column takes; `parts` are those parts. */
 PRICING_FOR_EACH_MACHINE
 static void exchange_lines(double *inverse, int32_t stride, int32_t count, const double *parts, const double *column,
                            int32_t place)
 {
-    double *waits = NULL;
     for (int32_t r = 0; r < count; r++) {
-        double *line = inverse + (size_t)r * (size_t)stride;
+        double *line = inverse + (size_t)r * (size_t)stride, part = line[place] / column[place];
         if (parts[r] == 0)
             continue;
-        if (waits)
-            exchange_two(waits, line, column, stride, place);
-        waits = waits ? NULL : line;
-    }
-    if (waits) {
-        double part = waits[place] / column[place];
-        simplex_add_line(waits, column, -part, stride);
-        waits[place] = part;
+        simplex_add_line(line, column, -part, stride);
+        line[place] = part;
     }
 }
 

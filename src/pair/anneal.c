@@ -32,6 +32,17 @@ void pair_trials_sort(pair_trial *t, int32_t n)
         qsort(t, (size_t)n, sizeof *t, cheaper);
 }
 
+int32_t pair_trials_add(pair_trial *t, int32_t n, int32_t most, int32_t index, int64_t value)
+{
+    int32_t at = n < most ? n : most - 1;
+    if (n == most && t[at].value <= value)
+        return n;
+    for (; at > 0 && t[at - 1].value > value; at--)
+        t[at] = t[at - 1];
+    t[at] = (pair_trial){.index = index, .value = value};
+    return UTIL_MIN(n + 1, most);
+}
+
 static int64_t memory_cost(const pair_annealing *x, const int32_t *device)
 {
     int64_t cost = 0;
@@ -103,9 +114,9 @@ static int64_t evaluate(pair_annealing *x, const int64_t *priority)
 static void pin_cuts(pair_annealing *x)
 {
     if (x->b->entry >= 0)
-        x->device[x->b->entry] = x->job->entry_device;
+        x->device[x->b->entry] = x->b->entry_device;
     if (x->b->exit >= 0)
-        x->device[x->b->exit] = x->job->exit_device;
+        x->device[x->b->exit] = x->b->exit_device;
 }
 
 static void all_on(pair_annealing *x, int32_t k)
@@ -169,7 +180,7 @@ static void share_components(pair_annealing *x, double far)
                 runs = pair_annealing_can_run(x, b->component_op[i], k);
                 sum += (double)moirai_op_ns(x->q, b->component_op[i], k);
             }
-            sum = load[k] + sum * (b->entry >= 0 && k == x->job->entry_device ? 1 : far);
+            sum = load[k] + sum * (b->entry >= 0 && k == x->b->entry_device ? 1 : far);
             if (runs && (best < 0 || sum < best_load)) {
                 best = k;
                 best_load = sum;
@@ -209,7 +220,7 @@ static void keep_readers(pair_annealing *x)
     for (int32_t t = q->op_out_off[x->b->entry]; t < q->op_out_off[x->b->entry + 1]; t++)
         for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
             if (q->edge_reader[e] != x->b->exit)
-                pair_annealing_put(x, q->edge_reader[e], x->job->entry_device);
+                pair_annealing_put(x, q->edge_reader[e], x->b->entry_device);
 }
 
 static void starts(pair_annealing *x)
@@ -232,7 +243,7 @@ static void starts(pair_annealing *x)
         evaluate(x, NULL);
     }
     if (job->keep_readers && !x->plan->device) { /* one component, or no device that can run a whole one */
-        all_on(x, job->entry_device);
+        all_on(x, x->b->entry_device);
         keep_readers(x);
         evaluate(x, NULL);
     }
@@ -244,11 +255,22 @@ static void starts(pair_annealing *x)
     }
 }
 
+static void remember(pair_annealing *x)
+{
+    memcpy(x->old_device, x->device, (size_t)x->q->n_ops * sizeof *x->device);
+    memcpy(x->old_priority, x->priority, (size_t)x->q->n_ops * sizeof *x->priority);
+}
+
+static void go_back(pair_annealing *x)
+{
+    memcpy(x->device, x->old_device, (size_t)x->q->n_ops * sizeof *x->device);
+    memcpy(x->priority, x->old_priority, (size_t)x->q->n_ops * sizeof *x->priority);
+}
+
 /* The best of several drawn LP solutions becomes the state at hand, whatever the best plan is: it may lead elsewhere.
  */
 static bool begin_from_solution(pair_annealing *x)
 {
-    size_t n = (size_t)x->q->n_ops;
     int64_t best = INT64_MAX;
     for (int32_t draw = 0; draw < PAIR_ANNEAL_DRAWS && x->evaluations < x->job->evaluations && !x->failed; draw++) {
         for (int32_t kind = 0; kind < x->b->n_kinds; kind++)
@@ -256,36 +278,28 @@ static bool begin_from_solution(pair_annealing *x)
         int64_t energy = evaluate(x, x->priority);
         if (energy < best) {
             best = energy;
-            memcpy(x->old_device, x->device, n * sizeof *x->device);
-            memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
+            remember(x);
         }
     }
-    memcpy(x->device, x->old_device, n * sizeof *x->device);
-    memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
+    go_back(x);
     return best != INT64_MAX;
 }
 
 static void move(void *data)
 {
-    pair_annealing *x = data;
-    size_t n = (size_t)x->q->n_ops;
-    memcpy(x->old_device, x->device, n * sizeof *x->device);
-    memcpy(x->old_priority, x->priority, n * sizeof *x->priority);
-    pair_annealing_move(x);
+    remember(data);
+    pair_annealing_move(data);
 }
 
 static bool judge(void *data, double above)
 {
     pair_annealing *x = data;
-    size_t n = (size_t)x->q->n_ops;
     int64_t most = x->energy == INT64_MAX ? x->energy : x->energy + (int64_t)above,
             next = evaluate_below(x, x->priority, most);
-    if (next != INT64_MAX && next <= most) {
+    if (next != INT64_MAX && next <= most)
         x->energy = next;
-        return !x->failed;
-    }
-    memcpy(x->device, x->old_device, n * sizeof *x->device);
-    memcpy(x->priority, x->old_priority, n * sizeof *x->priority);
+    else
+        go_back(x);
     return !x->failed;
 }
 
@@ -315,9 +329,9 @@ static void resume_best(pair_annealing *x)
             x->priority[x->plan->order[i]] = urgency - 16 * i;
 }
 
-int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, const pair_anneal_task *job)
+int pair_anneal(pair_plan *plan, const decompose_block *b, const pair_anneal_task *job)
 {
-    pair_annealing x = {.b = b, .q = &b->problem, .sim = sim, .job = job, .plan = plan};
+    pair_annealing x = {.b = b, .q = &b->problem, .job = job, .plan = plan};
     size_t n = (size_t)b->problem.n_ops;
     util_memory memory = {0};
     util_rng_seed(&x.rng, job->seed);
@@ -328,6 +342,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     UTIL_TAKE(&memory, x.mark, n);
     UTIL_TAKE(&memory, x.tail_ns, n * (size_t)b->problem.n_devices);
     int rc = util_taken_all(&memory);
+    rc = rc ? rc : moirai_sim_new(&x.sim, &b->problem);
     if (!rc) {
         schedule_tails(x.tail_ns, &(schedule_paths){.p = x.q});
         schedule_rests(x.rest_ns, x.q, x.tail_ns);
@@ -346,6 +361,7 @@ int pair_anneal(pair_plan *plan, const decompose_block *b, moirai_sim *sim, cons
     }
     if (!rc && !plan->device)
         rc = moirai_error(MOIRAI_EINFEASIBLE, "no placement of a block is allowed");
+    moirai_sim_free(x.sim);
     util_release(&memory);
     return rc;
 }

@@ -27,7 +27,7 @@ int pair_bound_solver(pair_bound_task *r, int32_t solver)
     pair_state *x = r->pair;
     int rc = r->pricer[solver] ? 0 : pricing_pricer_new(&r->pricer[solver], &x->block, PAIR_CASE_STEPS + 2);
     if (!rc && !x->master[solver])
-        rc = pricing_master_new(&x->master[solver], &x->block, r->entry_device, r->exit_device, PAIR_CASE_STEPS);
+        rc = pricing_master_new(&x->master[solver], &x->block, PAIR_CASE_STEPS);
     return rc;
 }
 
@@ -69,34 +69,24 @@ static int32_t buckets_of(const pair_bound_task *r, const pair_case *c)
     return is_sent(r, c) ? r->sent_buckets : r->buckets;
 }
 
-/* How a length is put to a master. */
-typedef struct question {
-    double open;               /* near enough */
-    const pricing_duals *from; /* prices to begin with; NULL: those at which the solver has just stopped */
-} question;
-
-static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, question q,
-               pricing_master_result *found)
+/* A length is put to a master: from these prices on (NULL: those at which the solver has just stopped), until it is
+ * near enough. */
+static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns, double open,
+               const pricing_duals *from, pricing_master_result *found)
 {
     int rc = pair_bound_solver(r, solver);
     if (rc)
         return rc;
     pricing_master_task task = {.pricer = r->pricer[solver],
-                                .how = &r->pair->sending.how[c->sending],
+                                .at = {&r->pair->sending.how[c->sending], c->n_branches, c->branch},
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length_ns,
                                 .buckets = buckets_of(r, c),
-                                .n_branches = c->n_branches,
-                                .branch = c->branch,
                                 .max_rounds = r->rounds,
                                 .converge = true,
-                                .open = q.open,
+                                .open = open,
+                                .start = from,
                                 .stop = r->stop};
-    if (q.from) {
-        task.start_grid = &q.from->grid;
-        task.start_price = q.from->price;
-        task.n_start_branches = q.from->n_branches;
-    }
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 
@@ -104,7 +94,7 @@ static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t l
 static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t length_ns,
                  pricing_master_result *found)
 {
-    return put(r, solver, c, length_ns, (question){.open = is_sent(r, c) ? r->open : 0, .from = &c->duals}, found);
+    return put(r, solver, c, length_ns, is_sent(r, c) ? r->open : 0, &c->duals, found);
 }
 
 /* A copy of the prices of the solver's last master in place of those in *to. */
@@ -123,7 +113,7 @@ static int solve_case(pair_bound_task *r, int32_t solver, pair_case *c, int64_t 
     pricing_branch split =
         rc || found.proven ? c->split : pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     if (!rc && !found.proven && is_sent(r, c) && r->open > 0 && split.on != PRICING_ARRIVAL) {
-        rc = put(r, solver, c, length_ns - 1, (question){0}, &found);
+        rc = put(r, solver, c, length_ns - 1, 0, NULL, &found);
         split = rc || found.proven ? split : pair_case_choose_split(r->pair, c, r->pair->master[solver], found.price);
     }
     if (rc)

@@ -10,8 +10,7 @@
 typedef struct pair_bound_task {
     pair_state *pair;
     pricing_pricer *pricer[PAIR_SOLVERS]; /* made when first needed; to be cleared */
-    int32_t entry_device, exit_device;
-    int64_t need_ns; /* no use in proving more than this */
+    int64_t need_ns;                      /* no use in proving more than this */
     int32_t buckets, rounds, solves;
     int32_t sent_buckets; /* of cases in which some device receives the shared tensor */
     double open;     /* there, of what an LP leaves open: so much need not be found, since the case is split next */

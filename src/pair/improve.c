@@ -21,22 +21,11 @@
 int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
 {
     pair_state *x = job->pair;
-    moirai_sim *sim;
-    if (moirai_sim_new(&sim, &x->block.problem))
-        return MOIRAI_EFAIL;
-    int32_t *start = NULL;
-    if (x->plan.device && (start = util_alloc((size_t)x->block.problem.n_ops, sizeof *start)))
-        memcpy(start, x->plan.device, sizeof *start * (size_t)x->block.problem.n_ops);
-    pair_anneal_task task = {.entry_device = job->entry_device,
-                             .exit_device = job->exit_device,
-                             .evaluations = evaluations,
+    pair_anneal_task task = {.evaluations = evaluations,
                              .seed = job->seed + (uint64_t)job->level,
                              .stop = job->stop,
-                             .start_device = start};
-    int rc = pair_anneal(&x->plan, &x->block, sim, &task);
-    free(start);
-    moirai_sim_free(sim);
-    return rc;
+                             .start_device = x->plan.device};
+    return pair_anneal(&x->plan, &x->block, &task);
 }
 
 /* Runs of annealing from the same hints and the same plan, side by side. */
@@ -53,7 +42,6 @@ static int anneal_once(void *data, int32_t i)
     restarting *k = data;
     const decompose_block *b = &k->job->pair->block;
     pair_anneal_task task = *k->task;
-    moirai_sim *sim;
     task.evaluations /= k->n;
     task.plan_only = k->n == PAIR_IMPROVE_RESTARTS && i < PAIR_IMPROVE_AFRESH;
     task.n_columns = task.plan_only && i < PAIR_IMPROVE_PLAIN ? 0 : task.n_columns;
@@ -61,10 +49,7 @@ static int anneal_once(void *data, int32_t i)
     task.heat = heat[i];
     if (i % 2)
         task.weight = NULL;
-    int rc = moirai_sim_new(&sim, &b->problem);
-    rc = rc ? rc : pair_anneal(&k->plan[i], b, sim, &task);
-    moirai_sim_free(sim);
-    return rc;
+    return pair_anneal(&k->plan[i], b, &task);
 }
 
 static void take_shorter(pair_plan *plan, pair_plan *other)
@@ -104,18 +89,14 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
     pricing_master *m = x->master[solver];
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
     pricing_master_task task = {.pricer = r->pricer[solver],
-                                .how = &x->sending.how[c->sending],
+                                .at = {&x->sending.how[c->sending], c->n_branches, c->branch},
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = length,
                                 .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
-                                .n_branches = c->n_branches,
-                                .branch = c->branch,
                                 .max_rounds = r->rounds,
                                 .converge = r->solvers > 1, /* this master has seen a part of the cases */
-                                .stop = job->stop,
-                                .start_grid = &c->duals.grid,
-                                .start_price = c->duals.price,
-                                .n_start_branches = c->duals.n_branches};
+                                .start = &c->duals,
+                                .stop = job->stop};
     pricing_master_result found;
     rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
@@ -125,9 +106,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
         rc = MOIRAI_EFAIL;
     if (!rc) {
         pair_cases_weights(x, m, found.price, weight);
-        pair_anneal_task search = {.entry_device = job->entry_device,
-                                   .exit_device = job->exit_device,
-                                   .evaluations = evaluations,
+        pair_anneal_task search = {.evaluations = evaluations,
                                    .stop = job->stop,
                                    .column = hints,
                                    .n_columns = n_hints,
@@ -138,18 +117,6 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
     free(weight);
     free(hints);
     return rc;
-}
-
-/* Into the list of cases of least estimate, the least first; the last of too many goes. */
-static int32_t list_trial(const pair_state *x, pair_trial *t, int32_t n, int32_t index)
-{
-    int32_t at = n < PAIR_IMPROVE_MOST_TRIALS ? n : PAIR_IMPROVE_MOST_TRIALS - 1;
-    if (n == PAIR_IMPROVE_MOST_TRIALS && x->cases[t[at].index].estimate_ns <= x->cases[index].estimate_ns)
-        return n;
-    for (; at > 0 && x->cases[t[at - 1].index].estimate_ns > x->cases[index].estimate_ns; at--)
-        t[at].index = t[at - 1].index;
-    t[at].index = index;
-    return UTIL_MIN(n + 1, PAIR_IMPROVE_MOST_TRIALS);
 }
 
 /* The weakest open case of each sending; of the weakest sendings, where they were found as they were needed. */
@@ -163,7 +130,7 @@ static int32_t list_trials(const pair_state *x, pair_trial *t)
                 weakest = i;
         bool open = weakest >= 0 && x->cases[weakest].proven_ns < x->plan.length_ns;
         if (open && x->sending.n_first < x->sending.n)
-            n = list_trial(x, t, n, weakest);
+            n = pair_trials_add(t, n, PAIR_IMPROVE_MOST_TRIALS, weakest, x->cases[weakest].estimate_ns);
         else if (open)
             t[n++].index = weakest;
     }

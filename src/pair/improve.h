@@ -6,7 +6,6 @@
 
 typedef struct pair_improve_task {
     pair_state *pair;
-    int32_t entry_device, exit_device;
     int32_t level;
     uint64_t seed;
     util_stop stop;

@@ -3,7 +3,6 @@
 #define MOIRAI_PAIR_PAIR_H
 
 #include "pair/pair_plan.h"
-#include "pricing/duals.h"
 #include "pricing/master.h"
 #include "relax/relax.h"
 

@@ -11,13 +11,6 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-typedef struct pair_open_task {
-    int32_t entry_device, exit_device;
-    int32_t most_listed; /* receivers */
-    int64_t floor_ns;    /* of the class */
-    util_stop stop;
-} pair_open_task;
-
 /* 0 where that is too much work, or memory runs out: no bound is a bound, and the class's floor stands in. */
 static int64_t longest_path(const decompose_block *b)
 {
@@ -51,7 +44,7 @@ static int add_sendings(pair_state *x, pricing_sending *how, uint64_t left, bool
     return rc;
 }
 
-static int list_sendings(pair_state *x, const pair_open_task *job)
+static int list_sendings(pair_state *x, int32_t most_listed)
 {
     const moirai_problem *q = &x->block.problem;
     pricing_sending how = {0};
@@ -60,7 +53,7 @@ static int list_sendings(pair_state *x, const pair_open_task *job)
         return add_sending(x, &how);
     uint64_t others = pair_may_receive(x);
     bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
-    bool many = __builtin_popcountll(others) > (ordered ? job->most_listed : PAIR_OPEN_MOST_SETS);
+    bool many = __builtin_popcountll(others) > (ordered ? most_listed : PAIR_OPEN_MOST_SETS);
     how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases.c) */
     if (many)
         return add_sending(x, &how);
@@ -71,36 +64,14 @@ static int list_sendings(pair_state *x, const pair_open_task *job)
 /* The block with its own mask, pinned: others may use the block at the same time. */
 static int pin_block(pair_state *x, const decompose_block *b, int32_t entry_device, int32_t exit_device)
 {
-    uint64_t *devices = util_alloc((size_t)b->problem.n_ops, sizeof *devices);
+    uint64_t *devices = util_copy(b->problem.op_devices, (size_t)b->problem.n_ops, sizeof *devices);
     if (!devices)
         return MOIRAI_EFAIL;
-    memcpy(devices, b->problem.op_devices, sizeof *devices * (size_t)b->problem.n_ops);
     x->block = *b;
     x->block.problem.op_devices = devices;
     decompose_block_pin(&x->block, entry_device, exit_device);
     x->open = true;
     return 0;
-}
-
-/* Longest path and first plan, and the cases that the bound begins with. */
-static int set_up(pair_state *x, const decompose_block *block, const pair_open_task *job)
-{
-    int rc = pin_block(x, block, job->entry_device, job->exit_device);
-    if (rc)
-        return rc;
-    int64_t path_ns = longest_path(&x->block);
-    x->path_ns = x->lower_ns = UTIL_MAX(path_ns, job->floor_ns);
-    pair_improve_task start = {
-        .pair = x, .entry_device = job->entry_device, .exit_device = job->exit_device, .seed = 1, .stop = job->stop};
-    rc = pair_improve_plan(&start, 0);
-    if (!rc && x->block.n_interior == 0) {
-        x->lower_ns = x->plan.length_ns; /* nothing to decide */
-        x->level = PAIR_LEVELS;
-    } else if (!rc) {
-        rc = list_sendings(x, job);
-        rc = rc ? rc : pair_cases_first(x);
-    }
-    return rc;
 }
 
 typedef struct opening {
@@ -109,22 +80,34 @@ typedef struct opening {
     util_stop stop;
 } opening;
 
+/* Longest path and first plan, and the cases that the bound begins with. */
+static int set_up(pair_state *x, const opening *job, int64_t index)
+{
+    const pair_chain *c = job->c;
+    int32_t K = c->K, class_ = (int32_t)(index / K / K);
+    int rc = pin_block(x, c->block[class_], (int32_t)(index / K % K), (int32_t)(index % K));
+    if (rc)
+        return rc;
+    x->path_ns = x->lower_ns = UTIL_MAX(longest_path(&x->block), c->floor_ns[class_]);
+    rc = pair_improve_plan(&(pair_improve_task){.pair = x, .seed = 1, .stop = job->stop}, 0);
+    if (!rc && x->block.n_interior == 0) {
+        x->lower_ns = x->plan.length_ns; /* nothing to decide */
+        x->level = PAIR_LEVELS;
+    } else if (!rc) {
+        rc = list_sendings(x, c->most_listed);
+        rc = rc ? rc : pair_cases_first(x);
+    }
+    return rc;
+}
+
 static int open_one(void *data, int32_t i)
 {
     const opening *x = data;
-    const pair_chain *c = x->c;
-    int32_t K = c->K, class_ = (int32_t)(x->index[i] / K / K);
-    pair_open_task job = {.entry_device = (int32_t)(x->index[i] / K % K),
-                          .exit_device = (int32_t)(x->index[i] % K),
-                          .most_listed = c->most_listed,
-                          .floor_ns = c->floor_ns[class_],
-                          .stop = x->stop};
-    if (c->pair[x->index[i]] || util_stopped(&x->stop))
+    pair_state **pair = &x->c->pair[x->index[i]];
+    if (*pair || util_stopped(&x->stop))
         return 0;
-    pair_state *pair = util_alloc(1, sizeof *pair);
-    int rc = pair ? set_up(pair, c->block[class_], &job) : MOIRAI_EFAIL;
-    c->pair[x->index[i]] = pair;
-    return rc;
+    *pair = util_alloc(1, sizeof **pair);
+    return *pair ? set_up(*pair, x, x->index[i]) : MOIRAI_EFAIL;
 }
 
 int pair_chain_open(pair_chain *c, const int64_t *index, int32_t n, int threads, const util_stop *stop)

@@ -37,8 +37,6 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
     bool sent = x->sending.n > 0 && x->sending.how[0].fixed;
     int32_t solves = sent ? level->sent_solves : level->solves;
     pair_bound_task r = {.pair = x,
-                         .entry_device = job->entry_device,
-                         .exit_device = job->exit_device,
                          .need_ns = job->need_ns,
                          .buckets = level->buckets,
                          .sent_buckets = sent ? level->sent_buckets : level->buckets,
@@ -63,12 +61,7 @@ int pair_refine(pair_chain *c, const pair_refine_task *job)
 {
     pair_state *x = c->pair[pair_chain_index(c, job->class_, job->entry_device, job->exit_device)];
     const level_plan *level = &levels[job->level];
-    pair_improve_task search = {.pair = x,
-                                .entry_device = job->entry_device,
-                                .exit_device = job->exit_device,
-                                .level = job->level,
-                                .seed = job->seed,
-                                .stop = job->stop};
+    pair_improve_task search = {.pair = x, .level = job->level, .seed = job->seed, .stop = job->stop};
     int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;
     int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
     int rc = pair_improve_plan(&search, evaluations / 4);

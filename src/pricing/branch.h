@@ -42,4 +42,11 @@ typedef struct pricing_branch {
     int64_t least, most;
 } pricing_branch;
 
+/* A case: plans that send the shared tensor so, and keep to these ranges. */
+typedef struct pricing_case {
+    const pricing_sending *how;
+    int32_t n_branches;
+    const pricing_branch *branch;
+} pricing_case;
+
 #endif

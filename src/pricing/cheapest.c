@@ -48,7 +48,7 @@ static bool out_of_time(pricing_pricer *w)
 /* Waiting for tensor t of the entry: adds to value[g] for an operator on k. */
 static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t k)
 {
-    int32_t N = w->grid->n_steps, a = w->at.entry_device;
+    int32_t N = w->grid->n_steps, a = w->block->entry_device;
     bool shared = w->at.how.fixed && t == w->shared_tensor;
     int64_t ns = moirai_transfer_ns(&w->block->problem, t, a, k), step = w->grid->step_ns;
     if (shared && pricing_pricer_sent(w, k)) {
@@ -68,10 +68,10 @@ static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t
 /* Tensor t must reach the exit by T: adds to value[g] for an operator on k that takes `ns`. */
 static void add_exit_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t k, int64_t ns)
 {
-    if (k == w->at.exit_device)
+    if (k == w->block->exit_device)
         return;
     int64_t N = w->grid->n_steps, n = UTIL_MAX(N - ns / w->grid->step_ns, 0);
-    const int64_t *cost = pricing_pricer_transfer_costs(w, t, k, w->at.exit_device);
+    const int64_t *cost = pricing_pricer_transfer_costs(w, t, k, w->block->exit_device);
     pricing_lines_least_behind(w->work.line, cost + (N - n), 1, n);
     pricing_line_add(value, w->work.line, n);
     pricing_line_fill(value + n, NONE, N - n);
@@ -165,11 +165,12 @@ static int64_t flat_cost(const pricing_pricer *w, int32_t kind, int32_t op, int3
     const pricing_prices *prices = w->prices;
     int64_t sum = prices->memory ? prices->memory[k] * w->block->problem.op_memory_bytes[op] : 0;
     int32_t begin = w->block->component_off[w->block->kind_component[kind]];
-    for (int32_t i = 0; i < prices->n_branches; i++) {
-        const pricing_branch *branch = &prices->branch[i];
+    const int64_t *branch_price = prices->resource + w->n_resources * w->grid->n_buckets;
+    for (int32_t i = 0; i < w->at.n_branches; i++) {
+        const pricing_branch *branch = &w->at.branch[i];
         if (branch->on == PRICING_NUMBER && branch->kind == kind && branch->device == k &&
             w->block->component_op[begin + branch->op] == op)
-            sum += prices->branch_price[i];
+            sum += branch_price[i];
     }
     return sum;
 }
@@ -215,17 +216,18 @@ static bool direct_edges_fit(const pricing_pricer *w)
 {
     const decompose_block *b = w->block;
     const moirai_problem *q = &b->problem;
-    if (b->entry < 0 || b->exit < 0 || w->at.entry_device == w->at.exit_device)
+    if (b->entry < 0 || b->exit < 0 || w->block->entry_device == w->block->exit_device)
         return true;
     for (int32_t j = q->op_in_off[b->exit]; j < q->op_in_off[b->exit + 1]; j++) {
         int32_t t = q->op_in[j];
         if (q->tensor_producer[t] != b->entry)
             continue;
-        if (w->at.how.fixed && t == w->shared_tensor && w->at.arrival_ns[w->at.exit_device] < 0)
-            return false;
-        if (moirai_transfer_ns(q, t, w->at.entry_device, w->at.exit_device) > w->grid->length_ns)
-            return false;
-        if (w->at.how.fixed && t == w->shared_tensor && w->at.arrival_ns[w->at.exit_device] > w->grid->length_ns)
+        int64_t arrival = moirai_transfer_ns(q, t, b->entry_device, b->exit_device);
+        if (w->at.how.fixed && t == w->shared_tensor) {
+            int64_t sent = w->at.arrival_ns[b->exit_device];
+            arrival = sent < 0 ? INT64_MAX : UTIL_MAX(arrival, sent);
+        }
+        if (arrival > w->grid->length_ns)
             return false;
     }
     return true;
@@ -248,7 +250,6 @@ static void set_present(pricing_pricer *w, const pricing_prices *prices)
 int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
-    pricing_pricer_set_arrivals(w, prices->n_branches, prices->branch);
     if (!direct_edges_fit(w))
         return NONE;
     w->prices = prices;

@@ -66,16 +66,16 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
     for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
         int32_t t = q->op_in[j];
         bool shared = w->at.how.fixed && t == w->shared_tensor;
-        int64_t ns = moirai_transfer_ns(q, t, w->at.entry_device, k);
-        if (q->tensor_producer[t] == b->entry && k != w->at.entry_device && !(shared && pricing_pricer_sent(w, k)))
-            use_transfer(w, t, w->at.entry_device, k, shared ? (w->at.arrival_ns[k] - ns) / step : 0, g - ns / step,
+        int64_t ns = moirai_transfer_ns(q, t, w->block->entry_device, k);
+        if (q->tensor_producer[t] == b->entry && k != w->block->entry_device && !(shared && pricing_pricer_sent(w, k)))
+            use_transfer(w, t, w->block->entry_device, k, shared ? (w->at.arrival_ns[k] - ns) / step : 0, g - ns / step,
                          w->tree.readers[t]);
     }
-    if (b->exit < 0 || k == w->at.exit_device)
+    if (b->exit < 0 || k == w->block->exit_device)
         return;
     for (int32_t j = q->op_in_off[b->exit]; j < q->op_in_off[b->exit + 1]; j++)
         if (q->tensor_producer[q->op_in[j]] == op)
-            use_transfer(w, q->op_in[j], k, w->at.exit_device, g + x.ns / step, w->grid->n_steps,
+            use_transfer(w, q->op_in[j], k, w->block->exit_device, g + x.ns / step, w->grid->n_steps,
                          w->tree.readers[q->op_in[j]]);
 }
 
@@ -128,14 +128,6 @@ static pricing_tree_state best_child(pricing_pricer *w, int32_t x, int64_t offse
     return pick;
 }
 
-static int32_t place_of(const decompose_block *b, int32_t kind, int32_t op)
-{
-    int32_t c = b->kind_component[kind], x = b->component_off[c];
-    while (b->component_op[x] != op)
-        x++;
-    return x - b->component_off[c];
-}
-
 void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state root, pricing_column_fn column, void *data)
 {
     const decompose_block *b = w->block;
@@ -152,23 +144,21 @@ void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state roo
         if (x)
             at[x] = best_child(w, base + x, x * stride, w->tree.node[node->parent].op, at[node->parent - base]);
         use_op(w, node->op, at[x].k, at[x].g);
-        int32_t place = place_of(b, kind, node->op);
-        w->found.device[place] = (int8_t)at[x].k;
-        w->found.start[place] = at[x].g * w->grid->step_ns;
+        w->found.device[b->op_place[node->op]] = (int8_t)at[x].k;
+        w->found.start[b->op_place[node->op]] = at[x].g * w->grid->step_ns;
     }
     free(at);
     pricing_column out = {kind, n, w->found.device, w->found.start, w->found.finish_ns, w->found.n_uses, w->found.use};
     column(data, &out);
 }
 
-/* The j-th sending of the shared tensor. */
 int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data)
 {
     int32_t k = w->at.how.receiver[j];
-    pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->at.entry_device, k);
+    pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->block->entry_device, k);
     int64_t at = 0, first = (w->at.arrival_ns[k] - x.ns) / w->grid->step_ns;
     int64_t last = w->at.arrived_ns[k] < w->at.arrival_ns[k] ? -1 : (w->at.arrived_ns[k] - x.ns) / w->grid->step_ns;
-    int64_t best = cheapest_transfer(w, w->shared_tensor, w->at.entry_device, k, first, last, &at);
+    int64_t best = cheapest_transfer(w, w->shared_tensor, w->block->entry_device, k, first, last, &at);
     if (best < NONE && column) {
         clear_uses(w);
         use(w, x, at, 1.0);

@@ -72,27 +72,37 @@ int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket)
     return UTIL_MIN(to, grid->length_ns) - UTIL_MIN(from, grid->length_ns);
 }
 
-int64_t pricing_branch_term(const pricing_prices *prices)
+void pricing_grid_spread(const pricing_grid *grid, int32_t r, const pricing_use *use, const double *per_ns,
+                         double *cell)
+{
+    for (int32_t i = 0; i < grid->n_buckets; i++) {
+        int64_t from = UTIL_MAX(use->start_ns, grid->bucket_step[i] * grid->step_ns), at = r * grid->n_buckets + i;
+        int64_t to = UTIL_MIN(use->start_ns + use->ns, grid->bucket_step[i + 1] * grid->step_ns);
+        if (to > from)
+            cell[at] += use->part * (double)(to - from) / (per_ns ? per_ns[at] : 1);
+    }
+}
+
+int64_t pricing_branch_term(const pricing_case *at, const int64_t *branch_price)
 {
     int64_t sum = 0;
-    for (int32_t i = 0; i < prices->n_branches; i++)
-        sum +=
-            prices->branch_price[i] * (prices->branch_price[i] > 0 ? prices->branch[i].most : prices->branch[i].least);
+    for (int32_t i = 0; i < at->n_branches; i++)
+        sum += branch_price[i] * (branch_price[i] > 0 ? at->branch[i].most : at->branch[i].least);
     return sum;
 }
 
-int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices)
+int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const int64_t *price)
 {
-    int64_t sum = pricing_branch_term(prices);
+    int64_t sum = 0;
     int32_t resources = pricing_resource_count(q);
     for (int32_t r = 0; r < resources; r++)
         for (int32_t i = 0; i < grid->n_buckets; i++)
-            sum += prices->resource[r * grid->n_buckets + i] * pricing_bucket_ns(grid, i);
+            sum += price[r * grid->n_buckets + i] * pricing_bucket_ns(grid, i);
     return sum;
 }
 
-int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices,
-                            int64_t unit, int64_t least_ns)
+int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const int64_t *price, int64_t unit,
+                            int64_t least_ns)
 {
     int32_t resources = pricing_resource_count(q);
     __int128 value = 0, least = INT64_MAX;
@@ -101,7 +111,7 @@ int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, c
                 to = from + pricing_bucket_ns(grid, i);
         __int128 rate = 0;
         for (int32_t r = 0; r < resources; r++)
-            rate += prices->resource[r * grid->n_buckets + i];
+            rate += price[r * grid->n_buckets + i];
         if (least_ns >= from && least_ns <= to)
             least = UTIL_MIN(least, (__int128)unit * least_ns - value - rate * (least_ns - from));
         value += rate * (to - from);
@@ -109,4 +119,18 @@ int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, c
             least = UTIL_MIN(least, (__int128)unit * to - value);
     }
     return (int64_t)UTIL_MAX(least, -(__int128)PRICING_NONE);
+}
+
+int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_grid *grid, const int64_t *price,
+                      int32_t n_branches)
+{
+    pricing_duals copy = {*grid, NULL, n_branches};
+    if (price) {
+        size_t n = (size_t)pricing_resource_count(q) * (size_t)grid->n_buckets + (size_t)n_branches;
+        if (!(copy.price = util_copy(price, n, sizeof *price)))
+            return MOIRAI_EFAIL;
+    }
+    free(to->price);
+    *to = copy;
+    return 0;
 }

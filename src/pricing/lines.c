@@ -75,30 +75,15 @@ int64_t pricing_line_least(const int64_t *a, int64_t n)
     return least[0];
 }
 
-static inline int64_t sum_of(int64_t a, int64_t b)
-{
-    int64_t most = UTIL_MAX(a, b), sum = a + b;
-    return most >= NONE ? NONE : sum;
-}
-
 PRICING_FOR_EACH_MACHINE
 int64_t pricing_line_least_sum(const int64_t *restrict a, const int64_t *restrict b, int64_t n)
 {
-    int64_t least[PIECE], g = 0;
-    for (int64_t j = 0; j < PIECE; j++)
-        least[j] = NONE;
-    for (; g + PIECE <= n; g += PIECE)
-        for (int64_t j = 0; j < PIECE; j++) {
-            int64_t sum = sum_of(a[g + j], b[g + j]);
-            least[j] = UTIL_MIN(least[j], sum);
-        }
-    for (; g < n; g++) {
-        int64_t sum = sum_of(a[g], b[g]);
-        least[0] = UTIL_MIN(least[0], sum);
+    int64_t least = NONE;
+    for (int64_t g = 0; g < n; g++) {
+        int64_t most = UTIL_MAX(a[g], b[g]), sum = most >= NONE ? NONE : a[g] + b[g];
+        least = UTIL_MIN(least, sum);
     }
-    for (int64_t j = 1; j < PIECE; j++)
-        least[0] = UTIL_MIN(least[0], least[j]);
-    return least[0];
+    return least;
 }
 
 /* A division takes ten times as long as a product. With m = floor(2^64 / by) + 1 the upper half of a m is floor(a / by)
@@ -114,46 +99,31 @@ void pricing_line_divide(int64_t *line, int32_t by, int64_t n)
 
 /* ---- running minima ---- */
 
-static void least_before(int64_t *out, const int64_t *in, int64_t n)
+/* From step `from` on, forwards (by 1) or backwards (by -1). */
+static inline void least_along(int64_t *out, const int64_t *in, int32_t lines, int64_t n, int64_t from, int64_t by)
 {
-    int64_t least = INT64_MAX;
-    for (int64_t g = 0; g < n; g++)
-        out[g] = least = UTIL_MIN(least, in[g]);
-}
-
-static void least_behind(int64_t *out, const int64_t *in, int64_t n)
-{
-    int64_t least = INT64_MAX;
-    for (int64_t g = n - 1; g >= 0; g--)
-        out[g] = least = UTIL_MIN(least, in[g]);
+    for (; lines >= 4; lines -= 4, in += 4 * n, out += 4 * n) {
+        int64_t a = INT64_MAX, b = a, c = a, d = a;
+        for (int64_t i = 0, g = from; i < n; i++, g += by) {
+            out[g] = a = UTIL_MIN(a, in[g]);
+            out[n + g] = b = UTIL_MIN(b, in[n + g]);
+            out[2 * n + g] = c = UTIL_MIN(c, in[2 * n + g]);
+            out[3 * n + g] = d = UTIL_MIN(d, in[3 * n + g]);
+        }
+    }
+    for (; lines > 0; lines--, in += n, out += n) {
+        int64_t least = INT64_MAX;
+        for (int64_t i = 0, g = from; i < n; i++, g += by)
+            out[g] = least = UTIL_MIN(least, in[g]);
+    }
 }
 
 void pricing_lines_least_before(int64_t *out, const int64_t *in, int32_t lines, int64_t n)
 {
-    for (; lines >= 4; lines -= 4, in += 4 * n, out += 4 * n) {
-        int64_t a = INT64_MAX, b = a, c = a, d = a;
-        for (int64_t g = 0; g < n; g++) {
-            out[g] = a = UTIL_MIN(a, in[g]);
-            out[n + g] = b = UTIL_MIN(b, in[n + g]);
-            out[2 * n + g] = c = UTIL_MIN(c, in[2 * n + g]);
-            out[3 * n + g] = d = UTIL_MIN(d, in[3 * n + g]);
-        }
-    }
-    for (; lines > 0; lines--, in += n, out += n)
-        least_before(out, in, n);
+    least_along(out, in, lines, n, 0, 1);
 }
 
 void pricing_lines_least_behind(int64_t *out, const int64_t *in, int32_t lines, int64_t n)
 {
-    for (; lines >= 4; lines -= 4, in += 4 * n, out += 4 * n) {
-        int64_t a = INT64_MAX, b = a, c = a, d = a;
-        for (int64_t g = n - 1; g >= 0; g--) {
-            out[g] = a = UTIL_MIN(a, in[g]);
-            out[n + g] = b = UTIL_MIN(b, in[n + g]);
-            out[2 * n + g] = c = UTIL_MIN(c, in[2 * n + g]);
-            out[3 * n + g] = d = UTIL_MIN(d, in[3 * n + g]);
-        }
-    }
-    for (; lines > 0; lines--, in += n, out += n)
-        least_behind(out, in, n);
+    least_along(out, in, lines, n, n - 1, -1);
 }

@@ -36,7 +36,7 @@ void pricing_master_free(pricing_master *m)
     if (!m)
         return;
     for (size_t c = 0; c < m->pool.n; c++)
-        pricing_column_free(&m->pool.column[c]);
+        free(m->pool.column[c].c.use);
     pricing_master_lp_free(m);
     free(m->pool.column);
     free(m->lp.column);
@@ -45,16 +45,13 @@ void pricing_master_free(pricing_master *m)
     free(m);
 }
 
-int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t entry_device, int32_t exit_device,
-                       int32_t steps)
+int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t steps)
 {
     *out = NULL;
     pricing_master *m = util_alloc(1, sizeof *m);
     if (!m)
         return MOIRAI_EFAIL;
     m->b = b;
-    m->entry_device = entry_device;
-    m->exit_device = exit_device;
     m->steps = steps;
     size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MASK_DEVICES + b->n_kinds +
                         MAX_BRANCHES + 2);
@@ -87,19 +84,18 @@ const pricing_grid *pricing_master_grid(const pricing_master *m)
     return &m->grid;
 }
 
-static double price_scale(const pricing_master *m, const pricing_master_task *job)
+static double price_scale(const pricing_master *m)
 {
-    return job->form == PRICING_PRICED_FORM ? (double)m->b->unit : LENGTH_SCALE;
+    return m->job->form == PRICING_PRICED_FORM ? (double)m->b->unit : LENGTH_SCALE;
 }
 
 /* Prices of another solve as those of the last one. */
-static void take_start(pricing_master *m)
+static void take_start(pricing_master *m, const pricing_duals *start)
 {
-    const pricing_master_task *job = m->job;
-    int32_t cells = pricing_resource_count(&m->b->problem) * job->start_grid->n_buckets;
-    m->grid = *job->start_grid;
+    int32_t cells = pricing_resource_count(&m->b->problem) * start->grid.n_buckets;
+    m->grid = start->grid;
     for (int32_t i = 0; i < cells; i++)
-        m->price.center[i] = (double)job->start_price[i] / price_scale(m, job) *
+        m->price.center[i] = (double)start->price[i] / price_scale(m) *
                              (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
@@ -115,24 +111,25 @@ static void snap_to_sends(pricing_master *m)
         pricing_grid_snap(&m->grid, &kept, pricing_pricer_arrival(m->w, m->how.receiver[j]));
     }
     for (int32_t j = 0; j < m->n_sends && !priced; j++) {
-        int64_t latest = pricing_pricer_latest_send(m->w, j);
-        if (latest < pricing_pricer_arrival(m->w, m->how.receiver[j]) - m->grid.length_ns / PRICING_MASTER_LEAST_HOLD)
+        int32_t k = m->how.receiver[j], from = m->b->entry_device;
+        int64_t ns = moirai_transfer_ns(&m->b->problem, decompose_block_shared_tensor(m->b), from, k);
+        int64_t latest = pricing_pricer_arrived(m->w, k) - ns;
+        if (latest < pricing_pricer_arrival(m->w, k) - m->grid.length_ns / PRICING_MASTER_LEAST_HOLD)
             pricing_grid_snap(&m->grid, &kept, latest);
     }
 }
 
 /* Lay the buckets out for another length. Prices per time stay what they were: a new bucket takes them from the old one
  * around its middle. */
-static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
+static void regrid(pricing_master *m, const pricing_duals *start)
 {
     pricing_grid old = m->grid;
     int32_t resources = pricing_resource_count(&m->b->problem);
-    pricing_grid_init(&m->grid, length_ns, length_ns / m->steps + 1, buckets);
-    pricing_pricer_set(m->w, m->entry_device, m->exit_device, &m->how, &m->grid);
-    pricing_pricer_set_arrivals(m->w, m->job->n_branches, m->job->branch);
+    pricing_grid_init(&m->grid, m->job->length_ns, m->job->length_ns / m->steps + 1, m->job->buckets);
+    pricing_pricer_set(m->w, &m->job->at, &m->grid);
     snap_to_sends(m);
     m->cell.n = resources * m->grid.n_buckets;
-    m->lp.n_rows = m->cell.n + m->n_sends + m->b->n_kinds + m->job->n_branches;
+    m->lp.n_rows = m->cell.n + m->n_sends + m->b->n_kinds + m->job->at.n_branches;
     memcpy(m->price.mean, m->price.center, sizeof *m->price.mean * (size_t)(resources * old.n_buckets));
     for (int32_t i = 0; i < m->grid.n_buckets; i++) {
         int64_t middle = (m->grid.bucket_step[i] + m->grid.bucket_step[i + 1]) * m->grid.step_ns / 2;
@@ -147,9 +144,9 @@ static void regrid(pricing_master *m, int64_t length_ns, int32_t buckets)
     }
     for (int32_t i = m->cell.n; i < m->lp.n_rows; i++)
         m->price.center[i] = 0;
-    for (int32_t i = 0; m->job->start_price && i < m->job->n_start_branches; i++)
+    for (int32_t i = 0; start && i < start->n_branches; i++)
         m->price.center[pricing_master_branch_row(m, i)] =
-            (double)m->job->start_price[resources * old.n_buckets + i] / price_scale(m, m->job);
+            (double)start->price[resources * old.n_buckets + i] / price_scale(m);
     for (int32_t i = 0; i < m->cell.n; i++)
         m->cell.bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
@@ -163,7 +160,7 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
 {
     const double most = (double)PRICING_NONE;
     int32_t resources = m->cell.n / m->grid.n_buckets;
-    double scale = price_scale(m, m->job), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
+    double scale = price_scale(m), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
     for (int32_t i = 0; i < m->cell.n; i++) {
         bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
         price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->cell.bucket_ns[i] * scale, most_price);
@@ -172,24 +169,24 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
         int32_t buckets = m->grid.n_buckets, r = pricing_pricer_stand_in(m->w, i / buckets);
         price[i] = price[r * buckets + i % buckets];
     }
-    for (int32_t i = 0; i < m->job->n_branches; i++) {
-        const pricing_branch *branch = &m->job->branch[i];
+    for (int32_t i = 0; i < m->job->at.n_branches; i++) {
+        const pricing_branch *branch = &m->job->at.branch[i];
         bool number = branch->on == PRICING_NUMBER;
-        double limit = number ? most / 2 / m->job->n_branches / m->b->kind_count[branch->kind] : 0;
+        double limit = number ? most / 2 / m->job->at.n_branches / m->b->kind_count[branch->kind] : 0;
         double wanted = number ? per_use[pricing_master_branch_row(m, i)] * scale : 0;
         price[m->cell.n + i] = (int64_t)fmax(fmin(wanted, limit), -limit);
     }
 }
 
 /* Length form: theta, as far as it is proven. */
-static double judge_length(pricing_master *m, const pricing_prices *prices, int64_t cost)
+static double judge_length(pricing_master *m, const int64_t *price, int64_t branch_term, int64_t cost)
 {
-    int64_t capacity = pricing_capacity(&m->b->problem, &m->grid, prices);
+    int64_t capacity = branch_term + pricing_capacity(&m->b->problem, &m->grid, price);
     m->price.part = capacity > 0 ? (double)cost / (double)capacity : 0;
     /* Of the free time, and of the time that is held in any case. */
-    double free_value = 0, held_value = (double)pricing_branch_term(prices);
+    double free_value = 0, held_value = (double)branch_term;
     for (int32_t i = 0; i < m->cell.n; i++) {
-        double whole = (double)prices->resource[i] * (double)pricing_bucket_ns(&m->grid, i % m->grid.n_buckets);
+        double whole = (double)price[i] * (double)pricing_bucket_ns(&m->grid, i % m->grid.n_buckets);
         free_value += whole * pricing_master_free_part(m, i);
         held_value += whole * m->cell.held[i];
     }
@@ -202,24 +199,30 @@ static double judge_length(pricing_master *m, const pricing_prices *prices, int6
 /* What the prices prove: theta, or a value in units. Adds columns on the way. */
 static double judge(pricing_master *m, const int64_t *price)
 {
-    pricing_prices prices = {price, m->job->memory_price, m->job->n_branches, m->job->branch, price + m->cell.n};
+    pricing_prices prices = {price, m->job->memory_price};
     int64_t cost = pricing_pricer_cost(m->w, &prices, pricing_master_take_column, m);
+    int64_t branch_term = pricing_branch_term(&m->job->at, price + m->cell.n);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
     if (m->job->form == PRICING_LENGTH_FORM)
-        return judge_length(m, &prices, cost);
-    return (double)(cost - pricing_branch_term(&prices) +
-                    pricing_length_term(&m->b->problem, &m->grid, &prices, m->b->unit, m->job->least_ns));
+        return judge_length(m, price, branch_term, cost);
+    return (double)(cost - branch_term +
+                    pricing_length_term(&m->b->problem, &m->grid, price, m->b->unit, m->job->least_ns));
 }
 
-static void consider(pricing_master *m, double bound, const double *per_use)
+/* Rounds prices and takes them where they are the best so far; what they prove. */
+static double try_prices(pricing_master *m, const double *per_use)
 {
-    if (bound <= m->price.best)
-        return;
-    m->price.best = bound;
-    m->price.best_part = m->price.part;
-    memcpy(m->price.best_whole, m->price.whole, sizeof *m->price.whole * (size_t)(m->cell.n + m->job->n_branches));
-    memcpy(m->price.center, per_use, sizeof *m->price.center * (size_t)m->lp.n_rows);
+    round_prices(m, per_use, m->price.whole);
+    double bound = judge(m, m->price.whole);
+    if (bound > m->price.best) {
+        m->price.best = bound;
+        m->price.best_part = m->price.part;
+        memcpy(m->price.best_whole, m->price.whole,
+               sizeof *m->price.whole * (size_t)(m->cell.n + m->job->at.n_branches));
+        memcpy(m->price.center, per_use, sizeof *m->price.center * (size_t)m->lp.n_rows);
+    }
+    return bound;
 }
 
 /* Nothing more to gain: proven, converged, or proven out of reach. What these prices cannot close, branches must, and
@@ -251,10 +254,7 @@ static bool first_columns(pricing_master *m)
             m->price.dual[i] =
                 i < m->cell.n ? m->cell.bucket_ns[i] / (m->cell.n / buckets) / whole * (cheap ? 0.01 : 1) : 0;
         }
-        round_prices(m, m->price.dual, m->price.whole);
-        double bound = judge(m, m->price.whole);
-        consider(m, bound, m->price.dual);
-        if (bound == HUGE_VAL)
+        if (try_prices(m, m->price.dual) == HUGE_VAL)
             return false;
     }
     m->pool.judging = true;
@@ -266,8 +266,7 @@ static void price_between(pricing_master *m, double weight)
 {
     for (int32_t i = 0; i < m->lp.n_rows; i++)
         m->price.mean[i] = weight * m->price.center[i] + (1 - weight) * m->price.dual[i];
-    round_prices(m, m->price.mean, m->price.whole);
-    consider(m, judge(m, m->price.whole), m->price.mean);
+    try_prices(m, m->price.mean);
 }
 
 static int one_round(pricing_master *m, double *value, double weight)
@@ -294,10 +293,7 @@ static int generate(pricing_master *m, pricing_master_result *out)
     } else if (!rc) { /* the prices of the last solve are a good place to begin */
         memcpy(m->price.mean, m->price.center, sizeof *m->price.mean * (size_t)m->lp.n_rows);
         m->pool.judging = false;
-        round_prices(m, m->price.mean, m->price.whole);
-        double bound = judge(m, m->price.whole);
-        consider(m, bound, m->price.mean);
-        done = bound == HUGE_VAL;
+        done = try_prices(m, m->price.mean) == HUGE_VAL;
         m->pool.judging = true;
     }
     out->theta = m->price.best;
@@ -315,36 +311,37 @@ static int generate(pricing_master *m, pricing_master_result *out)
 
 int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job)
 {
+    const pricing_duals *start = job->start && job->start->price ? job->start : NULL;
+    bool priced = job->form == PRICING_PRICED_FORM;
     *out = (pricing_master_result){0};
-    if (job->n_branches > MAX_BRANCHES)
-        return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->n_branches);
+    if (job->at.n_branches > MAX_BRANCHES)
+        return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->at.n_branches);
     m->job = job;
-    m->price.best = job->form == PRICING_PRICED_FORM ? -(double)PRICING_NONE : -1;
+    m->price.best = priced ? -(double)PRICING_NONE : -1;
     m->price.best_part = 0;
     m->failed = 0;
     m->lp.n_solved = 0;
     m->w = job->pricer;
     pricing_pricer_limit(m->w, &job->stop);
     pricing_pricer_join(m->w, !job->memory_price);
-    pricing_master_set_sending(m, job->how);
-    if (job->start_price)
-        take_start(m);
-    regrid(m, job->length_ns, job->buckets);
-    pricing_pricer_held(m->w, job->n_branches, job->branch, m->cell.held);
+    pricing_master_set_sending(m, job->at.how);
+    if (start)
+        take_start(m, start);
+    regrid(m, start);
+    pricing_pricer_held(m->w, m->cell.held);
     /* No prices at all, should none be better: those of the last solve are laid out for another grid. */
-    memset(m->price.best_whole, 0, sizeof *m->price.best_whole * (size_t)(m->cell.n + job->n_branches));
+    memset(m->price.best_whole, 0, sizeof *m->price.best_whole * (size_t)(m->cell.n + job->at.n_branches));
     for (int32_t i = 0; i < m->cell.n; i++)
-        m->cell.held[i] = job->form == PRICING_PRICED_FORM ? 0 : fmin(m->cell.held[i] / m->cell.bucket_ns[i], 1);
+        m->cell.held[i] = priced ? 0 : fmin(m->cell.held[i] / m->cell.bucket_ns[i], 1);
     int rc = generate(m, out);
     pricing_pricer_limit(m->w, NULL);
     pricing_master_lp_free(m);
-    out->proven = m->price.best > 1 && job->form == PRICING_LENGTH_FORM;
+    out->proven = m->price.best > 1 && !priced;
     out->proven_part = m->price.best_part;
-    if (job->form == PRICING_PRICED_FORM)
-        out->value = m->price.best >= (double)PRICING_NONE ? PRICING_NONE
-                                                           : (int64_t)UTIL_MAX(m->price.best, -(double)PRICING_NONE);
+    if (priced)
+        out->value =
+            m->price.best >= (double)PRICING_NONE ? PRICING_NONE : (int64_t)fmax(m->price.best, -(double)PRICING_NONE);
     out->price = m->price.best_whole;
-    out->branch_price = m->price.best_whole + m->cell.n;
     return rc;
 }
 
@@ -352,12 +349,11 @@ int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job
                                const int64_t *price)
 {
     const int64_t *branch_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
-    pricing_prices prices = {price, job->memory_price, job->n_branches, job->branch, branch_price};
     pricing_pricer_join(job->pricer, !job->memory_price);
-    pricing_pricer_set(job->pricer, m->entry_device, m->exit_device, job->how, grid);
-    int64_t cost = pricing_pricer_cost(job->pricer, &prices, NULL, NULL);
+    pricing_pricer_set(job->pricer, &job->at, grid);
+    int64_t cost = pricing_pricer_cost(job->pricer, &(pricing_prices){price, job->memory_price}, NULL, NULL);
     if (cost >= PRICING_NONE)
         return PRICING_NONE;
-    return cost - pricing_branch_term(&prices) +
-           pricing_length_term(&m->b->problem, grid, &prices, m->b->unit, job->least_ns);
+    return cost - pricing_branch_term(&job->at, branch_price) +
+           pricing_length_term(&m->b->problem, grid, price, m->b->unit, job->least_ns);
 }

@@ -27,22 +27,18 @@ typedef struct pricing_chosen_column {
 } pricing_chosen_column;
 
 typedef struct pricing_master_task {
-    pricing_pricer *pricer;     /* of the block; lent for the solve */
-    const pricing_sending *how; /* the shared tensor is sent */
+    pricing_pricer *pricer; /* of the block; lent for the solve */
+    pricing_case at;
     pricing_form form;
     int64_t length_ns; /* T */
     int64_t least_ns;  /* priced form only */
     int32_t buckets;
-    int32_t n_branches;
-    const pricing_branch *branch;
     const int64_t *memory_price; /* per device, units per byte; NULL: none (priced form only) */
     int32_t max_rounds;
-    int64_t ceiling;                /* priced form, in units: more need not be proven; 0: not known */
-    bool converge;                  /* length form: go on to find theta where it is below 1 */
-    double open;                    /* near enough: this part of what the LP leaves open below length or ceiling */
-    const pricing_grid *start_grid; /* prices to begin with, cells and then branches, or NULL */
-    const int64_t *start_price;
-    int32_t n_start_branches;
+    int64_t ceiling;            /* priced form, in units: more need not be proven; 0: not known */
+    bool converge;              /* length form: go on to find theta where it is below 1 */
+    double open;                /* near enough: this part of what the LP leaves open below length or ceiling */
+    const pricing_duals *start; /* prices to begin with; NULL, or without prices: those of the last solve */
     util_stop stop;
 } pricing_master_task;
 
@@ -52,15 +48,13 @@ typedef struct pricing_master_result {
     double theta;       /* length form: value of the last master; above 1 means impossible */
     double proven_part; /* length form: cost over capacity at the best prices; about what part of T they exclude */
     int32_t rounds;
-    const int64_t *price;        /* the prices that prove it, cells and then branches; valid until the next solve */
-    const int64_t *branch_price; /* those of the branches */
+    const int64_t *price; /* the prices that prove it, cells and then branches; valid until the next solve */
 } pricing_master_result;
 
 /* A master keeps its columns from one solve to the next, whatever the sending: one per block and pair of devices. Grids
  * have `steps` steps. */
 typedef struct pricing_master pricing_master;
-int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t entry_device, int32_t exit_device,
-                       int32_t steps);
+int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t steps);
 void pricing_master_free(pricing_master *m);
 int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job);
 /* Priced form: what prices found before are worth at other prices on bytes, without a search; in units. */
@@ -72,9 +66,8 @@ double pricing_master_length(const pricing_master *m, double *spread_ns);
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n);
 /* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
 double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, int32_t device);
-/* When the shared tensor arrives by this send, the soonest that the case allows. */
+/* When the shared tensor arrives by this send: the soonest and the latest that the case allows. */
 int64_t pricing_master_arrival(const pricing_master *m, int32_t send);
-/* The latest that the case allows. */
 int64_t pricing_master_arrived(const pricing_master *m, int32_t send);
 /* Of the last solve: how much time readers of the shared tensor take on a receiver before the mean of its arrivals:
  * work that no plan could have done by then. */

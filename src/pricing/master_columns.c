@@ -6,56 +6,45 @@
 #include "pricing/pricing_tuning.h"
 #include "util/util.h"
 
-void pricing_column_free(pricing_pool_column *c)
+/* A copy of a schedule from the pricing; false if memory ran out. */
+static bool copy_column(const pricing_column *from, pricing_column *c)
 {
-    free(c->use);
-    free(c->device);
-    free(c->start);
-}
-
-/* Keep a schedule from the pricing; false if memory ran out. */
-static bool copy_column(const pricing_column *column, pricing_pool_column *c)
-{
-    *c = (pricing_pool_column){
-        .kind = column->kind, .finish_ns = column->finish_ns, .n_ops = column->n_ops, .n_uses = column->n_uses};
-    c->use = util_alloc((size_t)c->n_uses, sizeof *c->use);
-    c->device = util_alloc((size_t)column->n_ops, sizeof *c->device);
-    c->start = util_alloc((size_t)column->n_ops, sizeof *c->start);
-    if (!c->use || !c->device || !c->start) {
-        pricing_column_free(c);
+    size_t ops = (size_t)from->n_ops, uses = (size_t)from->n_uses;
+    *c = *from;
+    c->use = util_alloc(uses * sizeof *c->use + ops * (sizeof *c->start + sizeof *c->device), 1);
+    if (!c->use)
         return false;
-    }
-    memcpy(c->use, column->use, sizeof *c->use * (size_t)c->n_uses);
-    memcpy(c->device, column->device, (size_t)column->n_ops);
-    memcpy(c->start, column->start, sizeof *c->start * (size_t)column->n_ops);
+    c->start = (int64_t *)(void *)(c->use + uses);
+    c->device = (int8_t *)(c->start + ops);
+    memcpy(c->use, from->use, uses * sizeof *c->use);
+    memcpy(c->start, from->start, ops * sizeof *c->start);
+    memcpy(c->device, from->device, ops * sizeof *c->device);
     return true;
 }
 
-/* A schedule from the pricing: into the pool and the master, if it could improve the master. */
-void pricing_master_take_column(void *data, const pricing_column *column)
+/* Whether the dual values of the LP say that the column would improve it. */
+static bool improves(pricing_master *m, const pricing_column *c)
 {
-    pricing_master *m = data;
-    pricing_pool_column c;
-    if (m->failed || !copy_column(column, &c)) {
-        m->failed = 1;
-        return;
-    }
-    double reduced = pricing_master_column_cost(m, &c);
-    int32_t n = pricing_master_entries(m, &c), convexity = pricing_master_convexity_row(m, c.kind);
+    double reduced = pricing_master_column_cost(m, c);
+    int32_t n = pricing_master_entries(m, c), convexity = pricing_master_convexity_row(m, c->kind);
     for (int32_t i = 0; i < n; i++)
         if (m->lp.row[i] != convexity)
             reduced += m->lp.value[i] * m->price.dual[m->lp.row[i]];
-    if (m->pool.judging && reduced > m->price.dual[convexity] - 1e-9 * (1 + fabs(m->price.dual[convexity]))) {
-        pricing_column_free(&c);
+    return !(reduced > m->price.dual[convexity] - 1e-9 * (1 + fabs(m->price.dual[convexity])));
+}
+
+void pricing_master_take_column(void *data, const pricing_column *column)
+{
+    pricing_master *m = data;
+    pricing_pool_column x = {.step_ns = m->grid.step_ns};
+    if (m->pool.judging && !improves(m, column))
         return;
-    }
-    if (util_grow(&m->pool.column, &m->pool.capacity, m->pool.n + 1, sizeof *m->pool.column)) {
-        pricing_column_free(&c);
+    if (m->failed || util_grow(&m->pool.column, &m->pool.capacity, m->pool.n + 1, sizeof *m->pool.column) ||
+        !copy_column(column, &x.c)) {
         m->failed = 1;
         return;
     }
-    c.step_ns = m->grid.step_ns;
-    m->pool.column[m->pool.n++] = c;
+    m->pool.column[m->pool.n++] = x;
     if (m->lp.simplex && pricing_master_lp_take(m, (int32_t)m->pool.n - 1))
         m->failed = 1;
     m->pool.added++;
@@ -63,38 +52,45 @@ void pricing_master_take_column(void *data, const pricing_column *column)
 
 void pricing_master_note_idle(pricing_master *m)
 {
-    for (size_t x = 0; x < m->lp.n_solved; x++) {
-        pricing_pool_column *c = pricing_master_column(m, x);
-        if (c)
-            c->idle = m->lp.primal[x] > 1e-9 ? 0 : c->idle + 1;
-    }
+    for (size_t x = 0; x < m->lp.n_solved; x++)
+        if (m->lp.column[x] >= 0) {
+            int32_t *idle = &m->pool.column[m->lp.column[x]].idle;
+            *idle = m->lp.primal[x] > 1e-9 ? 0 : *idle + 1;
+        }
 }
 
-/* Columns that no LP solution has used for a while go, so that the master stays small. */
-void pricing_master_drop_idle(pricing_master *m)
+void pricing_master_sift(pricing_master *m, bool (*keeps)(const pricing_master *m, const pricing_pool_column *x))
 {
     size_t n = 0;
     for (size_t c = 0; c < m->pool.n; c++)
-        if (m->pool.n < PRICING_MASTER_COLUMNS_KEEP_ALL ||
-            m->pool.column[c].idle < PRICING_MASTER_COLUMNS_IDLE_SOLVES || m->pool.column[c].kind < 0)
+        if (keeps(m, &m->pool.column[c]))
             m->pool.column[n++] = m->pool.column[c];
         else
-            pricing_column_free(&m->pool.column[c]);
+            free(m->pool.column[c].c.use);
     m->pool.n = n;
+}
+
+static bool is_used(const pricing_master *m, const pricing_pool_column *x)
+{
+    return m->pool.n < PRICING_MASTER_COLUMNS_KEEP_ALL || x->idle < PRICING_MASTER_COLUMNS_IDLE_SOLVES || x->c.kind < 0;
+}
+
+void pricing_master_drop_idle(pricing_master *m)
+{
+    pricing_master_sift(m, is_used);
+}
+
+static bool is_no_send(const pricing_master *m, const pricing_pool_column *x)
+{
+    (void)m;
+    return x->c.kind >= 0;
 }
 
 /* Schedules of components are of use to every sending that they fit; sends are those of one. */
 void pricing_master_set_sending(pricing_master *m, const pricing_sending *how)
 {
-    bool same = pricing_same_sending(&m->how, how);
+    if (!pricing_same_sending(&m->how, how))
+        pricing_master_sift(m, is_no_send);
     m->how = *how;
     m->n_sends = how->fixed ? how->n_receivers : 0;
-    size_t n = 0;
-    for (size_t c = 0; c < m->pool.n && !same; c++)
-        if (m->pool.column[c].kind >= 0)
-            m->pool.column[n++] = m->pool.column[c];
-        else
-            pricing_column_free(&m->pool.column[c]);
-    if (!same)
-        m->pool.n = n;
 }

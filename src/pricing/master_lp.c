@@ -30,7 +30,7 @@ static int32_t lp_cells(const pricing_master *m)
     return m->lp.n_resources * m->grid.n_buckets;
 }
 
-double pricing_master_column_cost(const pricing_master *m, const pricing_pool_column *c)
+double pricing_master_column_cost(const pricing_master *m, const pricing_column *c)
 {
     double cost = 0;
     if (!m->job->memory_price || c->kind < 0)
@@ -43,26 +43,15 @@ double pricing_master_column_cost(const pricing_master *m, const pricing_pool_co
     return cost;
 }
 
-/* What a task takes of each bucket, added to `mass` as a part of the bucket. */
-static void spread(const pricing_master *m, int32_t r, const pricing_use *use)
-{
-    const pricing_grid *grid = &m->grid;
-    for (int32_t i = 0; i < grid->n_buckets; i++) {
-        int64_t from = UTIL_MAX(use->start_ns, grid->bucket_step[i] * grid->step_ns);
-        int64_t to = UTIL_MIN(use->start_ns + use->ns, grid->bucket_step[i + 1] * grid->step_ns);
-        if (to > from)
-            m->cell.mass[r * grid->n_buckets + i] += use->part * (double)(to - from) / m->cell.bucket_ns[i];
-    }
-}
-
-int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
+int32_t pricing_master_entries(pricing_master *m, const pricing_column *c)
 {
     int32_t n = 0;
     memset(m->cell.mass, 0, sizeof *m->cell.mass * (size_t)m->cell.n);
-    for (int32_t i = 0; i < c->n_uses; i++) {
-        spread(m, pricing_pricer_stand_in(m->w, c->use[i].r1), &c->use[i]);
-        if (c->use[i].r2 >= 0)
-            spread(m, pricing_pricer_stand_in(m->w, c->use[i].r2), &c->use[i]);
+    for (int32_t i = 0; i < 2 * c->n_uses; i++) {
+        const pricing_use *use = &c->use[i / 2];
+        int32_t r = i % 2 ? use->r2 : use->r1;
+        if (r >= 0)
+            pricing_grid_spread(&m->grid, pricing_pricer_stand_in(m->w, r), use, m->cell.bucket_ns, m->cell.mass);
     }
     for (int32_t i = 0; i < m->cell.n; i++)
         if (m->cell.mass[i] > 0) {
@@ -71,8 +60,8 @@ int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c)
         }
     m->lp.row[n] = pricing_master_convexity_row(m, c->kind);
     m->lp.value[n++] = 1;
-    for (int32_t i = 0; i < m->job->n_branches; i++) {
-        const pricing_branch *branch = &m->job->branch[i];
+    for (int32_t i = 0; i < m->job->at.n_branches; i++) {
+        const pricing_branch *branch = &m->job->at.branch[i];
         if (branch->on == PRICING_NUMBER && branch->kind == c->kind && c->device[branch->op] == branch->device) {
             m->lp.row[n] = pricing_master_branch_row(m, i);
             m->lp.value[n++] = 1;
@@ -105,7 +94,7 @@ static int lp_note(pricing_master *m, int32_t what)
 
 int pricing_master_lp_take(pricing_master *m, int32_t index)
 {
-    pricing_pool_column *c = &m->pool.column[index];
+    const pricing_column *c = &m->pool.column[index].c;
     int32_t n = lp_entries(m, pricing_master_entries(m, c));
     int rc = pricing_simplex_add_column(m->lp.simplex, pricing_master_column_cost(m, c), n, m->lp.row, m->lp.value);
     return rc ? rc : lp_note(m, index);
@@ -138,9 +127,9 @@ static int lp_rows(pricing_master *m)
             lower[i] = -HUGE_VAL;
             upper[i] = copies(m, cell_of(m, i)) * m->cell.held[cell_of(m, i)];
         } else if (branch >= 0) {
-            bool counted = m->job->branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
-            lower[i] = counted ? (double)m->job->branch[branch].least : -HUGE_VAL;
-            upper[i] = counted ? (double)m->job->branch[branch].most : HUGE_VAL;
+            bool counted = m->job->at.branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
+            lower[i] = counted ? (double)m->job->at.branch[branch].least : -HUGE_VAL;
+            upper[i] = counted ? (double)m->job->at.branch[branch].most : HUGE_VAL;
         } else {
             lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
         }
@@ -203,7 +192,7 @@ static int lp_elastic(pricing_master *m)
     double price = m->job->form == PRICING_PRICED_FORM ? PRICING_MASTER_LP_ELASTIC * (double)m->grid.length_ns
                                                        : PRICING_MASTER_LP_ELASTIC;
     int rc = 0;
-    for (int32_t i = 0; !rc && i < 2 * m->job->n_branches; i++) {
+    for (int32_t i = 0; !rc && i < 2 * m->job->at.n_branches; i++) {
         m->lp.row[0] = pricing_master_branch_row(m, i / 2) - m->cell.n + lp_cells(m);
         m->lp.value[0] = i % 2 ? -1 : 1;
         rc = pricing_simplex_add_column(m->lp.simplex, price, 1, m->lp.row, m->lp.value);
@@ -213,13 +202,9 @@ static int lp_elastic(pricing_master *m)
 }
 
 /* Schedules that were found on a much coarser grid take less than any on this one: they would promise too much. */
-static bool fits(const pricing_master *m, const pricing_pool_column *c)
+static bool fits(const pricing_master *m, const pricing_pool_column *x)
 {
-    if (c->step_ns > 2 * m->grid.step_ns)
-        return false;
-    pricing_column column = {
-        .kind = c->kind, .n_ops = c->n_ops, .device = c->device, .start = c->start, .finish_ns = c->finish_ns};
-    return pricing_pricer_fits(m->w, m->job->n_branches, m->job->branch, &column);
+    return x->step_ns <= 2 * m->grid.step_ns && pricing_pricer_fits(m->w, &x->c);
 }
 
 int pricing_master_lp_build(pricing_master *m)

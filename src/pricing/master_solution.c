@@ -11,14 +11,14 @@
 #include "util/util.h"
 
 /* A schedule that is in the LP solution; NULL: no schedule, or not in it. */
-static const pricing_pool_column *chosen(const pricing_master *m, size_t x)
+static const pricing_column *chosen(const pricing_master *m, size_t x)
 {
-    const pricing_pool_column *c = pricing_master_column(m, x);
+    const pricing_column *c = pricing_master_column(m, x);
     return c && c->kind >= 0 && m->lp.primal[x] > 1e-6 ? c : NULL;
 }
 
 /* How often a schedule is told, each time with other devices in place of stand-ins. */
-static int32_t versions(const pricing_master *m, const pricing_pool_column *c)
+static int32_t versions(const pricing_master *m, const pricing_column *c)
 {
     int32_t most = 1;
     for (int32_t i = 0; i < c->n_ops; i++)
@@ -51,7 +51,7 @@ pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t 
     int8_t *device = (int8_t *)(start + ops);
     *n = 0;
     for (size_t x = 0; memory && x < m->lp.n_solved; x++) {
-        const pricing_pool_column *c = chosen(m, x);
+        const pricing_column *c = chosen(m, x);
         if (!c)
             continue;
         int32_t times = versions(m, c);
@@ -71,7 +71,7 @@ double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, 
 {
     double sum = 0;
     for (size_t x = 0; x < m->lp.n_solved; x++) {
-        const pricing_pool_column *c = pricing_master_column(m, x);
+        const pricing_column *c = pricing_master_column(m, x);
         if (c && c->kind == kind && pricing_pricer_stand_in(m->w, c->device[op]) == device)
             sum += m->lp.primal[x];
     }
@@ -82,7 +82,7 @@ static double mean_arrival(const pricing_master *m, int32_t send)
 {
     double arrival = 0, sum = 0;
     for (size_t x = 0; x < m->lp.n_solved; x++) {
-        const pricing_pool_column *c = pricing_master_column(m, x);
+        const pricing_column *c = pricing_master_column(m, x);
         if (c && c->kind == -1 - send) {
             arrival += m->lp.primal[x] * (double)c->finish_ns;
             sum += m->lp.primal[x];
@@ -105,7 +105,7 @@ double pricing_master_early(const pricing_master *m, int32_t send, double *mean_
     int32_t device = m->how.receiver[send], shared = decompose_block_shared_tensor(b);
     double arrival = mean_arrival(m, send), early = 0;
     for (size_t x = 0; x < m->lp.n_solved; x++) {
-        const pricing_pool_column *c = pricing_master_column(m, x);
+        const pricing_column *c = pricing_master_column(m, x);
         for (int32_t i = 0; c && c->kind >= 0 && i < c->n_ops; i++) {
             int32_t op = b->component_op[b->component_off[b->kind_component[c->kind]] + i];
             if (c->device[i] == device && (double)c->start[i] < arrival && reads(&b->problem, op, shared))
@@ -123,9 +123,7 @@ int64_t pricing_master_arrival(const pricing_master *m, int32_t send)
 
 int64_t pricing_master_arrived(const pricing_master *m, int32_t send)
 {
-    return pricing_pricer_latest_send(m->w, send) + moirai_transfer_ns(&m->b->problem,
-                                                                       decompose_block_shared_tensor(m->b),
-                                                                       m->entry_device, m->how.receiver[send]);
+    return pricing_pricer_arrived(m->w, m->how.receiver[send]);
 }
 
 double pricing_master_length(const pricing_master *m, double *spread_ns)

@@ -13,14 +13,9 @@
 
 /* A schedule of a component, or a send. */
 typedef struct pricing_pool_column {
-    int32_t kind;      /* -1 - j: the j-th send */
-    int64_t finish_ns; /* it fits into any T from here on */
-    int64_t step_ns;   /* of the grid that it was found on: times are rounded down to that */
-    int32_t idle;      /* solves since it was last in use */
-    int32_t n_ops, n_uses;
-    pricing_use *use;
-    int8_t *device;
-    int64_t *start;
+    pricing_column c; /* its arrays are one piece of memory, which begins at `use` */
+    int64_t step_ns;  /* of the grid that it was found on: times are rounded down to that */
+    int32_t idle;     /* solves since it was last in use */
 } pricing_pool_column;
 
 /* The LP of the present solve. */
@@ -65,7 +60,6 @@ struct pricing_master {
     const decompose_block *b;
     pricing_pricer *w; /* lent by the task at hand */
     const pricing_master_task *job;
-    int32_t entry_device, exit_device;
     pricing_sending how;
     int32_t steps;
     pricing_grid grid;
@@ -98,13 +92,14 @@ static inline double pricing_master_free_part(const pricing_master *m, int32_t c
 }
 
 /* The schedule behind column x of the LP, NULL: another column. */
-static inline pricing_pool_column *pricing_master_column(const pricing_master *m, size_t x)
+static inline const pricing_column *pricing_master_column(const pricing_master *m, size_t x)
 {
-    return m->lp.column[x] >= 0 ? &m->pool.column[m->lp.column[x]] : NULL;
+    return m->lp.column[x] >= 0 ? &m->pool.column[m->lp.column[x]].c : NULL;
 }
 
 /* ---- master_columns.c ---- */
-void pricing_column_free(pricing_pool_column *c);
+/* Keeps, or frees, columns by `keeps`. */
+void pricing_master_sift(pricing_master *m, bool (*keeps)(const pricing_master *m, const pricing_pool_column *x));
 /* A schedule from the pricing (a pricing_column_fn of the master): into the pool and the LP, if it could improve it. */
 void pricing_master_take_column(void *master, const pricing_column *column);
 /* Another way to send the shared tensor: columns of sends go. */
@@ -116,9 +111,9 @@ void pricing_master_drop_idle(pricing_master *m);
 
 /* ---- master_lp.c ---- */
 /* What the bytes of a schedule cost, in ns; 0 without prices on bytes. */
-double pricing_master_column_cost(const pricing_master *m, const pricing_pool_column *c);
+double pricing_master_column_cost(const pricing_master *m, const pricing_column *c);
 /* The column in rows of all cells, in m->lp.row and m->lp.value; returns how many entries. */
-int32_t pricing_master_entries(pricing_master *m, const pricing_pool_column *c);
+int32_t pricing_master_entries(pricing_master *m, const pricing_column *c);
 /* The LP of the task at hand, with all columns that fit. */
 int pricing_master_lp_build(pricing_master *m);
 void pricing_master_lp_free(pricing_master *m);

@@ -213,14 +213,14 @@ void pricing_pricer_join(pricing_pricer *w, bool join)
 
 /* Devices that the case names are themselves. With congestion channel transfers between two equal devices have channels
  * of their own, for which nothing can stand in. */
-static void find_stand_ins(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
+static void find_stand_ins(pricing_pricer *w)
 {
-    uint64_t named = w->at.listed | UINT64_C(1) << w->at.entry_device | UINT64_C(1) << w->at.exit_device;
+    uint64_t named = w->at.listed | UINT64_C(1) << w->block->entry_device | UINT64_C(1) << w->block->exit_device;
     bool join = w->stand_in.may_join && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
     int32_t first[MOIRAI_MASK_DEVICES];
-    for (int32_t i = 0; i < n_branches; i++)
-        if (branch[i].on == PRICING_NUMBER || branch[i].on == PRICING_ARRIVAL)
-            named |= UINT64_C(1) << branch[i].device;
+    for (int32_t i = 0; i < w->at.n_branches; i++)
+        if (w->at.branch[i].on == PRICING_NUMBER || w->at.branch[i].on == PRICING_ARRIVAL)
+            named |= UINT64_C(1) << w->at.branch[i].device;
     for (int32_t k = 0; k < w->K; k++) {
         first[k] = -1;
         w->stand_in.copies[k] = 0;
@@ -250,20 +250,22 @@ int32_t pricing_pricer_copies(const pricing_pricer *w, int32_t r)
 
 /* When the shared tensor is where: one port sends it to one receiver after the other; elsewhere each send is on its
  * own. */
-void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch)
+static void set_arrivals(pricing_pricer *w)
 {
     const moirai_problem *q = &w->block->problem;
+    const pricing_branch *branch = w->at.branch;
+    int32_t from = w->block->entry_device;
     bool port = q->congestion == MOIRAI_CONGESTION_PORT;
     int64_t sent = 0, rest = w->grid->length_ns;
     w->at.listed = 0;
     for (int32_t k = 0; k < w->K; k++) {
-        w->at.arrival_ns[k] = k == w->at.entry_device ? 0 : -1;
+        w->at.arrival_ns[k] = k == from ? 0 : -1;
         w->at.arrived_ns[k] = w->grid->length_ns;
     }
     for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
         int32_t k = w->at.how.receiver[j];
-        sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->at.entry_device, k);
-        for (int32_t i = 0; i < n_branches; i++)
+        sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, from, k);
+        for (int32_t i = 0; i < w->at.n_branches; i++)
             if (branch[i].on == PRICING_ARRIVAL && branch[i].device == k) {
                 sent = UTIL_MAX(sent, branch[i].least);
                 w->at.arrived_ns[k] = UTIL_MIN(w->at.arrived_ns[k], branch[i].most);
@@ -273,27 +275,25 @@ void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pr
     }
     for (int32_t k = 0; w->at.how.fixed && w->at.how.open && k < w->K; k++) /* later than all of these */
         if (w->at.arrival_ns[k] < 0)
-            w->at.arrival_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, w->at.entry_device, k);
+            w->at.arrival_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, from, k);
     for (int32_t j = w->at.how.fixed ? w->at.how.n_receivers - 1 : -1; j >= 0 && port; j--) {
         int32_t k = w->at.how.receiver[j];
         w->at.arrived_ns[k] = UTIL_MIN(w->at.arrived_ns[k], rest);
-        rest = w->at.arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, w->at.entry_device, k);
+        rest = w->at.arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, from, k);
     }
-    find_stand_ins(w, n_branches, branch);
+    find_stand_ins(w);
 }
 
-void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
-                        const pricing_grid *grid)
+void pricing_pricer_set(pricing_pricer *w, const pricing_case *at, const pricing_grid *grid)
 {
-    w->at.entry_device = entry_device;
-    w->at.exit_device = exit_device;
-    w->at.how = *how;
+    w->at.how = *at->how;
+    w->at.n_branches = at->n_branches;
+    w->at.branch = at->branch;
     w->grid = grid;
-    pricing_pricer_set_arrivals(w, 0, NULL);
+    set_arrivals(w);
 }
 
-bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch,
-                         const pricing_column *column)
+bool pricing_pricer_fits(const pricing_pricer *w, const pricing_column *column)
 {
     const decompose_block *b = w->block;
     int64_t step = w->grid->step_ns;
@@ -301,7 +301,6 @@ bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_br
         return false;
     if (!w->at.how.fixed)
         return true;
-    pricing_pricer_set_arrivals(w, n_branches, branch);
     if (column->kind < 0) {
         int32_t k = w->at.how.receiver[-1 - column->kind];
         /* A step's cheapest start may be anywhere in it. */
@@ -324,31 +323,21 @@ int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device)
     return w->at.arrival_ns[device];
 }
 
-int64_t pricing_pricer_latest_send(const pricing_pricer *w, int32_t send)
+int64_t pricing_pricer_arrived(const pricing_pricer *w, int32_t device)
 {
-    int32_t k = w->at.how.receiver[send];
-    return w->at.arrived_ns[k] - moirai_transfer_ns(&w->block->problem, w->shared_tensor, w->at.entry_device, k);
+    return w->at.arrived_ns[device];
 }
 
-static void hold(const pricing_pricer *w, int32_t r, int64_t from, int64_t to, double *held_ns)
-{
-    const pricing_grid *grid = w->grid;
-    for (int32_t i = 0; i < grid->n_buckets && r >= 0; i++) {
-        int64_t begin = UTIL_MAX(from, grid->bucket_step[i] * grid->step_ns);
-        int64_t end = UTIL_MIN(to, grid->bucket_step[i + 1] * grid->step_ns);
-        if (end > begin)
-            held_ns[r * grid->n_buckets + i] += (double)(end - begin);
-    }
-}
-
-void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, double *held_ns)
+void pricing_pricer_held(pricing_pricer *w, double *held_ns)
 {
     memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
-    pricing_pricer_set_arrivals(w, n_branches, branch);
     for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
         int32_t k = w->at.how.receiver[j];
-        pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->at.entry_device, k);
-        hold(w, x.r1, w->at.arrived_ns[k] - x.ns, w->at.arrival_ns[k], held_ns);
-        hold(w, x.r2, w->at.arrived_ns[k] - x.ns, w->at.arrival_ns[k], held_ns);
+        pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->block->entry_device, k);
+        pricing_use held = {.start_ns = w->at.arrived_ns[k] - x.ns, .part = 1};
+        held.ns = w->at.arrival_ns[k] - held.start_ns;
+        for (int32_t i = 0; i < 2; i++)
+            if ((i ? x.r2 : x.r1) >= 0)
+                pricing_grid_spread(w->grid, i ? x.r2 : x.r1, &held, NULL, held_ns);
     }
 }

@@ -6,13 +6,6 @@
 #include "pricing/grid.h"
 #include "util/stop.h"
 
-/* A task of a component's schedule: what it holds and when. */
-typedef struct pricing_use {
-    int32_t r1, r2; /* resources, -1: none */
-    int64_t start_ns, ns;
-    double part; /* of the task that this component pays for */
-} pricing_use;
-
 /* A schedule of one component: one column of the master LP. */
 typedef struct pricing_column {
     int32_t kind;      /* of component; -1 - j: the j-th sending of the shared tensor */
@@ -39,22 +32,20 @@ int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_
 
 /* Whether equal devices may be priced as one where prices are equal (from the start: yes). Not for prices on bytes. */
 void pricing_pricer_join(pricing_pricer *w, bool join);
-/* The resource that is priced for resource r, by the arrivals as last set: r itself, or that of an equal device. */
+/* The resource that is priced for resource r in the case: r itself, or that of an equal device. */
 int32_t pricing_pricer_stand_in(const pricing_pricer *w, int32_t r);
 /* The number of resources that it stands for, itself included; 0: it has a stand-in. */
 int32_t pricing_pricer_copies(const pricing_pricer *w, int32_t r);
 
-/* Set entry and exit device, case and grid. */
-void pricing_pricer_set(pricing_pricer *w, int32_t entry_device, int32_t exit_device, const pricing_sending *how,
-                        const pricing_grid *grid);
+/* The case and the grid of the pricings to come; both stay with the caller. When the shared tensor is where follows from
+ * the sending and from what the branches ask for. */
+void pricing_pricer_set(pricing_pricer *w, const pricing_case *at, const pricing_grid *grid);
 
-/* Prices: >= 0 per resource and bucket [resource * n_buckets + bucket]; any sign per branch; per byte on a device. */
+/* Prices: >= 0 per resource and bucket [resource * n_buckets + bucket], then any sign per branch of the case; per byte on
+ * a device. */
 typedef struct pricing_prices {
     const int64_t *resource;
     const int64_t *memory; /* per device, or NULL */
-    int32_t n_branches;
-    const pricing_branch *branch;
-    const int64_t *branch_price; /* parallel to branch */
 } pricing_prices;
 
 /* From now on pricings end early when `stop` says so (NULL: never), with a cost that proves nothing. */
@@ -67,27 +58,21 @@ void pricing_pricer_limit(pricing_pricer *w, const util_stop *stop);
 typedef void (*pricing_column_fn)(void *data, const pricing_column *column);
 int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data);
 /* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within
- * what the branches allow. */
-void pricing_pricer_held(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch, double *held_ns);
-/* When the shared tensor is where, by the sending and what the branches ask for; every pricing does so by itself. */
-void pricing_pricer_set_arrivals(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch);
-/* When it arrives at the soonest, -1: never; as last set. */
+ * what the case allows. */
+void pricing_pricer_held(pricing_pricer *w, double *held_ns);
+/* When it arrives at the soonest, -1: never; and at the latest. */
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device);
-/* When this send starts at the latest; as last set. */
-int64_t pricing_pricer_latest_send(const pricing_pricer *w, int32_t send);
-/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals that the branches ask
- * for. */
-bool pricing_pricer_fits(pricing_pricer *w, int32_t n_branches, const pricing_branch *branch,
-                         const pricing_column *column);
+int64_t pricing_pricer_arrived(const pricing_pricer *w, int32_t device);
+/* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals of the case. */
+bool pricing_pricer_fits(const pricing_pricer *w, const pricing_column *column);
 /* Prices in units of which `unit` make a nanosecond: the least over lengths L from least_ns to the grid's of unit * L
  * less what all resources are worth until L. With the cost of the schedules it is what the block costs at least, length
  * and bytes. */
-int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices,
-                            int64_t unit, int64_t least_ns);
+int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const int64_t *price, int64_t unit,
+                            int64_t least_ns);
 /* The most that all schedules together may pay or be paid for the branches. */
-int64_t pricing_branch_term(const pricing_prices *prices);
-/* The most that all schedules together may cost: sum of price * length over resources and buckets, plus what the
- * branches allow. */
-int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const pricing_prices *prices);
+int64_t pricing_branch_term(const pricing_case *at, const int64_t *branch_price);
+/* The most that all schedules together may cost: sum of price * length over resources and buckets. */
+int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const int64_t *price);
 
 #endif

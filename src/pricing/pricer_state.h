@@ -36,8 +36,9 @@ typedef struct pricing_cost_lines {
 
 /* Set by pricing_pricer_set. */
 typedef struct pricing_pricer_case {
-    int32_t entry_device, exit_device;
     pricing_sending how;
+    int32_t n_branches;
+    const pricing_branch *branch;
     int64_t arrival_ns[MOIRAI_MASK_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
     int64_t arrived_ns[MOIRAI_MASK_DEVICES]; /* and no later */
     uint64_t listed;                         /* receivers of the case */
@@ -106,7 +107,7 @@ static inline bool pricing_pricer_allows(const pricing_pricer *w, int32_t op, in
 /* Whether readers of the shared tensor on k have it by a send of the case, which pays for itself. */
 static inline bool pricing_pricer_sent(const pricing_pricer *w, int32_t k)
 {
-    return w->at.how.fixed && (!w->at.how.open || k == w->at.entry_device || w->at.listed >> k & 1);
+    return w->at.how.fixed && (!w->at.how.open || k == w->block->entry_device || w->at.listed >> k & 1);
 }
 
 static inline pricing_task_use pricing_pricer_op_task(const pricing_pricer *w, int32_t op, int32_t k)

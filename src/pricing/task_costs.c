@@ -9,12 +9,6 @@
 
 #define NONE PRICING_NONE
 
-/* A task by steps: it takes `whole` steps and `rest` of one. */
-typedef struct split_task {
-    int32_t r1, r2;
-    int64_t whole, rest;
-} split_task;
-
 /* Price of a resource integrated from 0 to `rest` within step g. */
 static int64_t integral(const pricing_pricer *w, int32_t r, int64_t g, int64_t rest)
 {
@@ -23,9 +17,9 @@ static int64_t integral(const pricing_pricer *w, int32_t r, int64_t g, int64_t r
 }
 
 /* What the task costs if it starts `after` the beginning of step g, at most a step. */
-static int64_t cost_at(const pricing_pricer *w, split_task x, int64_t g, int64_t after)
+static int64_t cost_at(const pricing_pricer *w, pricing_task_use x, int64_t g, int64_t after)
 {
-    int64_t step = w->grid->step_ns, end = g + x.whole, rest = after + x.rest, cost = 0;
+    int64_t step = w->grid->step_ns, end = g + x.ns / step, rest = after + x.ns % step, cost = 0;
     if (after == step) {
         g++;
         after = 0;
@@ -48,15 +42,14 @@ int64_t pricing_pricer_task_cost(const pricing_pricer *w, pricing_task_use x, in
     int64_t step = w->grid->step_ns, slack = w->grid->length_ns - x.ns - g * step; /* to the latest start */
     if (slack < 0)
         return NONE;
-    split_task split = {x.r1, x.r2, x.ns / step, x.ns % step};
-    int64_t best = cost_at(w, split, g, 0), after = 0;
+    int64_t best = cost_at(w, x, g, 0), after = 0;
     if (x.r1 >= 0 && x.ns > 0) {
-        int64_t high = UTIL_MIN(step, slack), kink = step - split.rest, cost = cost_at(w, split, g, high);
+        int64_t high = UTIL_MIN(step, slack), kink = step - x.ns % step, cost = cost_at(w, x, g, high);
         if (cost < best) {
             best = cost;
             after = high;
         }
-        if (kink < high && (cost = cost_at(w, split, g, kink)) < best) {
+        if (kink < high && (cost = cost_at(w, x, g, kink)) < best) {
             best = cost;
             after = kink;
         }
@@ -72,26 +65,16 @@ static bool is_free(const pricing_pricer *w, int32_t r)
     return r < 0 || !w->work.cumulative[(int64_t)r * (w->grid->n_steps + 1) + w->grid->n_steps];
 }
 
-/* What all resources of a task cost together, by bucket. */
-static void add_prices(const pricing_pricer *w, pricing_task_use x, int64_t *price)
-{
-    int32_t n = w->grid->n_buckets;
-    const int64_t *price1 = w->prices->resource + x.r1 * n, *price2 = w->prices->resource + UTIL_MAX(x.r2, 0) * n;
-    for (int32_t i = 0; i < n; i++)
-        price[i] = price1[i];
-    for (int32_t i = 0; i < n && x.r2 >= 0; i++)
-        price[i] += price2[i];
-}
-
 /* task_cost for steps 0 .. n - 1, in which the task can start anywhere. While the prices at its two ends stay as they
  * are, the cost changes by the same amount from step to step: few pieces, and no product for each step. */
 static void fill_pieces(const pricing_pricer *w, pricing_task_use x, int64_t n, int64_t *line)
 {
-    const int32_t *from = w->grid->bucket_step;
+    const int32_t *from = w->grid->bucket_step, buckets = w->grid->n_buckets;
     int64_t price[PRICING_MAX_BUCKETS], step = w->grid->step_ns, whole = x.ns / step, rest = x.ns % step, count = 0;
     int64_t worth = integral(w, x.r1, whole, 0); /* of the whole steps from step g on */
     worth += x.r2 >= 0 ? integral(w, x.r2, whole, 0) : 0;
-    add_prices(w, x, price);
+    for (int32_t b = 0; b < buckets; b++) /* of all its resources together */
+        price[b] = w->prices->resource[x.r1 * buckets + b] + (x.r2 >= 0 ? w->prices->resource[x.r2 * buckets + b] : 0);
     int32_t i = 0, j = 0; /* the buckets of step g, and of the one behind the whole steps */
     for (int64_t g = 0; g < n; g += count) {
         while (from[i + 1] <= g)

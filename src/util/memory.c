@@ -38,6 +38,14 @@ void *util_alloc(size_t n, size_t size)
     return p ? p : out_of_memory(n, size);
 }
 
+void *util_copy(const void *from, size_t n, size_t size)
+{
+    void *p = util_alloc(n, size);
+    if (p && n)
+        memcpy(p, from, n * size);
+    return p;
+}
+
 typedef struct util_taken {
     struct util_taken *before;
     _Alignas(max_align_t) unsigned char array[];

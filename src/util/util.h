@@ -14,6 +14,8 @@
  * gives a valid pointer. */
 void *util_alloc(size_t n, size_t size);
 void *util_resize(void *old, size_t n, size_t size);
+/* The same with a copy of n items. */
+void *util_copy(const void *from, size_t n, size_t size);
 /* Grow *array (items of `size`) to hold at least `need` items, doubling *capacity. 0 or MOIRAI_EFAIL. */
 int util_grow(void *array_pointer, size_t *capacity, size_t need, size_t size);
 char *util_strdup(const char *text);

@@ -74,6 +74,14 @@ static void test_bytes_block_plans_are_searched_at_prices(void **state)
     close_prices(&f);
 }
 
+/* Between cuts on these devices. */
+static int64_t way_between(bytes_prices *m, int32_t first, int32_t last, int32_t entry, int32_t exit)
+{
+    m->at.device[first - 1] = entry;
+    m->at.device[last] = exit;
+    return bytes_cheapest_path(m, first, last);
+}
+
 /* Four in a row on A (10 ns) and B (30 ns), ten bytes each: the cheapest path at a price, whole and in windows. */
 static void test_bytes_paths_at_prices(void **state)
 {
@@ -85,20 +93,19 @@ static void test_bytes_paths_at_prices(void **state)
         fixture f;
         open_prices(&f, "device A 20\ndevice B 100\nop a 10,30 mem=10 > s:0\nop b 10,30 s mem=10 > t:0\nop c 10,30 t "
                         "mem=10 > u:0\nop d 10,30 u mem=10\n");
-        int64_t price[2] = {list[i].per_byte_ns * DECOMPOSE_MOST_UNITS, 0};
+        f.m->now.price[0] = list[i].per_byte_ns * DECOMPOSE_MOST_UNITS;
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->work.pair_cost[k] = 0;
-        assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price),
-                         list[i].cost_ns * DECOMPOSE_MOST_UNITS);
+        assert_int_equal(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1), list[i].cost_ns * DECOMPOSE_MOST_UNITS);
         for (int32_t k = 0; k < 4; k++)
             assert_true(list[i].per_byte_ns == 2 || f.m->at.device[k] == (list[i].per_byte_ns > 2));
         /* Between the first cut on A and the third on B, the second in between: the ends are not paid for. */
-        assert_int_equal(bytes_cheapest_path(f.m, 1, 2, 0, 1, price),
+        assert_int_equal(way_between(f.m, 1, 2, 0, 1),
                          (10 + 10 * list[i].per_byte_ns < 30 ? 10 + 10 * list[i].per_byte_ns : 30) *
                              DECOMPOSE_MOST_UNITS);
         for (int64_t k = 0; k < pair_chain_count(f.c); k++)
             f.m->work.pair_cost[k] = INT64_MAX;
-        assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1, 0, 0, price) == INT64_MAX); /* no way through */
+        assert_true(bytes_cheapest_path(f.m, 0, f.c->s->n_blocks - 1) == INT64_MAX); /* no way through */
         close_prices(&f);
     }
 }
@@ -157,10 +164,10 @@ static void test_bytes_edges_over_cuts_are_those_of_the_block(void **state)
     assert_true(second[1] == 6 && second[2] == 6); /* 7 less g, which runs meanwhile */
     for (int64_t k = 0; k < pair_chain_count(f.c); k++)
         f.m->work.pair_cost[k] = 0;
-    int64_t price[2] = {0, 0}, without = bytes_cheapest_path(f.m, 2, 2, 0, 1, price);
+    int64_t without = way_between(f.m, 2, 2, 0, 1);
     f.m->jump.counted = true;
-    assert_int_equal(bytes_cheapest_path(f.m, 1, 1, 0, 1, price), without);
-    assert_int_equal(bytes_cheapest_path(f.m, 2, 2, 0, 1, price), without + 6 * DECOMPOSE_MOST_UNITS);
+    assert_int_equal(way_between(f.m, 1, 1, 0, 1), without);
+    assert_int_equal(way_between(f.m, 2, 2, 0, 1), without + 6 * DECOMPOSE_MOST_UNITS);
     bytes_bound_path(f.m, 1);
     assert_false(f.m->jump.counted); /* bounds do not count them */
     close_prices(&f);

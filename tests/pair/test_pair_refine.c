@@ -186,7 +186,7 @@ static void test_pair_cases_weights_sum_to_one(void **state)
     assert_ok(pair_bound_solver(&r, 0));
     assert_ptr_equal(f.x->master[0], m); /* once per pair and solver */
     pricing_master_task task = {.pricer = r.pricer[0],
-                                .how = &f.x->sending.how[1],
+                                .at = {.how = &f.x->sending.how[1]},
                                 .form = PRICING_LENGTH_FORM,
                                 .length_ns = 199,
                                 .buckets = 1,
@@ -286,11 +286,11 @@ static void test_pair_anneal_finds_a_known_optimum(void **state)
     decompose_block_pin(t.b, 0, 0);
     assert_ok(moirai_sim_new(&sim, &t.b->problem));
     pair_anneal_task job = {.evaluations = 3000, .seed = 7};
-    assert_ok(pair_anneal(&plan, t.b, sim, &job));
+    assert_ok(pair_anneal(&plan, t.b, &job));
     assert_int_equal(plan.length_ns, 28);
     assert_int_equal(plan.cost, pricing_units(DECOMPOSE_MOST_UNITS, 28));
     assert_int_equal(moirai_sim_replay(sim, plan.device, plan.order, plan.n_order), 28); /* the plan is what it says */
-    assert_ok(pair_anneal(&again, t.b, sim, &job));
+    assert_ok(pair_anneal(&again, t.b, &job));
     assert_memory_equal(plan.device, again.device, sizeof *plan.device * (size_t)t.b->problem.n_ops); /* by its seed */
     pair_plan_free(&plan);
     pair_plan_free(&again);
@@ -311,15 +311,12 @@ static void test_pair_anneal_keeps_priorities_in_range(void **state)
                          j ? 10 * i + j - 1 : 0, 10 * i + j);
     sprintf(text + n, "op out 1 t9 t19 t29 t39\n");
     tiny_block t = tiny_block_open(text, 1);
-    moirai_sim *sim;
     pair_plan plan = {0};
     decompose_block_pin(t.b, 0, 0);
-    assert_ok(moirai_sim_new(&sim, &t.b->problem));
     pair_anneal_task job = {.evaluations = 20000, .seed = 7};
-    assert_ok(pair_anneal(&plan, t.b, sim, &job)); /* an overflow ends it where that is looked for */
+    assert_ok(pair_anneal(&plan, t.b, &job)); /* an overflow ends it where that is looked for */
     assert_int_equal(plan.length_ns, 40);
     pair_plan_free(&plan);
-    moirai_sim_free(sim);
     tiny_block_close(&t);
 }
 
@@ -327,19 +324,30 @@ static void test_pair_anneal_pays_for_bytes(void **state)
 {
     (void)state;
     tiny_block t = tiny_block_open(TINY_TWO, 1);
-    moirai_sim *sim;
     pair_plan plan = {0};
     int64_t per_byte[2] = {100 * DECOMPOSE_MOST_UNITS, 0};
     decompose_block_pin(t.b, 0, 0);
-    assert_ok(moirai_sim_new(&sim, &t.b->problem));
     pair_anneal_task job = {.evaluations = 500, .seed = 7, .memory_price = per_byte};
-    assert_ok(pair_anneal(&plan, t.b, sim, &job));
+    assert_ok(pair_anneal(&plan, t.b, &job));
     assert_int_equal(plan.length_ns, 26);
     assert_int_equal(plan.cost, pricing_units(DECOMPOSE_MOST_UNITS, 26));
     assert_true(plan.device[1] == 1 && plan.device[2] == 1);
     pair_plan_free(&plan);
-    moirai_sim_free(sim);
     tiny_block_close(&t);
+}
+
+/* Of five, the three of least value; equal ones in the order in which they came. */
+static void test_pair_trials_are_chosen_by_value(void **state)
+{
+    (void)state;
+    static const int64_t value[] = {7, 5, 9, 5, 1};
+    pair_trial t[3];
+    int32_t n = 0;
+    for (int32_t i = 0; i < 5; i++)
+        n = pair_trials_add(t, n, 3, i, value[i]);
+    assert_true(n == 3 && t[0].index == 4 && t[1].index == 1 && t[2].index == 3);
+    assert_int_equal(pair_trials_add(t, n, 3, 5, 5), 3);
+    assert_int_equal(t[2].index, 3);
 }
 
 static void test_pair_trials_are_sorted_by_cost(void **state)
@@ -347,9 +355,9 @@ static void test_pair_trials_are_sorted_by_cost(void **state)
     (void)state;
     int32_t device = 0;
     pair_trial t[4] = {{.index = 0},
-                       {1, {.cost = 9, .device = &device}},
-                       {2, {.cost = 4, .device = &device}},
-                       {3, {.cost = 9, .device = &device}}};
+                       {.index = 1, .plan = {.cost = 9, .device = &device}},
+                       {.index = 2, .plan = {.cost = 4, .device = &device}},
+                       {.index = 3, .plan = {.cost = 9, .device = &device}}};
     pair_trials_sort(t, 4);
     assert_true(t[0].index == 2 && t[1].index == 1 && t[2].index == 3 && t[3].index == 0);
 }
@@ -423,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_pair_anneal_keeps_priorities_in_range),
         cmocka_unit_test(test_pair_anneal_pays_for_bytes),
         cmocka_unit_test(test_pair_trials_are_sorted_by_cost),
+        cmocka_unit_test(test_pair_trials_are_chosen_by_value),
         cmocka_unit_test(test_pair_priced_cheapest_bytes),
         cmocka_unit_test(test_pair_priced_bound_comes_near_the_optimum),
     };

@@ -1,7 +1,6 @@
 /* Grids, what prices on them are worth, and the LP behind the master: all by hand. */
 #include <math.h>
 
-#include "pricing/duals.h"
 #include "lp/simplex.h"
 #include "pricing/pricer.h"
 #include "support/check.h"
@@ -123,13 +122,10 @@ static void test_pricing_capacity_by_hand(void **state)
     int64_t price[6], branch_price[2] = {5, -7};
     pricing_branch branch[2] = {{PRICING_NUMBER, 0, 0, 0, 1, 4}, {PRICING_NUMBER, 0, 0, 1, 2, 9}};
     fill(&g, price);
-    pricing_prices x = {.resource = price};
-    assert_int_equal(pricing_capacity(&q, &g, &x), 2 * 19);
-    x.n_branches = 2;
-    x.branch = branch;
-    x.branch_price = branch_price;
-    assert_int_equal(pricing_branch_term(&x), 5 * 4 - 7 * 2); /* the most of what is paid, the least of what is given */
-    assert_int_equal(pricing_capacity(&q, &g, &x), 2 * 19 + 6);
+    assert_int_equal(pricing_capacity(&q, &g, price), 2 * 19);
+    pricing_case at = {.n_branches = 2, .branch = branch};
+    /* the most of what is paid, the least of what is given */
+    assert_int_equal(pricing_branch_term(&at, branch_price), 5 * 4 - 7 * 2);
 }
 
 /* L less what B is worth until L: 10 - 14 at L = 10, falling by 1 per ns to 22 - 38, rising again to 25 - 38. */
@@ -140,13 +136,12 @@ static void test_pricing_length_term_by_hand(void **state)
     pricing_grid g;
     int64_t price[6];
     fill(&g, price);
-    pricing_prices x = {.resource = price};
-    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 10), -16);
-    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 23), 23 - 38);
-    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 25), 25 - 38);
-    assert_int_equal(pricing_length_term(&q, &g, &x, 3, 10),
+    assert_int_equal(pricing_length_term(&q, &g, price, 1, 10), -16);
+    assert_int_equal(pricing_length_term(&q, &g, price, 1, 23), 23 - 38);
+    assert_int_equal(pricing_length_term(&q, &g, price, 1, 25), 25 - 38);
+    assert_int_equal(pricing_length_term(&q, &g, price, 3, 10),
                      30 - 14); /* time is dearer than B: the shortest is cheapest */
-    assert_int_equal(pricing_length_term(&q, &g, &x, 1, 0), -16);
+    assert_int_equal(pricing_length_term(&q, &g, price, 1, 0), -16);
 }
 
 static void test_pricing_duals_are_copies(void **state)

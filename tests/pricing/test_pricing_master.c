@@ -20,7 +20,7 @@ static void open_master(fixture *f, const char *text)
     *f = (fixture){.t = tiny_block_open(text, 1)};
     decompose_block_pin(f->t.b, 0, 0);
     assert_ok(pricing_pricer_new(&f->w, f->t.b, 602));
-    assert_ok(pricing_master_new(&f->m, f->t.b, 0, 0, STEPS));
+    assert_ok(pricing_master_new(&f->m, f->t.b, STEPS));
 }
 
 static void close_master(fixture *f)
@@ -33,7 +33,7 @@ static void close_master(fixture *f)
 static pricing_master_task task_of(fixture *f, pricing_form form, int64_t length)
 {
     return (pricing_master_task){.pricer = f->w,
-                                 .how = &f->how,
+                                 .at = {.how = &f->how},
                                  .form = form,
                                  .length_ns = length,
                                  .buckets = 1,
@@ -44,11 +44,13 @@ static pricing_master_task task_of(fixture *f, pricing_form form, int64_t length
 /* What prices prove is recomputed here from the pricing alone. */
 static bool prices_exclude(fixture *f, const pricing_master_task *task, const pricing_master_result *r)
 {
-    pricing_prices x = {r->price, NULL, task->n_branches, task->branch, r->branch_price};
+    const moirai_problem *q = &f->t.b->problem;
     const pricing_grid *grid = pricing_master_grid(f->m);
-    pricing_pricer_set(f->w, 0, 0, task->how, grid);
-    int64_t cost = pricing_pricer_cost(f->w, &x, NULL, NULL);
-    return cost >= PRICING_NONE || cost > pricing_capacity(&f->t.b->problem, grid, &x);
+    const int64_t *branch_price = r->price + pricing_resource_count(q) * grid->n_buckets;
+    pricing_pricer_set(f->w, &task->at, grid);
+    int64_t cost = pricing_pricer_cost(f->w, &(pricing_prices){.resource = r->price}, NULL, NULL);
+    return cost >= PRICING_NONE ||
+           cost > pricing_capacity(q, grid, r->price) + pricing_branch_term(&task->at, branch_price);
 }
 
 /* At T = 16 an operator uses 10 of A or 10 of B. The best fractional solution has one on each: 10 of 16 on both, theta
@@ -141,16 +143,16 @@ static void test_pricing_master_branches_close_cases(void **state)
     assert_true(on_b > 1.01 && on_b < 1.99);
     assert_int_equal(pricing_master_arrival(f.m, 0), 20);
     pricing_branch branch = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 0, .most = 1};
-    task.n_branches = 1;
-    task.branch = &branch;
+    task.at.n_branches = 1;
+    task.at.branch = &branch;
     assert_ok(pricing_master_solve(&r, f.m, &task));
     assert_true(r.proven && prices_exclude(&f, &task, &r));
     branch.least = 2;
     branch.most = 3;
     assert_ok(pricing_master_solve(&r, f.m, &task));
     assert_true(r.proven && prices_exclude(&f, &task, &r));
-    assert_true(r.branch_price[0] < 0);
-    task.length_ns = 200; /* one on B: that is the plan */
+    assert_true(r.price[6 * 4] < 0); /* that of the branch, behind 4 buckets of 2 devices and 4 ports */
+    task.length_ns = 200;            /* one on B: that is the plan */
     branch.least = 0;
     branch.most = 1;
     assert_ok(pricing_master_solve(&r, f.m, &task));
@@ -218,8 +220,8 @@ static void test_pricing_master_begins_with_given_prices(void **state)
     assert_ok(pricing_master_solve(&again, g.m, &other)); /* it has columns now */
     other = task_of(&g, PRICING_LENGTH_FORM, 15);
     other.max_rounds = 0;
-    other.start_grid = pricing_master_grid(f.m);
-    other.start_price = r.price;
+    pricing_duals start = {*pricing_master_grid(f.m), (int64_t *)r.price, 0};
+    other.start = &start;
     assert_ok(pricing_master_solve(&again, g.m, &other));
     assert_true(again.proven);
     assert_int_equal(again.rounds, 0);
@@ -271,8 +273,8 @@ static void test_pricing_of_equal_devices_with_other_prices(void **state)
     pricing_grid grid;
     pricing_grid_init(&grid, 20, 1, 1);
     int64_t price[9] = {7, 5, 2};
-    pricing_prices x = {price, NULL, 0, NULL, NULL};
-    pricing_pricer_set(f.w, 0, 0, &f.how, &grid);
+    pricing_prices x = {.resource = price};
+    pricing_pricer_set(f.w, &(pricing_case){.how = &f.how}, &grid);
     assert_int_equal(pricing_pricer_cost(f.w, &x, NULL, NULL), 2 * 10 * 2);
     price[1] = price[2] = 5;
     assert_int_equal(pricing_pricer_cost(f.w, &x, NULL, NULL), 2 * 10 * 5);

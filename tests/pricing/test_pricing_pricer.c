@@ -15,6 +15,12 @@ typedef struct fixture {
     int64_t price[512];
 } fixture;
 
+/* Case and grid of the fixture from here on. */
+static void set_case(fixture *f, const pricing_sending *how, const pricing_branch *branch)
+{
+    pricing_pricer_set(f->w, &(pricing_case){how, branch != NULL, branch}, &f->grid);
+}
+
 /* The block between the first two cuts, entry and exit on A, T = length in steps of `step`. */
 static void open_pricer(fixture *f, const char *text, int64_t length, int64_t step, int32_t buckets,
                         const pricing_sending *how)
@@ -23,7 +29,7 @@ static void open_pricer(fixture *f, const char *text, int64_t length, int64_t st
     decompose_block_pin(f->t.b, 0, 0);
     assert_ok(pricing_pricer_new(&f->w, f->t.b, 600));
     pricing_grid_init(&f->grid, length, step, buckets);
-    pricing_pricer_set(f->w, 0, 0, how, &f->grid);
+    set_case(f, how, NULL);
 }
 
 static void close_pricer(fixture *f)
@@ -218,7 +224,7 @@ static void test_pricing_a_sending_pays_once(void **state)
     assert_int_equal(x.kind[0], -1);
     assert_int_equal(x.finish[0], 20);
     assert_int_equal(x.n, 1 + 2); /* the send, and a schedule for each device */
-    pricing_pricer_set(f.w, 0, 0, &nobody, &f.grid);
+    set_case(&f, &nobody, NULL);
     assert_int_equal(cost_of(&f), 3 * 100); /* B is out of reach */
     close_pricer(&f);
 }
@@ -228,15 +234,17 @@ static void test_pricing_branches_have_prices(void **state)
 {
     (void)state;
     fixture f;
-    int64_t branch_price = 7;
     pricing_branch on_b = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 0, .most = 3};
     open_pricer(&f, TINY_THREE, 400, 1, 1, &anyhow);
     f.price[0] = 1;
-    pricing_prices prices = {.resource = f.price, .n_branches = 1, .branch = &on_b, .branch_price = &branch_price};
+    set_case(&f, &anyhow, &on_b);
+    int64_t *branch_price = &f.price[6]; /* behind two devices and four ports, a bucket each */
+    *branch_price = 7;
+    pricing_prices prices = {.resource = f.price};
     assert_int_equal(pricing_pricer_cost(f.w, &prices, NULL, NULL), 3 * 7);
-    branch_price = -30;
+    *branch_price = -30;
     assert_int_equal(pricing_pricer_cost(f.w, &prices, NULL, NULL), 3 * -30);
-    branch_price = 500;
+    *branch_price = 500;
     assert_int_equal(pricing_pricer_cost(f.w, &prices, NULL, NULL), 3 * 100);
     close_pricer(&f);
 }
@@ -272,10 +280,10 @@ static void test_pricing_arrivals_in_turn_through_one_port(void **state)
     assert_int_equal(pricing_pricer_arrival(f.w, 1), 20);
     assert_int_equal(pricing_pricer_arrival(f.w, 2), 40);
     pricing_branch late = {.on = PRICING_ARRIVAL, .device = 1, .least = 50, .most = INT64_MAX};
-    pricing_pricer_set_arrivals(f.w, 1, &late);
+    set_case(&f, &b_then_c, &late);
     assert_int_equal(pricing_pricer_arrival(f.w, 1), 50);
     assert_int_equal(pricing_pricer_arrival(f.w, 2), 70); /* the next is sent after it */
-    pricing_pricer_set(f.w, 0, 0, &c_alone, &f.grid);
+    set_case(&f, &c_alone, NULL);
     assert_int_equal(pricing_pricer_arrival(f.w, 1), -1);
     assert_int_equal(pricing_pricer_arrival(f.w, 2), 20);
     close_pricer(&f);
@@ -294,11 +302,13 @@ static void test_pricing_sends_hold_what_they_must(void **state)
     fixture f;
     double held[9 * 4];
     open_pricer(&f, FAN, 39, 1, 4, &to_b); /* buckets of 10 */
-    pricing_pricer_held(f.w, 1, &soon, held);
+    set_case(&f, &to_b, &soon);
+    pricing_pricer_held(f.w, held);
     assert_true(held[3 * 4 + 0] == 5 && held[3 * 4 + 1] == 10 && held[3 * 4 + 2] == 0); /* sender A is K + 0 */
     assert_true(held[7 * 4 + 0] == 5 && held[7 * 4 + 1] == 10 && held[7 * 4 + 2] == 0); /* receiver B is 2K + 1 */
     assert_true(held[0] == 0 && held[4 * 4] == 0);
-    pricing_pricer_held(f.w, 0, NULL, held); /* by 39 at the latest: from 19 to 20 it is on its way in any case */
+    set_case(&f, &to_b, NULL);
+    pricing_pricer_held(f.w, held); /* by 39 at the latest: from 19 to 20 it is on its way in any case */
     assert_true(held[3 * 4 + 0] == 0 && held[3 * 4 + 1] == 1);
     close_pricer(&f);
 }
@@ -313,19 +323,20 @@ static void test_pricing_columns_that_still_fit(void **state)
     fixture f;
     open_pricer(&f, FAN, 100, 1, 1, &to_b);
     pricing_column c = {.kind = 0, .n_ops = 1, .device = &on_b, .start = &at_20, .finish_ns = 25};
-    assert_true(pricing_pricer_fits(f.w, 0, NULL, &c));
+    assert_true(pricing_pricer_fits(f.w, &c));
     c.start = &at_19;
-    assert_false(pricing_pricer_fits(f.w, 0, NULL, &c)); /* read before it arrives */
+    assert_false(pricing_pricer_fits(f.w, &c)); /* read before it arrives */
     c.start = &at_20;
     c.device = &on_c;
-    assert_false(pricing_pricer_fits(f.w, 0, NULL, &c)); /* it never does */
+    assert_false(pricing_pricer_fits(f.w, &c)); /* it never does */
     c.device = &on_b;
     c.finish_ns = 101;
-    assert_false(pricing_pricer_fits(f.w, 0, NULL, &c)); /* after T */
+    assert_false(pricing_pricer_fits(f.w, &c)); /* after T */
     pricing_column send = {.kind = -1, .finish_ns = 20};
-    assert_true(pricing_pricer_fits(f.w, 0, NULL, &send));
+    assert_true(pricing_pricer_fits(f.w, &send));
     pricing_branch late = {.on = PRICING_ARRIVAL, .device = 1, .least = 50, .most = INT64_MAX};
-    assert_false(pricing_pricer_fits(f.w, 1, &late, &send));
+    set_case(&f, &to_b, &late);
+    assert_false(pricing_pricer_fits(f.w, &send));
     close_pricer(&f);
 }
 
@@ -390,9 +401,11 @@ static void test_pricing_direct_edges_must_fit(void **state)
     assert_ok(pricing_pricer_new(&w, t.b, 100));
     for (int64_t length = 29; length <= 30; length++) {
         pricing_grid_init(&grid, length, 1, 1);
-        pricing_pricer_set(w, 0, 1, &anyhow, &grid);
+        decompose_block_pin(t.b, 0, 1);
+        pricing_pricer_set(w, &(pricing_case){.how = &anyhow}, &grid);
         assert_int_equal(pricing_pricer_cost(w, &prices, NULL, NULL), length < 30 ? PRICING_NONE : 0);
-        pricing_pricer_set(w, 0, 0, &anyhow, &grid);
+        decompose_block_pin(t.b, 0, 0);
+        pricing_pricer_set(w, &(pricing_case){.how = &anyhow}, &grid);
         assert_int_equal(pricing_pricer_cost(w, &prices, NULL, NULL), 0);
     }
     pricing_pricer_free(w);

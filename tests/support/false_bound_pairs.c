@@ -117,12 +117,13 @@ static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t
                               const pricing_master_task *task, const pricing_master_result *found,
                               const pricing_grid *grid, const pricing_sending *how)
 {
-    (void)x;
+    const pricing_case *at = &task->at;
+    int64_t *price = (int64_t *)found->price;
     prove_branch count[6];
     prove_leaf leaf = {.fixed = how->fixed,
                        .open = how->open,
                        .n_receivers = how->n_receivers,
-                       .n_branches = task->n_branches,
+                       .n_branches = at->n_branches,
                        .branch = count,
                        .priced = true,
                        .length_ns = grid->length_ns,
@@ -130,14 +131,13 @@ static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t
                        .n_steps = grid->n_steps,
                        .n_buckets = grid->n_buckets,
                        .bucket = (int32_t *)grid->bucket_step,
-                       .price = (int64_t *)found->price,
-                       .branch_price = (int64_t *)found->branch_price};
+                       .price = price,
+                       .branch_price = price + pricing_resource_count(&x->block.problem) * grid->n_buckets};
     for (int32_t i = 0; i < how->n_receivers; i++)
         leaf.receiver[i] = how->receiver[i];
-    for (int32_t i = 0; i < task->n_branches; i++)
-        count[i] =
-            (prove_branch){task->branch[i].on == PRICING_NUMBER ? task->branch[i].kind : PROVE_ARRIVAL,
-                           task->branch[i].op, task->branch[i].device, task->branch[i].least, task->branch[i].most};
+    for (int32_t i = 0; i < at->n_branches; i++)
+        count[i] = (prove_branch){at->branch[i].on == PRICING_NUMBER ? at->branch[i].kind : PROVE_ARRIVAL,
+                                  at->branch[i].op, at->branch[i].device, at->branch[i].least, at->branch[i].most};
     bool holds = false;
     return !prove_prices(&holds, v, a, z, &leaf) && holds;
 }
@@ -160,17 +160,15 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         int32_t arrivals = arrivals_of(&x->block, found->plan, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
-        pricing_master_task task = {.how = &how,
+        pricing_master_task task = {.at = {&how, arrivals + counts_of(&x->block, found->plan, &rng, count + arrivals), count},
                                     .form = PRICING_LENGTH_FORM,
                                     .length_ns = length,
                                     .buckets = grids[i][1],
-                                    .n_branches = arrivals + counts_of(&x->block, found->plan, &rng, count + arrivals),
-                                    .branch = count,
                                     .max_rounds = 30,
                                     .converge = true};
         pricing_master *m;
         pricing_master_result result;
-        if (pricing_master_new(&m, &x->block, a, z, grids[i][0]) ||
+        if (pricing_master_new(&m, &x->block, grids[i][0]) ||
             pricing_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
             return false_bound_fail(why, "out of memory");
         int rc = pricing_master_solve(&result, m, &task);
@@ -187,7 +185,7 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
                 : false_verdict ? "verifier"
                                 : "failure",
                 (long long)found->makespan_ns, (long long)length, a, z, grids[i][0], grids[i][1],
-                how.fixed ? how.n_receivers : -1, task.n_branches, c->p->name);
+                how.fixed ? how.n_receivers : -1, task.at.n_branches, c->p->name);
     }
     return true;
 }

@@ -167,10 +167,8 @@ static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_
  * first: targets that a plan meets are not refuted, and to find that out takes the search long. */
 static int search_one(bound_interval_chain *x, int32_t pair, int64_t need_ns, int64_t most, const util_stop *stop)
 {
-    int32_t K = x->c->K;
     pair_state *y = x->c->pair[pair];
-    pair_improve_task plan = {
-        .pair = y, .entry_device = pair / K % K, .exit_device = pair % K, .seed = 1, .stop = *stop};
+    pair_improve_task plan = {.pair = y, .seed = 1, .stop = *stop};
     bool again = x->tries[pair] > 2 && y->block.n_interior > BOUND_INTERVALS_PLAN_OPS,
          far = (double)y->plan.length_ns > (1 + BOUND_INTERVALS_PLAN_NEAR) * (double)y->lower_ns;
     int rc = again && far ? pair_improve_plan(&plan, BOUND_INTERVALS_PLAN_EVALUATIONS) : 0;

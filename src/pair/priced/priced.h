@@ -43,7 +43,6 @@ typedef struct pair_priced_solver {
 
 typedef struct pair_priced {
     pair_state *pair;
-    int32_t entry_device, exit_device;
     pair_priced_solver solver[PAIR_PRICED_SOLVERS];
     pair_priced_case *cases;
     int32_t n_cases;

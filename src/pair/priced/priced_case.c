@@ -39,17 +39,13 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
                                    const int64_t *byte_price)
 {
     return (pricing_master_task){.pricer = by->pricer,
-                                 .how = &v->pair->sending.how[c->sending],
+                                 .at = {&v->pair->sending.how[c->sending], c->n_branches, c->branch},
                                  .form = PRICING_PRICED_FORM,
                                  .length_ns = c->most_ns,
                                  .least_ns = c->least_ns,
-                                 .n_branches = c->n_branches,
-                                 .branch = c->branch,
                                  .memory_price = byte_price,
                                  .max_rounds = PRICED_CASE_ROUNDS,
-                                 .start_grid = &c->found.prices.grid,
-                                 .start_price = c->found.prices.price,
-                                 .n_start_branches = c->found.prices.n_branches};
+                                 .start = &c->found.prices};
 }
 
 /* What is known at some prices u on bytes says something at all others. Whatever the plan, each byte is somewhere, so that
@@ -86,7 +82,7 @@ static int64_t value_of_case(const pair_priced *v, const pair_priced_solver *by,
     if (prices->price) {
         pricing_master_task task = task_of(v, by, c, byte_price);
         task.least_ns = least;
-        task.n_branches = prices->n_branches; /* those that have prices */
+        task.at.n_branches = prices->n_branches; /* those that have prices */
         value = UTIL_MAX(value, pricing_master_reprice(by->master, &task, &prices->grid, prices->price));
     }
     return value;
@@ -257,7 +253,7 @@ static pricing_master_task question_task(const pair_priced *v, const pair_priced
                                          const pair_priced_task *job)
 {
     pricing_master_task task = task_of(v, by, c, job->byte_price);
-    task.buckets = pricing_is_sent(task.how) ? UTIL_MIN(job->buckets, PRICED_CASE_SENT_BUCKETS) : job->buckets;
+    task.buckets = pricing_is_sent(task.at.how) ? UTIL_MIN(job->buckets, PRICED_CASE_SENT_BUCKETS) : job->buckets;
     task.ceiling = job->ceiling;
     task.open = PRICED_CASE_OPEN;
     task.stop = job->stop;
@@ -286,7 +282,7 @@ int pair_priced_open_solver(pair_priced *v, int32_t i)
     if (by->master)
         return 0;
     int rc = by->pricer ? 0 : pricing_pricer_new(&by->pricer, b, PRICED_PRICED_STEPS + 2);
-    return rc ? rc : pricing_master_new(&by->master, b, v->entry_device, v->exit_device, PRICED_PRICED_STEPS);
+    return rc ? rc : pricing_master_new(&by->master, b, PRICED_PRICED_STEPS);
 }
 
 int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, const pair_priced_task *job)
@@ -305,7 +301,7 @@ int pair_priced_solve_case(pair_priced *v, int32_t solver, pair_priced_case *c, 
         !util_stopped(&job->stop)) { /* to its end, then */
         task.ceiling = 0;
         task.buckets = UTIL_MIN(2 * task.buckets, PRICED_CASE_MOST_BUCKETS);
-        task.start_price = NULL;
+        task.start = NULL;
         rc = pricing_master_solve(&found, by->master, &task);
         split = rc || !found.rounds ? nowhere : choose(v, by->master, c, &found);
     }
