@@ -14,8 +14,6 @@
 #define ENGINE_NEAR 0.15    /* between bound and plan */
 #define ENGINE_EXACT_OPS 48 /* problems up to this size go to the exhaustive search as a whole */
 
-struct step_whole; /* private data of steps, made when they first run */
-
 typedef struct engine {
     incumbent in;
     char why[512];        /* what a heuristic said that found no plan that fits, or "" */
@@ -28,12 +26,13 @@ typedef struct engine {
     int64_t loads_ns;     /* proven by prices on loads so far */
     relax_answer
         loads; /* the best of these proofs, of the whole or of blocks in a row; where a certificate is wanted */
-    struct step_whole *whole;
+    int32_t whole_rounds;            /* of annealing the whole so far */
+    double whole_pace;               /* of the last one: evaluations of each chain in a second; 0: not known */
     decompose_spine *spine;          /* NULL: not needed */
     struct engine *inner;            /* the search on the spine */
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
-    pair_chain *one_block;           /* the whole as one, raised by a search; NULL: not raised */
+    pair_chain *one_block;           /* the whole as one, for its certificate; NULL: not needed */
 } engine;
 
 /* A row of the schedule. */
@@ -71,7 +70,5 @@ int engine_whole_block(pair_chain **out, const moirai_problem *p);
 int engine_certify(engine *x, const util_stop *stop);
 /* Nothing fits: what came nearest, in whole bytes. */
 int engine_explain(const engine *x, const char *how);
-
-void step_whole_free(struct step_whole *x);
 
 #endif

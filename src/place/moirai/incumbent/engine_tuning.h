@@ -62,7 +62,7 @@
 #define STEP_LOADS_BLOCK_CASES 40.0
 #define STEP_LOADS_EVALUATIONS 3000.0 /* of plans of a block */
 
-/* step_whole.c: switches `whole`, `neighbourhoods`; one long hot round for five: 18.30 to 18.08 ms */
+/* step_whole.c: switch `whole`; one long hot round for five: 18.30 to 18.08 ms */
 #define STEP_WHOLE_MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
 #define STEP_WHOLE_EVALUATIONS 30000.0 /* of the first round, per chain, */
 #define STEP_WHOLE_EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
@@ -70,12 +70,10 @@
 #define STEP_WHOLE_STEPS 8e8           /* a round puts down at most about so many operators */
 #define STEP_WHOLE_RIVAL_OP 150.0      /* evaluations per operator: fewer are no evidence (moirai_plan_origin) */
 #define STEP_WHOLE_SHORT_ROUNDS 2
-#define STEP_WHOLE_WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
-#define STEP_WHOLE_LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
-#define STEP_WHOLE_IN_TIME 0.6         /* of the time that is left is planned for a hot round */
+#define STEP_WHOLE_LEAST_HOT 0.7 /* of a long round's evaluations: where there is time for less, none is hot */
+#define STEP_WHOLE_IN_TIME 0.6   /* of the time that is left is planned for a hot round */
 #define STEP_WHOLE_WORTH_A_ROUND 0.0002
-#define STEP_WHOLE_MOST_IDLE 3      /* rounds in a row that gain nothing */
-#define STEP_WHOLE_MOST_PATIENCE 16 /* with windows */
+#define STEP_WHOLE_MOST_IDLE 3 /* rounds in a row that gain nothing */
 
 /* batch.c: switch `blocks`: which pairs are refined next */
 #define BLOCKS_BATCH_OFTEN 4 /* parts of a class on the paths: what a pair needs for a plan of its own */
@@ -84,7 +82,7 @@
 /* blocks.c: switch `blocks` */
 #define BLOCKS_MANY_CLASSES 6 /* of blocks: the first levels of all their pairs take long */
 
-/* compose_path.c: switch `blocks` */
+/* compose.c: switch `blocks` */
 #define BLOCKS_COMPOSE_NEARLY 1.02 /* of the best plan: a path of plans may be so long to be of interest */
 
 /* copies.c: switch `copies` */
@@ -141,6 +139,10 @@
 #define MANY_LIST_MOST_PRODUCERS 4
 #define MANY_LIST_MOST_SEEN 4 /* devices of a column that are looked at for room */
 
+/* whole_anneal.c: switch `whole` */
+#define WHOLE_ANNEAL_HOT 0.008    /* first temperature, of the makespan */
+#define WHOLE_ANNEAL_COLD 0.00003 /* last one */
+
 /* whole_moves.c: switch `whole`: moves of the annealing */
 #define WHOLE_MOVES_DRAWS 6        /* for an operator on a critical path */
 #define WHOLE_MOVES_PARTNERS 12    /* draws of one to exchange devices with */
@@ -151,12 +153,5 @@
 
 /* whole_sim.c: switch `whole`: limits of its own time */
 #define WHOLE_SIM_STALE 6 /* accepted states until lateness is found anew */
-
-/* whole_windows.c: switch `neighbourhoods` */
-#define WHOLE_WINDOWS_LEAST 16        /* positions of a window, drawn evenly by their logarithm, */
-#define WHOLE_WINDOWS_MOST 128        /* up to so many, with patience more, or a part of all if that is less */
-#define WHOLE_WINDOWS_EVALUATIONS 150 /* per position of a window, with patience more */
-#define WHOLE_WINDOWS_LEAST_HEAT 0.02 /* of the whole's first temperature, drawn in the same way, */
-#define WHOLE_WINDOWS_MOST_HEAT 1.0   /* up to this */
 
 #endif
