@@ -63,7 +63,7 @@ static bool blocks_may_gain(const engine *x)
 
 static bool nothing_raised(const engine *x)
 {
-    return !x->intervals && !x->one_block && blocks_may_gain(x);
+    return !x->intervals && blocks_may_gain(x);
 }
 
 static bool is_undivided(const engine *x)
