@@ -9,6 +9,7 @@
 #include "bound/intervals/interval_chain.h"
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/incumbent/incumbent.h"
+#include "place/moirai/many/many.h"
 #include "relax/relax.h"
 
 #define ENGINE_NEAR 0.15    /* between bound and plan */
@@ -33,6 +34,8 @@ typedef struct engine {
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     pair_chain *one_block;           /* the whole as one, for its certificate; NULL: not needed */
+    many_part part;                  /* of more devices than a mask has; */
+    int (*place)(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o); /* what places it there */
 } engine;
 
 /* A row of the schedule. */
@@ -52,7 +55,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
-    step_interval_plans, step_loads_first, step_loads;
+    step_interval_plans, step_loads_first, step_loads, step_kinds, step_part, step_paths;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);
@@ -61,6 +64,8 @@ void engine_free(engine *x);
 int engine_take_turn(engine *x, const engine_turn *turn);
 /* All turns of the schedule, until the gap is closed, all has been tried or the time is over. */
 int engine_search(engine *x);
+/* The same on more devices than a mask has. */
+int engine_search_many(engine *x);
 /* The chain of blocks, made if it is not there. MOIRAI_ELIMIT: too many pairs. */
 int engine_blocks(engine *x);
 /* The whole as one block without cuts, open: what is proven of it can be certified like any other pair. *out is the

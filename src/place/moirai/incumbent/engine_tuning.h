@@ -121,18 +121,9 @@
 #define INCUMBENT_LATE 0.4      /* of the time */
 #define INCUMBENT_NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
-/* many.c: switch `devices`: how time is shared on more than 64 devices */
-#define MANY_LIST_SHARE 0.35  /* of the time, at most, for the first plan */
-#define MANY_STARTS_SHARE 0.3 /* of what is left then, for the other heuristics, */
-#define MANY_PATHS_SHARE 0.2  /* for paths with transfers, */
-#define MANY_PART_SHARE 0.55  /* and for the part; all of it where nothing else matters */
+/* more than 64 devices: switch `devices` */
 #define MANY_PLAIN_KEPT 4     /* times what plain bounds take, for less than which prices are not found again */
-#define MANY_ROUNDS 6         /* of annealing */
-#define MANY_EVALUATIONS 30000.0
-#define MANY_EVALUATIONS_OP 60.0
-#define MANY_STEPS 8e8          /* a round puts down at most about so many operators */
-#define MANY_MOST_BYTES 256e6   /* of a state of the whole problem; there are four */
-#define MANY_WORTH_A_ROUND 5e-4 /* a round that gains less ends the annealing */
+#define MANY_MOST_BYTES 256e6 /* of a state of the whole problem; there are four */
 
 /* many_list.c: switch `devices`: what the list scheduler looks at */
 #define MANY_LIST_MOST_COLUMNS 12
