@@ -4,8 +4,6 @@
  * congestion port holds here, and a plan for ports says where operators belong. So the placer plans for ports, and its devices are carried
  * out by the rules that hold here, in its own order and in the simulator's. Ports let sending be free beside computing,
  * so that such devices send too much: units then move, at random, to devices of their neighbours, or to any, and what is faster stays. */
-#include "place/hold.h"
-
 #include <stdlib.h>
 #include <string.h>
 

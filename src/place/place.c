@@ -1,6 +1,5 @@
 /* Running a placer: settings in, a checked plan out. Nothing leaves here that moirai_plan_check has not seen. */
 #include "bound/bounds.h"
-#include "place/hold.h"
 #include "place/placers.h"
 #include "problem/problem_write.h"
 #include <moirai/prove.h>

@@ -15,16 +15,16 @@ static const moirai_param *find_param(const moirai_placer *placer, const char *n
     return NULL;
 }
 
-/* The choice among "a|b|c" that equals `text`, or NULL; *length gets its length. */
-static const char *find_choice(const char *choices, const char *text, size_t *length)
+/* Whether `text` is one of the choices of "a|b|c". */
+static bool is_choice(const char *choices, const char *text)
 {
     while (*choices != '\0') {
-        *length = strcspn(choices, "|");
-        if (strlen(text) == *length && !strncmp(choices, text, *length))
-            return choices;
-        choices += *length + (choices[*length] == '|');
+        size_t length = strcspn(choices, "|");
+        if (strlen(text) == length && !strncmp(choices, text, length))
+            return true;
+        choices += length + (choices[length] == '|');
     }
-    return NULL;
+    return false;
 }
 
 static bool parse_real(double *out, const char *text)
@@ -62,26 +62,20 @@ int place_check_setting(const moirai_placer *placer, const moirai_setting *setti
 {
     const moirai_param *param = find_param(placer, setting->name);
     double value = 0;
-    size_t length;
     if (!param)
         return no_setting(placer, setting->name);
-    if (param->kind == MOIRAI_PARAM_CHOICE) {
-        if (!find_choice(param->choices, setting->value, &length))
-            return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is none of %s", param->name, setting->value,
-                                param->choices);
-        return 0;
-    }
-    if (param->kind == MOIRAI_PARAM_TEXT) {
-        if (setting->value[0] == '\0')
-            return moirai_error(MOIRAI_EUSAGE, "setting '%s': must not be empty", param->name);
-        return 0;
-    }
-    if (param->kind == MOIRAI_PARAM_BOOL) {
-        if (!parse_bool(&value, setting->value))
-            return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is neither true nor false", param->name,
-                                setting->value);
-        return 0;
-    }
+    if (param->kind == MOIRAI_PARAM_CHOICE)
+        return is_choice(param->choices, setting->value)
+                   ? 0
+                   : moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is none of %s", param->name, setting->value,
+                                  param->choices);
+    if (param->kind == MOIRAI_PARAM_TEXT)
+        return *setting->value ? 0 : moirai_error(MOIRAI_EUSAGE, "setting '%s': must not be empty", param->name);
+    if (param->kind == MOIRAI_PARAM_BOOL)
+        return parse_bool(&value, setting->value)
+                   ? 0
+                   : moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is neither true nor false", param->name,
+                                  setting->value);
     if (!parse_real(&value, setting->value) || (param->kind == MOIRAI_PARAM_INT && value != floor(value)))
         return moirai_error(MOIRAI_EUSAGE, "setting '%s': \"%s\" is not a %snumber", param->name, setting->value,
                             param->kind == MOIRAI_PARAM_INT ? "whole " : "");

@@ -39,14 +39,8 @@ typedef struct balance {
     int64_t target_ns;
     move *moves;
     int64_t n_moves;
-    util_memory memory; /* of all but the moves */
+    util_memory memory;
 } balance;
-
-static void balance_clear(balance *b)
-{
-    util_release(&b->memory);
-    free(b->moves);
-}
 
 /* ---- what a move changes ---- */
 
@@ -175,8 +169,8 @@ static int list_moves(balance *b)
     const relax_state *s = b->s;
     int32_t K = s->v->K;
     bool all = (int64_t)s->v->n * (K - 1) <= RELAX_BALANCE_ALL_MOVES;
-    b->moves = util_alloc((size_t)s->v->n * (size_t)(all ? K : 1), sizeof *b->moves);
-    if (!b->moves)
+    UTIL_TAKE(&b->memory, b->moves, (size_t)s->v->n * (size_t)(all ? K : 1));
+    if (b->memory.failed)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < s->v->n; i++) {
         const double *cost = s->unary + (int64_t)i * K;
@@ -268,7 +262,7 @@ int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64
         stopped = !pass(&b, stop);
     if (!rc)
         *load_ns = largest(&b);
-    balance_clear(&b);
+    util_release(&b.memory);
     return rc;
 }
 
@@ -278,6 +272,7 @@ typedef struct annealing {
     balance b;
     util_rng rng;
     int32_t *op, n_ops; /* that may move */
+    uint8_t *before;    /* the devices to begin with */
     double value;       /* squares above the target, in those of the target */
 } annealing;
 
@@ -328,10 +323,12 @@ static int open_annealing(annealing *x)
 {
     balance *b = &x->b;
     const relax_view *v = b->s->v;
+    UTIL_TAKE(&b->memory, x->op, (size_t)v->n);
+    UTIL_TAKE(&b->memory, x->before, (size_t)v->n);
     int rc = open_balance(b);
-    x->op = util_alloc((size_t)v->n, sizeof *x->op);
-    if (rc || !x->op)
-        return MOIRAI_EFAIL;
+    if (rc)
+        return rc;
+    memcpy(x->before, b->device, sizeof *x->before * (size_t)v->n);
     for (int32_t i = 0; i < v->n; i++)
         if (movable(b, i))
             x->op[x->n_ops++] = i;
@@ -345,12 +342,10 @@ int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v,
 {
     relax_state s = {.v = v, .c = c};
     annealing x = {.b = {.s = &s, .device = device, .target_ns = UTIL_MAX(target_ns, 1)}};
-    uint8_t *before = util_alloc((size_t)v->n, sizeof *before);
     util_rng_seed(&x.rng, 1);
-    int rc = before ? open_annealing(&x) : MOIRAI_EFAIL;
+    int rc = open_annealing(&x);
     if (!rc && x.n_ops > 0 && x.value > 0) {
         double value = x.value;
-        memcpy(before, device, sizeof *before * (size_t)v->n);
         anneal_run(&(anneal_task){.hot = RELAX_BALANCE_HOT,
                                   .cold = RELAX_BALANCE_COLD,
                                   .steps = steps,
@@ -362,10 +357,8 @@ int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v,
         if (x.value < value)
             *load_ns = largest(&x.b);
         else
-            memcpy(device, before, sizeof *before * (size_t)v->n);
+            memcpy(device, x.before, sizeof *device * (size_t)v->n);
     }
-    balance_clear(&x.b);
-    free(x.op);
-    free(before);
+    util_release(&x.b.memory);
     return rc;
 }

@@ -113,44 +113,38 @@ int relax_chain_plan(relax_chain *c)
     return rc;
 }
 
-/* The order of a block's plan, after the blocks before it. */
-static void order_block(relax_choice *out, const relax_chain *c, int32_t b, int64_t *now_ns)
+/* Devices and order of a block's plan, which begins at *now_ns, when the blocks before it have ended. */
+static void choose_block(relax_choice *out, const relax_chain *c, int32_t b, int64_t *now_ns)
 {
     const decompose_block *block = c->block[c->cuts->block_class[b]];
     const relax_pair *y = &c->pair[relax_chain_pair(c, b)];
-    for (int32_t i = block->first; i < block->first + block->n_interior; i++)
-        out->start_ns[decompose_block_global_op(block, c->p, c->cuts, b, i)] =
-            *now_ns + (y->choice.start_ns ? y->choice.start_ns[i] : 0);
-    *now_ns += y->choice.start_ns ? y->choice.load_ns : y->lower_ns;
-    if (b < c->cuts->n_cuts)
+    const relax_choice *own = &y->choice;
+    int32_t near = b < c->cuts->n_cuts ? c->path[b] : b > 0 ? c->path[b - 1] : 0;
+    for (int32_t i = block->first; i < block->first + block->n_interior; i++) {
+        int32_t op = decompose_block_global_op(block, c->p, c->cuts, b, i);
+        bool may = c->p->op_devices[op] >> near & 1; /* where the block has no choice */
+        out->device[op] = own->device ? own->device[i]
+                          : may       ? (uint8_t)near
+                                      : (uint8_t)__builtin_ctzll(c->p->op_devices[op]);
+        out->start_ns[op] = *now_ns + (own->start_ns ? own->start_ns[i] : 0);
+    }
+    *now_ns += own->start_ns ? own->load_ns : y->lower_ns;
+    if (b < c->cuts->n_cuts) {
+        out->device[c->cuts->cut[b]] = (uint8_t)c->path[b];
         out->start_ns[c->cuts->cut[b]] = (*now_ns)++;
+    }
 }
 
 /* Devices of the path of least loads, or of the bound's. */
 int relax_chain_choose(relax_choice *out, relax_chain *c, bool loads)
 {
+    int64_t now = 0;
     out->load_ns = relax_chain_path(c, loads);
     out->device = util_alloc((size_t)c->p->n_ops, sizeof *out->device);
     out->start_ns = util_alloc((size_t)c->p->n_ops, sizeof *out->start_ns);
-    int64_t now = 0;
     if (!out->device || !out->start_ns)
         return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < c->p->n_ops; i++) /* of blocks that have no choice */
-        out->device[i] = (uint8_t)__builtin_ctzll(c->p->op_devices[i]);
-    for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-        const decompose_block *block = c->block[c->cuts->block_class[b]];
-        int32_t at = relax_chain_pair(c, b), first = block->first;
-        if (b < c->cuts->n_cuts)
-            out->device[c->cuts->cut[b]] = (uint8_t)c->path[b];
-        for (int32_t i = first; i < first + block->n_interior; i++) {
-            int32_t op = decompose_block_global_op(block, c->p, c->cuts, b, i);
-            int32_t near = b < c->cuts->n_cuts ? c->path[b] : b > 0 ? c->path[b - 1] : 0;
-            if (c->pair[at].choice.device)
-                out->device[op] = c->pair[at].choice.device[i];
-            else if (c->p->op_devices[op] >> near & 1)
-                out->device[op] = (uint8_t)near;
-        }
-        order_block(out, c, b, &now);
-    }
+    for (int32_t b = 0; b < c->cuts->n_blocks; b++)
+        choose_block(out, c, b, &now);
     return 0;
 }

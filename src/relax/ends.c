@@ -4,8 +4,7 @@
  * cases of an end, not K^2. And the numbers of one serve all others: any numbers prove something (docs/theory.md, Theorem 15),
  * so those of an end on k are tried for an end on l, with k and l exchanged in all of them. Where devices and links are much alike, what is slower than k
  * proves at least as much; it is evaluated in a fraction of the time that finding prices takes. */
-#include "relax/ends.h"
-
+#include "relax/chain.h"
 #include "relax/round.h"
 #include "relax/view.h"
 #include "util/util.h"

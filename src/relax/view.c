@@ -200,10 +200,11 @@ static int find_windows(relax_case *c, const relax_view *v, const util_stop *sto
 int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate,
                     const util_stop *stop)
 {
-    *c = (relax_case){.devices = util_alloc((size_t)v->n, sizeof *c->devices),
-                      .offset_ns = util_alloc((size_t)v->n_resources, sizeof *c->offset_ns),
-                      .shift_ns = util_alloc((size_t)v->n * (size_t)v->K * (size_t)v->n_shifts, sizeof *c->shift_ns)};
-    if (!c->devices || !c->offset_ns || !c->shift_ns)
+    *c = (relax_case){0};
+    UTIL_TAKE(&c->memory, c->devices, (size_t)v->n);
+    UTIL_TAKE(&c->memory, c->offset_ns, (size_t)v->n_resources);
+    UTIL_TAKE(&c->memory, c->shift_ns, (size_t)v->n * (size_t)v->K * (size_t)v->n_shifts);
+    if (c->memory.failed)
         return MOIRAI_EFAIL;
     memcpy(c->devices, v->p->op_devices, sizeof *c->devices * (size_t)v->n);
     for (int32_t i = 0; i < n_fixed; i++)
@@ -213,9 +214,7 @@ int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed
 
 void relax_case_close(relax_case *c)
 {
-    free(c->devices);
-    free(c->offset_ns);
-    free(c->shift_ns);
+    util_release(&c->memory);
 }
 
 /* ---- loads ---- */

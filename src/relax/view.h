@@ -81,6 +81,7 @@ typedef struct relax_case {
     int64_t *offset_ns; /* per resource */
     int64_t *shift_ns;  /* [(op * K + device) * shifts + shift]: what of its time lies within the shift at least */
     int64_t path_ns;    /* the longest path */
+    util_memory memory;
 } relax_case;
 
 /* O(E K^2). With `rate` offsets are 0. */

@@ -19,7 +19,6 @@
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
     X(COPIES, "copies", "layers that repeat, annealed once for all") \
     X(WHOLE, "whole", "annealing of the whole problem") \
-    X(NEIGHBOURHOODS, "neighbourhoods", "annealing of stretches of the order while the rest stays") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
     X(SHIFTS, "shifts", "bounds by loads within stretches of time") \
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \

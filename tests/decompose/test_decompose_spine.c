@@ -10,7 +10,7 @@
 
 #include <moirai/moirai.h>
 
-#include "place/moirai/incumbent/floats.h"
+#include "place/moirai/incumbent/incumbent.h"
 #include "decompose/cuts.h"
 #include "support/check.h"
 #include "support/false_bound.h"

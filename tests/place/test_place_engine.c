@@ -1,8 +1,6 @@
 /* The placer `moirai` from inside: plans composed of block plans, what the engine keeps, floating work beside a spine.
  */
-#include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
-#include "place/moirai/incumbent/floats.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/scale.h"

@@ -97,47 +97,7 @@ static void test_trials_leave_the_state_that_a_simulation_from_nothing_gives(voi
     }
 }
 
-/* Moves within a window, accepted: what is outside keeps its device and its place. */
-static void test_moves_within_a_window_leave_the_rest_alone(void **state)
-{
-    (void)state;
-    int32_t changed = 0;
-    for (uint64_t seed = 1; seed <= TEST_SHARE(60); seed++) {
-        random_spec spec = random_spec_draw(seed * 13, 40);
-        moirai_problem *p = random_problem(&spec);
-        moirai_place_options o;
-        moirai_plan *plan;
-        place_mover m = {0};
-        moirai_place_options_init(&o);
-        if (!p || p->n_ops < 4 || moirai_place(&plan, p, "heft", &o)) {
-            moirai_problem_free(p);
-            continue;
-        }
-        assert_ok(place_mover_open(&m, p, NULL));
-        util_rng_seed(&m.rng, seed);
-        m.low = p->n_ops / 4;
-        m.high = p->n_ops - p->n_ops / 4;
-        place_whole_set(m.w, plan->op_device, p->topo);
-        for (int i = 0; i < 300; i++) {
-            place_mover_make(&m);
-            place_whole_try(m.w, INT64_MAX - 1) == INT64_MAX ? place_whole_reject(m.w) : place_whole_accept(m.w);
-        }
-        assert_precedence(m.w);
-        for (int32_t q = 0; q < p->n_ops; q++) {
-            bool same = m.w->order[q] == p->topo[q] && m.w->device[p->topo[q]] == plan->op_device[p->topo[q]];
-            assert_true(same || (q >= m.low && q < m.high));
-            changed += !same;
-        }
-        place_mover_clear(&m);
-        moirai_plan_free(plan);
-        moirai_problem_free(p);
-    }
-    assert_true(changed > TEST_SHARE(100));
-}
-
-typedef int (*method)(moirai_plan **, const moirai_problem *, const place_whole_task *);
-
-static moirai_plan *improved(const moirai_problem *p, method improve, int threads, uint64_t seed)
+static moirai_plan *annealed(const moirai_problem *p, int threads, uint64_t seed)
 {
     moirai_place_options o;
     moirai_plan *plan;
@@ -145,21 +105,21 @@ static moirai_plan *improved(const moirai_problem *p, method improve, int thread
     if (moirai_place(&plan, p, "m-etf", &o))
         return NULL;
     int64_t before = plan->makespan_ns;
-    place_whole_task job = {
-        .evaluations = improve == place_whole_anneal ? 1500 : 6000, .seed = seed, .threads = threads};
-    assert_ok(improve(&plan, p, &job));
+    place_whole_task job = {.evaluations = 1500, .seed = seed, .threads = threads};
+    assert_ok(place_whole_anneal(&plan, p, &job));
     assert_true(plan->makespan_ns <= before);
     assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), 0);
     return plan;
 }
 
-static int count_shorter(method improve)
+static void test_annealed_plans_are_correct_and_no_longer_in_every_mode(void **state)
 {
+    (void)state;
     int shorter = 0;
     for (uint64_t seed = 1; seed <= TEST_SHARE(60); seed++) {
         random_spec spec = random_spec_draw(seed * 31, 40);
         moirai_problem *p = random_problem(&spec);
-        moirai_plan *plan = p ? improved(p, improve, 1, seed) : NULL, *etf = NULL;
+        moirai_plan *plan = p ? annealed(p, 1, seed) : NULL, *etf = NULL;
         moirai_place_options o;
         moirai_place_options_init(&o);
         if (plan && !moirai_place(&etf, p, "m-etf", &o))
@@ -168,37 +128,23 @@ static int count_shorter(method improve)
         moirai_plan_free(plan);
         moirai_problem_free(p);
     }
-    return shorter;
+    assert_true(shorter > TEST_SHARE(20));
 }
 
-static void test_annealed_plans_are_correct_and_no_longer_in_every_mode(void **state)
+static void test_annealing_does_not_depend_on_the_threads(void **state)
 {
     (void)state;
-    assert_true(count_shorter(place_whole_anneal) > TEST_SHARE(20));
-    assert_true(count_shorter(place_whole_windows) > TEST_SHARE(20));
-}
-
-static void assert_same_on_threads(method improve)
-{
     moirai_problem *p = zoo_problem("inception-tiny", "inter-server", MOIRAI_FLOW_TENSOR);
-    moirai_plan *one = improved(p, improve, 1, 3), *three = improved(p, improve, 3, 3);
+    moirai_plan *one = annealed(p, 1, 3), *three = annealed(p, 3, 3);
     assert_schedules_equal(one, three);
     moirai_plan_free(one);
     moirai_plan_free(three);
     moirai_problem_free(p);
 }
 
-static void test_annealing_does_not_depend_on_the_threads(void **state)
-{
-    (void)state;
-    assert_same_on_threads(place_whole_anneal);
-    assert_same_on_threads(place_whole_windows);
-}
-
-static void nothing(void *data, int64_t step)
+static void nothing(void *data)
 {
     (void)data;
-    (void)step;
 }
 
 /* Cools at no temperature to speak of: only what is no worse is taken. */
@@ -257,7 +203,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trials_leave_the_state_that_a_simulation_from_nothing_gives),
-        cmocka_unit_test(test_moves_within_a_window_leave_the_rest_alone),
         cmocka_unit_test(test_annealed_plans_are_correct_and_no_longer_in_every_mode),
         cmocka_unit_test(test_annealing_does_not_depend_on_the_threads),
         cmocka_unit_test(test_exchanges_leave_packings_that_no_single_move_leaves),

@@ -1,7 +1,7 @@
 /* Prices on loads: worked out on paper, and never above the optimum, whatever the numbers. */
 #include <moirai/moirai.h>
 
-#include "relax/ends.h"
+#include "relax/chain.h"
 #include "relax/relax.h"
 #include "support/scale.h"
 #include "support/check.h"

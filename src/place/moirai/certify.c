@@ -39,12 +39,11 @@ static int certify_by_loads(engine *x)
     return rc;
 }
 
-/* The proof of the whole as one block is complete as it is. */
-static int certify_by_block(engine *x)
+static int write_proof(engine *x, bound_certificate *from)
 {
-    bound_certificate from = {.c = x->one_block, .lower_bound_ns = x->in.lower_ns};
-    int rc = bound_certificate_write(&from, x->in.o->certificate_path);
-    x->certified_ns = from.certified_ns;
+    from->lower_bound_ns = x->in.lower_ns;
+    int rc = bound_certificate_write(from, x->in.o->certificate_path);
+    x->certified_ns = from->certified_ns;
     return rc;
 }
 
@@ -52,7 +51,7 @@ static int certify_by_block(engine *x)
 static int certify_by_search(engine *x, const util_stop *stop)
 {
     size_t left = CERTIFY_MOST_TREE;
-    int rc = x->one_block ? 0 : engine_whole_block(&x->one_block, x->in.p);
+    int rc = engine_whole_block(&x->one_block, x->in.p);
     if (rc)
         return rc;
     x->one_block->pair[0]->lower_ns = x->in.lower_ns;
@@ -74,9 +73,7 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
         return rc;
     incumbent_take_bound(&x->in, windows.lower_ns);
     if (windows.lower_ns > else_ns && !(rc = x->one_block ? 0 : engine_whole_block(&x->one_block, x->in.p))) {
-        bound_certificate from = {.c = x->one_block, .windows = &windows, .lower_bound_ns = x->in.lower_ns};
-        rc = bound_certificate_write(&from, x->in.o->certificate_path);
-        x->certified_ns = from.certified_ns;
+        rc = write_proof(x, &(bound_certificate){.c = x->one_block, .windows = &windows});
         *done = true;
     }
     bound_window_proof_clear(&windows);
@@ -145,7 +142,7 @@ static int settle_bytes(const engine *x, bytes_prices *memory, const util_stop *
 static int certify_by_blocks(engine *x, const util_stop *stop)
 {
     const blocks *y = (x->inner ? x->inner : x)->blocks;
-    bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine, .lower_bound_ns = x->in.lower_ns};
+    bound_certificate from = {.c = y->c, .memory = y->memory, .spine = x->spine};
     incumbent_tell(&x->in, ' ', "proving the bound again for the certificate");
     int rc = certify_chain(x, &from, stop);
     if (!rc && y->memory)
@@ -161,11 +158,7 @@ static int certify_by_blocks(engine *x, const util_stop *stop)
         return rc;
     if (x->loads.lower_ns == best)
         return certify_by_loads(x);
-    if (block > from.chain_ns)
-        return certify_by_block(x);
-    rc = bound_certificate_write(&from, x->in.o->certificate_path);
-    x->certified_ns = from.certified_ns;
-    return rc;
+    return write_proof(x, block > from.chain_ns ? &(bound_certificate){.c = x->one_block} : &from);
 }
 
 /* The load bound, with what paths add to it, where that is more than the relaxation has proven. */
@@ -205,8 +198,6 @@ int engine_certify(engine *x, const util_stop *stop)
         return rc;
     if (x->loads.lower_ns >= x->in.lower_ns)
         return certify_by_loads(x);
-    if (x->one_block && certified(x->one_block, stop) >= x->in.lower_ns)
-        return certify_by_block(x);
     engine *of = x->inner ? x->inner : x;
     rc = of->blocks || !util_stopped(stop) ? engine_blocks(of) : MOIRAI_ELIMIT;
     rc = rc ? rc : certify_by_blocks(x, stop);

@@ -39,7 +39,6 @@ void engine_free(engine *x)
     engine_free(x->inner);
     decompose_spine_free(x->spine);
     bound_portfolio_free(x->portfolio);
-    step_whole_free(x->whole);
     pair_chain_free(x->one_block);
     relax_answer_clear(&x->loads);
     blocks_free(x->blocks);

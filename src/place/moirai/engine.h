@@ -9,12 +9,11 @@
 #include "bound/intervals/interval_chain.h"
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/incumbent/incumbent.h"
+#include "place/moirai/many/many.h"
 #include "relax/relax.h"
 
 #define ENGINE_NEAR 0.15    /* between bound and plan */
 #define ENGINE_EXACT_OPS 48 /* problems up to this size go to the exhaustive search as a whole */
-
-struct step_whole; /* private data of steps, made when they first run */
 
 typedef struct engine {
     incumbent in;
@@ -28,12 +27,15 @@ typedef struct engine {
     int64_t loads_ns;     /* proven by prices on loads so far */
     relax_answer
         loads; /* the best of these proofs, of the whole or of blocks in a row; where a certificate is wanted */
-    struct step_whole *whole;
+    int32_t whole_rounds;            /* of annealing the whole so far */
+    double whole_pace;               /* of the last one: evaluations of each chain in a second; 0: not known */
     decompose_spine *spine;          /* NULL: not needed */
     struct engine *inner;            /* the search on the spine */
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
-    pair_chain *one_block;           /* the whole as one, raised by a search; NULL: not raised */
+    pair_chain *one_block;           /* the whole as one, for its certificate; NULL: not needed */
+    many_part part;                  /* of more devices than a mask has; */
+    int (*place)(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o); /* what places it there */
 } engine;
 
 /* A row of the schedule. */
@@ -53,7 +55,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
-    step_interval_plans, step_loads_first, step_loads;
+    step_interval_plans, step_loads_first, step_loads, step_kinds, step_part, step_paths;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);
@@ -62,6 +64,8 @@ void engine_free(engine *x);
 int engine_take_turn(engine *x, const engine_turn *turn);
 /* All turns of the schedule, until the gap is closed, all has been tried or the time is over. */
 int engine_search(engine *x);
+/* The same on more devices than a mask has. */
+int engine_search_many(engine *x);
 /* The chain of blocks, made if it is not there. MOIRAI_ELIMIT: too many pairs. */
 int engine_blocks(engine *x);
 /* The whole as one block without cuts, open: what is proven of it can be certified like any other pair. *out is the
@@ -71,7 +75,5 @@ int engine_whole_block(pair_chain **out, const moirai_problem *p);
 int engine_certify(engine *x, const util_stop *stop);
 /* Nothing fits: what came nearest, in whole bytes. */
 int engine_explain(const engine *x, const char *how);
-
-void step_whole_free(struct step_whole *x);
 
 #endif

@@ -15,7 +15,6 @@
 #include "bound/bounds.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
-#include "place/moirai/many/many.h"
 #include "place/placers.h"
 #include "place/starts.h"
 #include "util/util.h"
@@ -38,7 +37,7 @@ static int solve(engine *x)
     x->plain_s = util_seconds() - begun;
     rc = rc ? rc : moirai_problem_check_memory(in->p); /* what no search can cure is said at once */
     bool many = in->p->n_devices > MOIRAI_MASK_DEVICES;
-    rc = rc ? rc : many ? many_search(in, place_moirai.place, x->why) : engine_search(x);
+    rc = rc ? rc : many ? engine_search_many(x) : engine_search(x);
     if (!rc && !in->best)
         rc = engine_explain(x, "has no plan that fits the memory, as far as was found");
     return rc;
@@ -69,6 +68,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     if (!x)
         return MOIRAI_EFAIL;
     x->in.stop.off = off;
+    x->place = place;
     rc = solve_within(&stop, x);
     x->in.at_work = "certificate";
     if (!rc && o->certificate_path)

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "place/fit.h"
+#include "place/moirai/whole/whole_sim.h"
 #include "util/util.h"
 
 /* ---- conditions ---- */
@@ -63,7 +64,7 @@ static bool blocks_may_gain(const engine *x)
 
 static bool nothing_raised(const engine *x)
 {
-    return !x->intervals && !x->one_block && blocks_may_gain(x);
+    return !x->intervals && blocks_may_gain(x);
 }
 
 static bool is_undivided(const engine *x)
@@ -85,6 +86,38 @@ static bool intervals_have_raised(const engine *x)
 static bool is_large(const engine *x)
 {
     return x->in.p->n_ops >= PLACE_FIT_LARGE && !x->in.best;
+}
+
+static bool is_open(const engine *x)
+{
+    return !incumbent_stopped(&x->in);
+}
+
+static bool needs_starts(const engine *x)
+{
+    return !x->in.best || is_open(x);
+}
+
+static bool part_is_whole(const engine *x)
+{
+    return x->part.whole;
+}
+
+static bool part_is_some(const engine *x)
+{
+    return !x->part.whole && x->part.n > 0 && is_open(x);
+}
+
+/* Bytes of one state: transfers of every tensor to every device, and when each line is free at every mark. */
+static bool state_fits(const engine *x)
+{
+    const moirai_problem *p = x->in.p;
+    double K = p->n_devices, lines = K + (p->congestion == MOIRAI_CONGESTION_CHANNEL ? K * K : 2 * K);
+    double slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : p->n_tensors * K;
+    double bytes = slots * (sizeof(place_whole_slot) + 2 * sizeof(int64_t)) +
+                   (p->n_ops / (double)PLACE_WHOLE_STRIDE + 2) * lines * 4 * sizeof(int64_t) +
+                   p->n_ops * K * sizeof(int64_t);
+    return bytes <= MANY_MOST_BYTES;
 }
 
 /* ---- lists ---- */
@@ -129,6 +162,16 @@ static const engine_turn again[] = {
     {.step = &step_intervals, .share = 0.4, .rounds = 4, .when = intervals_have_raised},
     {.step = &step_interval_plans, .share = 0.1},
     {.step = &step_whole_anneal, .share = 0.6, .rounds = 2},
+};
+
+/* On more devices than a mask has. */
+static const engine_turn many[] = {
+    {.step = &step_part, .share = 1, .when = part_is_whole}, /* nothing else matters */
+    {.step = &step_kinds, .share = 0.35, .when = is_open},
+    {.step = &step_starts, .share = 0.3, .when = needs_starts},
+    {.step = &step_paths, .share = 0.2, .when = is_open},
+    {.step = &step_part, .share = 0.55, .when = part_is_some},
+    {.step = &step_whole_anneal, .share = 1, .rounds = 4, .when = state_fits},
 };
 
 /* ---- turns ---- */
@@ -230,6 +273,12 @@ static int search_on(engine *x)
         rc = TAKE_TURNS(x, again);
     }
     return rc;
+}
+
+int engine_search_many(engine *x)
+{
+    int rc = many_choose(&x->part, x->in.p);
+    return rc ? rc : TAKE_TURNS(x, many);
 }
 
 int engine_search(engine *x)

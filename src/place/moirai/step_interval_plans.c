@@ -6,10 +6,8 @@
  * with branches, annealing of the whole hardly finds such plans: the tower that decides changes its device twice a layer,
  * and each change alone costs a transfer. Plans that come near to the best one are annealed, without much heat. */
 
-#include "place/moirai/blocks/compose.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
-#include "place/moirai/incumbent/floats.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "util/util.h"
 

@@ -9,9 +9,10 @@
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
+    util_stop part = incumbent_part(in, turn->share);
     place_starts_task task = {.p = in->p,
                               .o = in->o,
-                              .stop = &in->stop,
+                              .stop = turn->share > 0 ? &part : &in->stop,
                               .offer = incumbent_offer_start,
                               .data = in,
                               .has_plan = in->best != NULL,

@@ -2,13 +2,12 @@
  *
  * Each pair (a class of blocks between two devices) has a plan and a bound; the chain of pairs composes either. Work
  * goes where the answer is still open: pairs are opened (open.c), those on which most of the gap hangs are refined
- * (batch.c), their plans composed (compose_path.c), until the gap is closed. */
+ * (batch.c), their plans composed (compose.c), until the gap is closed. */
 #include "place/moirai/blocks/blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "place/moirai/blocks/compose.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 

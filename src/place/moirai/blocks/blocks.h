@@ -1,7 +1,7 @@
 /* Plans and bounds block by block: what is known of the chain of blocks, for the files that refine it.
  *
  * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their first levels,
- * compose_path.c makes plans of the whole, within_memory.c goes on at prices on bytes where memory binds, copies.c
+ * compose.c makes plans of the whole, within_memory.c goes on at prices on bytes where memory binds, copies.c
  * anneals layers that repeat. */
 #ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
 #define MOIRAI_PLACE_MOIRAI_BLOCKS_H
@@ -70,7 +70,13 @@ int blocks_first_levels(blocks *x);
  * were such. */
 int blocks_open_bound_path(blocks *x, bool *any);
 
-/* ---- compose_path.c ---- */
+/* ---- compose.c ---- */
+/* Devices of all operators and one order of all tasks, from a path of devices over the cuts and the pairs' plans; `block_plan`
+ * (n_blocks, may be NULL) overrides the pair's plan of single blocks. `order` needs room for place_compose_capacity tasks;
+ * returns how many were written. */
+int64_t place_compose_capacity(const moirai_problem *p);
+int64_t place_compose(const pair_chain *c, const int32_t *cut_device, const pair_plan *const *block_plan,
+                      int32_t *op_device, moirai_task *order);
 /* The best chain of block plans as one plan; kept if it fits and is better. The path of the best plan stays in
  * plan_device. */
 int blocks_compose(blocks *x);

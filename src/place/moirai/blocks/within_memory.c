@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "bytes/bytes.h"
-#include "place/moirai/blocks/compose.h"
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"

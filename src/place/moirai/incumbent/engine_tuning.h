@@ -62,7 +62,7 @@
 #define STEP_LOADS_BLOCK_CASES 40.0
 #define STEP_LOADS_EVALUATIONS 3000.0 /* of plans of a block */
 
-/* step_whole.c: switches `whole`, `neighbourhoods`; one long hot round for five: 18.30 to 18.08 ms */
+/* step_whole.c: switch `whole`; one long hot round for five: 18.30 to 18.08 ms */
 #define STEP_WHOLE_MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
 #define STEP_WHOLE_EVALUATIONS 30000.0 /* of the first round, per chain, */
 #define STEP_WHOLE_EVALUATIONS_OP 60.0 /* or so many per operator if that is more */
@@ -70,12 +70,10 @@
 #define STEP_WHOLE_STEPS 8e8           /* a round puts down at most about so many operators */
 #define STEP_WHOLE_RIVAL_OP 150.0      /* evaluations per operator: fewer are no evidence (moirai_plan_origin) */
 #define STEP_WHOLE_SHORT_ROUNDS 2
-#define STEP_WHOLE_WINDOWS_GAIN 0.0005 /* rounds by windows go on as long as they gain as much */
-#define STEP_WHOLE_LEAST_HOT 0.7       /* of a long round's evaluations: where there is time for less, none is hot */
-#define STEP_WHOLE_IN_TIME 0.6         /* of the time that is left is planned for a hot round */
+#define STEP_WHOLE_LEAST_HOT 0.7 /* of a long round's evaluations: where there is time for less, none is hot */
+#define STEP_WHOLE_IN_TIME 0.6   /* of the time that is left is planned for a hot round */
 #define STEP_WHOLE_WORTH_A_ROUND 0.0002
-#define STEP_WHOLE_MOST_IDLE 3      /* rounds in a row that gain nothing */
-#define STEP_WHOLE_MOST_PATIENCE 16 /* with windows */
+#define STEP_WHOLE_MOST_IDLE 3 /* rounds in a row that gain nothing */
 
 /* batch.c: switch `blocks`: which pairs are refined next */
 #define BLOCKS_BATCH_OFTEN 4 /* parts of a class on the paths: what a pair needs for a plan of its own */
@@ -84,7 +82,7 @@
 /* blocks.c: switch `blocks` */
 #define BLOCKS_MANY_CLASSES 6 /* of blocks: the first levels of all their pairs take long */
 
-/* compose_path.c: switch `blocks` */
+/* compose.c: switch `blocks` */
 #define BLOCKS_COMPOSE_NEARLY 1.02 /* of the best plan: a path of plans may be so long to be of interest */
 
 /* copies.c: switch `copies` */
@@ -123,23 +121,18 @@
 #define INCUMBENT_LATE 0.4      /* of the time */
 #define INCUMBENT_NEAR_BEST 0.1 /* plans of a spine that are so near to its best are of use */
 
-/* many.c: switch `devices`: how time is shared on more than 64 devices */
-#define MANY_LIST_SHARE 0.35  /* of the time, at most, for the first plan */
-#define MANY_STARTS_SHARE 0.3 /* of what is left then, for the other heuristics, */
-#define MANY_PATHS_SHARE 0.2  /* for paths with transfers, */
-#define MANY_PART_SHARE 0.55  /* and for the part; all of it where nothing else matters */
+/* more than 64 devices: switch `devices` */
 #define MANY_PLAIN_KEPT 4     /* times what plain bounds take, for less than which prices are not found again */
-#define MANY_ROUNDS 6         /* of annealing */
-#define MANY_EVALUATIONS 30000.0
-#define MANY_EVALUATIONS_OP 60.0
-#define MANY_STEPS 8e8          /* a round puts down at most about so many operators */
-#define MANY_MOST_BYTES 256e6   /* of a state of the whole problem; there are four */
-#define MANY_WORTH_A_ROUND 5e-4 /* a round that gains less ends the annealing */
+#define MANY_MOST_BYTES 256e6 /* of a state of the whole problem; there are four */
 
 /* many_list.c: switch `devices`: what the list scheduler looks at */
 #define MANY_LIST_MOST_COLUMNS 12
 #define MANY_LIST_MOST_PRODUCERS 4
 #define MANY_LIST_MOST_SEEN 4 /* devices of a column that are looked at for room */
+
+/* whole_anneal.c: switch `whole` */
+#define WHOLE_ANNEAL_HOT 0.008    /* first temperature, of the makespan */
+#define WHOLE_ANNEAL_COLD 0.00003 /* last one */
 
 /* whole_moves.c: switch `whole`: moves of the annealing */
 #define WHOLE_MOVES_DRAWS 6        /* for an operator on a critical path */
@@ -151,12 +144,5 @@
 
 /* whole_sim.c: switch `whole`: limits of its own time */
 #define WHOLE_SIM_STALE 6 /* accepted states until lateness is found anew */
-
-/* whole_windows.c: switch `neighbourhoods` */
-#define WHOLE_WINDOWS_LEAST 16        /* positions of a window, drawn evenly by their logarithm, */
-#define WHOLE_WINDOWS_MOST 128        /* up to so many, with patience more, or a part of all if that is less */
-#define WHOLE_WINDOWS_EVALUATIONS 150 /* per position of a window, with patience more */
-#define WHOLE_WINDOWS_LEAST_HEAT 0.02 /* of the whole's first temperature, drawn in the same way, */
-#define WHOLE_WINDOWS_MOST_HEAT 1.0   /* up to this */
 
 #endif

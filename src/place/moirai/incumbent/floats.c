@@ -5,7 +5,7 @@
  * comes too late for its reader nevertheless goes to the earliest gap; the order of all tasks by their starts, with
  * each task before its readers, is then replayed, which moves the spine as far as it must. The replayed spine has other
  * gaps: all of it is done again with them, for some rounds. O(rounds (V+E) K (log V + gaps passed)). */
-#include "place/moirai/incumbent/floats.h"
+#include "place/moirai/incumbent/incumbent.h"
 
 #include <stdlib.h>
 

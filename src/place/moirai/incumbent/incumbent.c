@@ -5,7 +5,6 @@
 
 #include "place/fit.h"
 #include "place/moirai/incumbent/engine_tuning.h"
-#include "place/moirai/incumbent/floats.h"
 #include "schedule/plan.h"
 #include "util/util.h"
 

@@ -64,6 +64,11 @@ bool incumbent_grow(incumbent *x);
 /* Which steps found the plan and the bound, and what each has taken and gained, into the plan. */
 int incumbent_sign(const incumbent *x, moirai_plan *plan);
 
+/* Floating work put beside a plan of the spine (floats.c): a plan of the whole; *out is NULL where none that fits the memory was
+ * found. */
+int place_floats_insert(moirai_plan **out, const decompose_spine *s, const moirai_plan *spine_plan,
+                        const util_stop *stop);
+
 /* Whether a method is switched off. */
 #define incumbent_off(x, id) util_off(&(x)->stop, UTIL_METHOD_##id)
 

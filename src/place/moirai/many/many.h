@@ -11,9 +11,6 @@ typedef struct many_part {
     bool whole;
 } many_part;
 
-/* What places a problem of few devices. */
-typedef int many_place(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o);
-
 /* Which devices to search on: all that can matter where these are few, else the fast and well-linked ones. Of no device
  * (n 0) where operators need more than a mask has. O(V K + tables). */
 int many_choose(many_part *out, const moirai_problem *p);
@@ -21,10 +18,6 @@ int many_choose(many_part *out, const moirai_problem *p);
 /* A list scheduler that looks at one device of each kind and at those that have the inputs: O((V + E) log K) rather than
  * O(E K). *out is NULL where the time was up. */
 int many_list(moirai_plan **out, const moirai_problem *p, const util_stop *stop);
-
-/* All steps, until the gap is closed, all has been tried or the time is over. A part of the devices is searched by
- * `place`. `why` (of 512 characters) gets what a heuristic said that found no plan that fits. */
-int many_search(incumbent *in, many_place *place, char *why);
 
 /* Writes what plain loads and paths prove of the bound; *certified_ns is what the certificate claims: nothing, where there is no
  * time to find the prices of loads once more. `plain_s` is what the plain bounds took. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_moves.h"
 #include "schedule/load.h"
 #include "schedule/sim.h"
@@ -43,10 +44,9 @@ static void keep_best(chain *c)
     memcpy(c->best_order, w->order, sizeof *w->order * (size_t)w->n);
 }
 
-static void keep_better(void *data, int64_t step)
+static void keep_better(void *data)
 {
     chain *c = data;
-    (void)step;
     if (c->m.w->makespan_ns < c->best_ns)
         keep_best(c);
 }
@@ -55,8 +55,8 @@ static void cool(chain *c, const round_ *r, double heat)
 {
     const place_whole_task *job = r->job;
     double cold = job->cold > 0 ? job->cold : 1;
-    place_mover_cool(&c->m, &(place_cooling){.hot_ns = PLACE_WHOLE_HOT * heat * (double)c->best_ns,
-                                             .cold_ns = PLACE_WHOLE_COLD * cold * (double)c->best_ns,
+    place_mover_cool(&c->m, &(place_cooling){.hot_ns = WHOLE_ANNEAL_HOT * heat * (double)c->best_ns,
+                                             .cold_ns = WHOLE_ANNEAL_COLD * cold * (double)c->best_ns,
                                              .evaluations = job->evaluations,
                                              .lean = job->lean,
                                              .worth = job->lean > 0 ? r->worth : NULL,
@@ -100,8 +100,9 @@ static int64_t second_end(const round_ *r)
 
 /* ---- states and plans ---- */
 
-/* The tasks in the order they were put down, then twice sorted by start, which closes gaps. */
-int place_whole_take(moirai_plan **plan, moirai_sim *sim, const place_whole *w)
+/* The state as a plan in place of *plan, where it is shorter and fits the memory: the tasks in the order they were put down, then
+ * twice sorted by start, which closes gaps. */
+static int take(moirai_plan **plan, moirai_sim *sim, const place_whole *w)
 {
     const moirai_task *order;
     moirai_task *task = util_alloc((size_t)w->n + (size_t)w->p->n_edges, sizeof *task);
@@ -129,8 +130,9 @@ static int earlier(const void *a, const void *b)
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* What starts together is ordered by topological rank, so that the order is one of precedence. */
-int place_whole_order(int32_t **out, const moirai_problem *p, const moirai_plan *plan)
+/* The plan's operators by their starts; what starts together is ordered by topological rank, so that the order is one of precedence. The
+ * caller frees *out, also on failure. */
+static int order_of(int32_t **out, const moirai_problem *p, const moirai_plan *plan)
 {
     size_t n = (size_t)p->n_ops;
     started *s = util_alloc(n, sizeof *s);
@@ -166,7 +168,7 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     round_ r = {.p = p, .job = job, .plan = *plan};
     moirai_sim *sim = NULL;
     int32_t *order = NULL;
-    int rc = place_whole_order(&order, p, *plan);
+    int rc = order_of(&order, p, *plan);
     r.start_order = order;
     rc = rc ? rc : moirai_sim_new(&sim, p);
     if (!rc && job->lean > 0)
@@ -175,7 +177,7 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     if (!rc && job->second_ns)
         *job->second_ns = second_end(&r);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
-        rc = rc ? rc : place_whole_take(plan, sim, r.chain[i].m.w);
+        rc = rc ? rc : take(plan, sim, r.chain[i].m.w);
         place_mover_clear(&r.chain[i].m);
         util_release(&r.chain[i].memory);
     }

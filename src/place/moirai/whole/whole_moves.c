@@ -22,8 +22,6 @@
 int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
-    m->low = 0;
-    m->high = p->n_ops;
     m->stretch = util_alloc(UTIL_MAX(n, WHOLE_MOVES_STRETCH), sizeof(int32_t));
     m->seen = util_alloc(n, sizeof(int32_t));
     return m->stretch && m->seen ? place_whole_new(&m->w, p, stop) : MOIRAI_EFAIL;
@@ -43,10 +41,11 @@ static int32_t draw(place_mover *m, int32_t n)
 
 static int32_t draw_op(place_mover *m)
 {
-    int32_t n = m->high - m->low, op = m->w->order[m->low + draw(m, n)];
+    const place_whole *w = m->w;
+    int32_t op = w->order[draw(m, w->n)];
     if (util_rng_below(&m->rng, 2))
-        for (int32_t i = 0; i < WHOLE_MOVES_DRAWS && !place_whole_critical(m->w, op); i++)
-            op = m->w->order[m->low + draw(m, n)];
+        for (int32_t i = 0; i < WHOLE_MOVES_DRAWS && !place_whole_critical(w, op); i++)
+            op = w->order[draw(m, w->n)];
     return op;
 }
 
@@ -81,19 +80,6 @@ static int32_t draw_device(place_mover *m, int32_t op)
     return is_quicker(w->p, op, other, k) ? other : k;
 }
 
-/* Whether the operator and all that share its device by order may change. */
-static bool may_move(const place_mover *m, int32_t op)
-{
-    const place_whole *w = m->w;
-    const place_units *u = w->units;
-    for (int32_t x = u->off[u->of_op[op]]; x < u->off[u->of_op[op] + 1]; x++) {
-        int32_t q = w->position[u->op[x]];
-        if (q < m->low || q >= m->high)
-            return false;
-    }
-    return true;
-}
-
 /* A connected set of operators on one device, grown at random from `op`. */
 static int32_t grow_stretch(place_mover *m, int32_t op, int32_t most)
 {
@@ -103,7 +89,7 @@ static int32_t grow_stretch(place_mover *m, int32_t op, int32_t most)
     m->seen[op] = ++m->move;
     for (int32_t tries = 0; n < most && tries < 3 * most; tries++) {
         int32_t i = draw_neighbour(m, m->stretch[draw(m, n)]);
-        if (m->seen[i] == m->move || w->device[i] != w->device[op] || !may_move(m, i))
+        if (m->seen[i] == m->move || w->device[i] != w->device[op])
             continue;
         m->seen[i] = m->move;
         m->stretch[n++] = i;
@@ -115,15 +101,12 @@ static void move_stretch(place_mover *m, int32_t op)
 {
     int32_t k = draw_device(m, op), n = grow_stretch(m, op, 2 + draw(m, 2 + draw(m, WHOLE_MOVES_STRETCH - 3)));
     for (int32_t i = 0; i < n; i++)
-        if (may_move(m, m->stretch[i]))
-            place_whole_move(m->w, m->stretch[i], k);
+        place_whole_move(m->w, m->stretch[i], k);
 }
 
 static void move_op(place_mover *m, int32_t op)
 {
-    int32_t k = draw_device(m, op);
-    if (may_move(m, op))
-        place_whole_move(m->w, op, k);
+    place_whole_move(m->w, op, draw_device(m, op));
 }
 
 static void move_order(place_mover *m, int32_t op)
@@ -131,21 +114,21 @@ static void move_order(place_mover *m, int32_t op)
     place_whole *w = m->w;
     int32_t by = 1 + draw(m, 1 << (1 + draw(m, 7))), q = w->position[op];
     if (util_rng_below(&m->rng, 2))
-        place_whole_pull(w, op, UTIL_MAX(q - by, m->low));
+        place_whole_pull(w, op, UTIL_MAX(q - by, 0));
     else
-        place_whole_push(w, op, UTIL_MIN(q + by, m->high - 1));
+        place_whole_push(w, op, UTIL_MIN(q + by, w->n - 1));
 }
 
 /* With an operator on another device that takes neither half nor twice its time. */
 static void exchange(place_mover *m, int32_t op)
 {
     place_whole *w = m->w;
-    int32_t n = m->high - m->low, from = w->device[op];
+    int32_t from = w->device[op];
     int64_t ns = moirai_op_least_ns(w->p, op);
     for (int32_t i = 0; i < WHOLE_MOVES_PARTNERS; i++) {
-        int32_t other = w->order[m->low + draw(m, n)], to = w->device[other];
+        int32_t other = w->order[draw(m, w->n)], to = w->device[other];
         int64_t other_ns = moirai_op_least_ns(w->p, other);
-        if (to == from || other_ns < ns / 2 || ns < other_ns / 2 || !may_move(m, op) || !may_move(m, other))
+        if (to == from || other_ns < ns / 2 || ns < other_ns / 2)
             continue;
         if (place_whole_move(w, op, to))
             place_whole_move(w, other, from);
@@ -187,7 +170,6 @@ static double added_load(const place_whole *w, const double *worth)
 typedef struct cooling {
     place_mover *m;
     const place_cooling *job;
-    int64_t step;
 } cooling;
 
 static void move(void *data)
@@ -199,7 +181,6 @@ static bool judge(void *data, double above)
 {
     cooling *x = data;
     place_whole *w = x->m->w;
-    int64_t step = x->step++;
     if (x->job->worth)
         above -= x->job->lean * added_load(w, x->job->worth);
     if (place_whole_try(w, w->makespan_ns + (int64_t)floor(above)) == INT64_MAX) {
@@ -207,7 +188,7 @@ static bool judge(void *data, double above)
         return true;
     }
     place_whole_accept(w);
-    x->job->accepted(x->job->data, step);
+    x->job->accepted(x->job->data);
     return true;
 }
 

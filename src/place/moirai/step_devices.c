@@ -1,0 +1,88 @@
+/* More devices than a mask has (MOIRAI_MASK_DEVICES).
+ *
+ * Plans: a list scheduler that knows kinds of devices (many_list.c), and the whole engine on a part of the devices (many_choose.c), whose
+ * plan is one of the whole. What the other steps do on few devices, heuristics and annealing, they do on many.
+ *
+ * Bounds hold for all devices: loads and paths of the whole; what the engine has proven of the part only where the part
+ * has all devices that can matter. */
+#include <stdlib.h>
+
+#include "place/moirai/engine.h"
+#include "place/moirai/incumbent/engine_tuning.h"
+#include "problem/device_part.h"
+#include "schedule/paths.h"
+#include "schedule/plan_order.h"
+#include "util/util.h"
+
+static int list_kinds(engine *x, const engine_turn *turn)
+{
+    moirai_plan *plan;
+    util_stop stop = incumbent_part(&x->in, turn->share);
+    int rc = many_list(&plan, x->in.p, &stop);
+    return rc || !plan ? rc : incumbent_offer_start(&x->in, plan, 'K');
+}
+
+/* The part's plan in the whole: devices and transfers by their numbers there. */
+static int carry_back(incumbent *in, const moirai_problem *q, const many_part *part, const moirai_plan *plan)
+{
+    const moirai_problem *p = in->p;
+    int32_t V = p->n_ops, *device = util_alloc((size_t)V, sizeof *device);
+    moirai_task *order = NULL;
+    moirai_sim *sim = NULL;
+    int64_t n = 0;
+    int rc = device ? schedule_plan_order(&order, &n, q, plan) : MOIRAI_EFAIL;
+    rc = rc ? rc : moirai_sim_new(&sim, p);
+    for (int32_t i = 0; i < V && !rc; i++)
+        device[i] = part->device[plan->op_device[i]];
+    for (int64_t j = 0; j < n && !rc && p->flow == MOIRAI_FLOW_TENSOR; j++)
+        if (order[j] >= V) {
+            moirai_task slot = order[j] - V;
+            order[j] = V + slot / q->n_devices * p->n_devices + part->device[slot % q->n_devices];
+        }
+    rc = rc ? rc : incumbent_take_simulated(in, sim, moirai_sim_replay(sim, device, order, n), 'D');
+    moirai_sim_free(sim);
+    free(device);
+    free(order);
+    return rc;
+}
+
+static int search_part(engine *x, const engine_turn *turn)
+{
+    incumbent *in = &x->in;
+    moirai_problem q;
+    moirai_plan *plan = NULL;
+    util_stop stop = incumbent_part(in, turn->share);
+    moirai_place_options o = *in->o;
+    o.budget = util_stop_rest(&stop, &in->o->budget);
+    o.start = NULL;
+    o.certificate_path = NULL;
+    int rc = problem_part(&q, in->p, x->part.device, x->part.n);
+    rc = rc ? rc : x->place(&plan, &q, &o);
+    if (!rc && x->part.whole)
+        incumbent_take_bound(in, plan->lower_bound_ns);
+    rc = rc ? rc : carry_back(in, &q, &x->part, plan);
+    moirai_plan_free(plan);
+    problem_part_clear(&q);
+    return rc == MOIRAI_EINFEASIBLE || rc == MOIRAI_ELIMIT
+               ? 0
+               : rc; /* that there is less room on fewer devices says nothing */
+}
+
+static int bound_paths(engine *x, const engine_turn *turn)
+{
+    incumbent *in = &x->in;
+    util_stop stop = incumbent_part(in, turn->share);
+    double cells = (double)in->p->n_ops * in->p->n_devices * sizeof(int64_t);
+    if (cells > 4 * MANY_MOST_BYTES)
+        return 0;
+    int64_t ns = schedule_longest_path(&(schedule_paths){.p = in->p, .groups = true, .stop = &stop});
+    if (ns < 0)
+        return MOIRAI_EFAIL;
+    in->at_work = "transfers";
+    incumbent_take_bound(in, ns);
+    return 0;
+}
+
+const engine_step step_kinds = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = list_kinds},
+                  step_part = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = search_part},
+                  step_paths = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = bound_paths};
