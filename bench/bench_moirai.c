@@ -403,20 +403,16 @@ static void print_level(const pair_state *pair, const char *what, double used)
 }
 
 /* As many evaluations as the levels had, from plain starts, without anything that the prices know. */
-static int anneal_alone(pair_state *pair, int32_t a, int32_t b, int64_t evaluations)
+static int anneal_alone(pair_state *pair, int64_t evaluations)
 {
     pair_plan plan = {0};
-    moirai_sim *sim;
-    pair_anneal_task task = {.entry_device = a, .exit_device = b, .evaluations = evaluations, .seed = 1, .heat = 1};
+    pair_anneal_task task = {.evaluations = evaluations, .seed = 1, .heat = 1};
     double used = processor_s();
-    int rc = moirai_sim_new(&sim, &pair->block.problem);
-    if (!rc)
-        rc = pair_anneal(&plan, &pair->block, sim, &task);
+    int rc = pair_anneal(&plan, &pair->block, &task);
     if (!rc)
         printf("| | annealing without hints | | %.3f | | | | %.1f |\n", (double)plan.length_ns * 1e-6,
                processor_s() - used);
     pair_plan_free(&plan);
-    moirai_sim_free(sim);
     return rc;
 }
 
@@ -450,7 +446,7 @@ static int print_levels(pair_chain *c, const char *name)
         if (!rc)
             print_level(pair, what[level], used);
     }
-    return rc ? rc : anneal_alone(pair, k, k, 90000);
+    return rc ? rc : anneal_alone(pair, 90000);
 }
 
 static void bench_levels(const setup *s)

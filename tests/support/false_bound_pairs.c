@@ -160,12 +160,13 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         int32_t arrivals = arrivals_of(&x->block, found->plan, &how, &rng, count);
         /* The schedule's own length, and sometimes more. */
         int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
-        pricing_master_task task = {.at = {&how, arrivals + counts_of(&x->block, found->plan, &rng, count + arrivals), count},
-                                    .form = PRICING_LENGTH_FORM,
-                                    .length_ns = length,
-                                    .buckets = grids[i][1],
-                                    .max_rounds = 30,
-                                    .converge = true};
+        pricing_master_task task = {
+            .at = {&how, arrivals + counts_of(&x->block, found->plan, &rng, count + arrivals), count},
+            .form = PRICING_LENGTH_FORM,
+            .length_ns = length,
+            .buckets = grids[i][1],
+            .max_rounds = 30,
+            .converge = true};
         pricing_master *m;
         pricing_master_result result;
         if (pricing_master_new(&m, &x->block, grids[i][0]) ||
