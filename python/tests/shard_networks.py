@@ -124,10 +124,11 @@ def shared(seed: int = 0, layers: int = 3, tokens: int = 5, width: int = 16, hid
 
 
 def quantised(seed: int = 0, tokens: int = 5, width: int = 16, hidden: int = 32, per_channel: bool = True) -> Net:
+    """Weights of seven bits: with eight, ONNX Runtime's products saturate on x86-64 without VNNI, each kernel's elsewhere."""
     n = Net(seed)
 
     def weight(rows: int, columns: int) -> str:
-        numbers = n.constant(n.random.integers(-127, 128, (rows, columns)).astype(np.int8))
+        numbers = n.constant(n.random.integers(-63, 64, (rows, columns)).astype(np.int8))
         if not per_channel:
             return n("DequantizeLinear", numbers, n.constant(np.array(0.01, np.float32)), n.constant(np.array(0, np.int8)))
         scale = n.constant((n.random.random(columns) * 0.01 + 0.005).astype(np.float32))

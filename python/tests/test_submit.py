@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import threading
@@ -89,11 +90,17 @@ def test_ranks_work_at_different_requests_at_a_time(halves):
     halves.submit(rows(0)).result(60)
     seen = {}
     halves._requests.watch = seen.__setitem__
-    wait([halves.submit(rows(i)) for i in range(40)])
-    first = {k: spans["A"] for k, spans in seen.items()}
-    second = {k: spans["B"] for k, spans in seen.items()}
-    beside = [k for k in range(1, 40) if first[k + 1][0][0] < second[k][-1][1] and second[k][0][0] < first[k + 1][-1][1]]
-    assert len(beside) >= 10, len(beside)
+
+    def beside() -> int:
+        spans = [seen[k] for k in sorted(seen)]
+        pairs = [(earlier["B"], later["A"]) for earlier, later in itertools.pairwise(spans)]
+        return sum(later[0][0] < earlier[-1][1] and earlier[0][0] < later[-1][1] for earlier, later in pairs)
+
+    for _ in range(25):  # ranks that have no core to themselves are seldom seen at work at the same time
+        wait([halves.submit(rows(i)) for i in range(40)])
+        if beside() >= 10:
+            return
+    raise AssertionError(f"{beside()} of {len(seen)} requests were begun while the one before was computed")
 
 
 def test_a_request_that_fails_harms_no_other(halves, stages):

@@ -222,7 +222,7 @@ static void test_stream_a_copy_on_each_device(void **state)
     (void)state;
     int64_t of_copy[3];
     plan_replicas();
-    assert_runs(RUN "--verify --runs 150"); /* enough for each, however slow the machine makes it meanwhile */
+    assert_runs(RUN "--verify --runs 1500"); /* enough for each, however slow the machine makes it meanwhile */
     assert_true(yyjson_get_bool(yyjson_obj_get(shell_json(), "verified")));
     assert_int_equal(of(shell_json(), "used_devices"), 3);
     assert_int_equal(of(shell_json(), "n_transfers"), 0);
