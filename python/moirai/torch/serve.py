@@ -88,6 +88,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Inference-Header-Content-Length", str(json_bytes))
         if code in (429, 503):
             self.send_header("Retry-After", "1")
+        if code == 405:
+            self.send_header("Allow", "POST" if self.path.partition("?")[0].endswith("/infer") else "GET, HEAD")
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
