@@ -189,12 +189,15 @@ static size_t most_bytes(const serve *s)
 typedef struct framing {
     int lengths, codings;
     bool chunked;
+    bool blank; /* a name ends with one: "Content-Length : 5" is no length here, but to others it may be */
 } framing;
 
 static enum MHD_Result look_at(void *data, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     framing *f = data;
+    size_t n = strlen(name);
     (void)kind;
+    f->blank |= n > 0 && (name[n - 1] == ' ' || name[n - 1] == '\t');
     f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (!strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
         f->codings++;
@@ -208,7 +211,7 @@ static bool ends_clearly(const call *k)
 {
     framing f = {0};
     MHD_get_connection_values(k->connection, MHD_HEADER_KIND, look_at, &f);
-    return f.lengths + f.codings <= 1 && (f.codings == 0 || f.chunked);
+    return !f.blank && f.lengths + f.codings <= 1 && (f.codings == 0 || f.chunked);
 }
 
 static void check_headers(call *k)
@@ -219,7 +222,9 @@ static void check_headers(call *k)
     char text[160];
     if (!ends_clearly(k)) {
         k->code = 0;
-        fail(k, 400, "Content-Length and Transfer-Encoding: one of them, once, and no coding but chunked");
+        fail(k, 400,
+             "Content-Length and Transfer-Encoding: one of them, once, no blank before the colon of any header, and no "
+             "coding but chunked");
         k->hopeless = true;
         return;
     }

@@ -258,7 +258,7 @@ class Refusals(Case):
         pieces = b"Transfer-Encoding: chunked\r\n"
         chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
         for headers, data in ((length + b"Content-Length: 3\r\n", body), (length + pieces, chunks), (pieces + b"Transfer-Encoding: gzip\r\n", chunks),
-                              (b"Transfer-Encoding: gzip\r\n", body)):
+                              (b"Transfer-Encoding: gzip\r\n", body), (length.replace(b":", b" :"), body), (pieces.replace(b":", b"\t:"), chunks)):
             answer = self.exchange(head + headers + b"\r\n" + data)
             self.assertEqual(answer[:13], b"HTTP/1.1 400 ", (headers, answer))
             self.assertEqual(answer.count(b"HTTP/1.1 "), 1)
