@@ -63,7 +63,8 @@ MOIRAI_API int moirai_rate_curve(moirai_plan **out, int *n, const moirai_problem
 MOIRAI_API int moirai_rate_bound(int64_t *bound_ns, const moirai_problem *p, int32_t in_flight,
                                  int64_t latency_bound_ns, const moirai_budget *budget);
 
-/* Simulates the plan, which has a rate, with its requests in flight. The figures are the caller's; clear them in every case. O(requests * (V + E) log). */
+/* Simulates the plan, which has a rate, with its requests in flight. The figures are the caller's; clear them in every case. MOIRAI_EFAIL: its shares don't sum to
+ * 1, or its slots to the requests in flight. O(requests * (V + E) log). */
 MOIRAI_API int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, const moirai_plan *plan);
 /* Frees what the figures own. */
 MOIRAI_API void moirai_rate_figures_clear(moirai_rate_figures *f);

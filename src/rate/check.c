@@ -35,6 +35,51 @@ void moirai_rate_resource(char *text, size_t size, const moirai_problem *p, int3
         snprintf(text, size, "receiving on %s", p->device_name[resource - 2 * K]);
 }
 
+/* ---- what is wrong ---- */
+
+typedef struct checker {
+    const moirai_problem *p;
+    const moirai_plan *plan;
+    const rate_candidate *simulated; /* or NULL */
+    moirai_report_fn report;
+    void *data;
+    int broken;
+    char first[300];
+} checker;
+
+static void complain(checker *x, const char *format, ...) MOIRAI_PRINTF(2, 3);
+static void complain(checker *x, const char *format, ...)
+{
+    char line[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (!x->broken++)
+        snprintf(x->first, sizeof x->first, "%s", line);
+    if (x->report)
+        x->report(x->data, line);
+}
+
+/* By what requests go to copies: without it there is no stream. */
+static void check_shares(checker *x)
+{
+    const moirai_rate *r = x->plan->rate;
+    int64_t sum = 0, slots = 0;
+    int32_t with_slots = 0;
+    for (int32_t c = 0; c < r->n_copies; c++) {
+        sum += r->copy[c].share_ppm;
+        slots += r->copy[c].slots;
+        with_slots += r->copy[c].slots > 0;
+    }
+    if (llabs(sum - 1000000) > r->n_copies)
+        complain(x, "shares of copies sum to %.6f, not to 1", (double)sum / 1e6);
+    if (with_slots != 0 && with_slots != r->n_copies)
+        complain(x, "%d of %d copies have slots: all have, or none", with_slots, r->n_copies);
+    else if (with_slots && slots != r->in_flight)
+        complain(x, "copies have %lld slots together, %d requests are in flight", (long long)slots, r->in_flight);
+}
+
 /* ---- figures ---- */
 
 static int candidate_of(rate_candidate **out, const moirai_problem *p, const moirai_plan *plan)
@@ -126,6 +171,10 @@ static int simulate(moirai_rate_figures *out, const moirai_problem *p, const moi
         plan->rate->in_flight > MOIRAI_MOST_IN_FLIGHT)
         return moirai_error(MOIRAI_EUSAGE, "no plan of '%s' for at most %d requests in flight and %d copies", p->name,
                             MOIRAI_MOST_IN_FLIGHT, RATE_MOST_COPIES);
+    checker x = {.p = p, .plan = plan};
+    check_shares(&x);
+    if (x.broken)
+        return moirai_error(MOIRAI_EFAIL, "the plan of '%.200s' has no stream: %s", p->name, x.first);
     int rc = relax_view_open(&v, p, 100);
     rc = rc ? rc : candidate_of(&c, p, plan);
     rc = rc ? rc : judge_plan(c, &v, plan, simulated);
@@ -141,30 +190,6 @@ int moirai_rate_simulate(moirai_rate_figures *out, const moirai_problem *p, cons
 }
 
 /* ---- the check ---- */
-
-typedef struct checker {
-    const moirai_problem *p;
-    const moirai_plan *plan;
-    const rate_candidate *simulated; /* or NULL */
-    moirai_report_fn report;
-    void *data;
-    int broken;
-    char first[300];
-} checker;
-
-static void complain(checker *x, const char *format, ...) MOIRAI_PRINTF(2, 3);
-static void complain(checker *x, const char *format, ...)
-{
-    char line[300];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    if (!x->broken++)
-        snprintf(x->first, sizeof x->first, "%s", line);
-    if (x->report)
-        x->report(x->data, line);
-}
 
 /* `of_group`: working memory, the device of each. */
 static void check_devices(checker *x, int32_t c, int32_t *of_group)
@@ -182,24 +207,6 @@ static void check_devices(checker *x, int32_t c, int32_t *of_group)
         else if (g != MOIRAI_NONE)
             of_group[g] = device[i];
     }
-}
-
-static void check_shares(checker *x)
-{
-    const moirai_rate *r = x->plan->rate;
-    int64_t sum = 0, slots = 0;
-    int32_t with_slots = 0;
-    for (int32_t c = 0; c < r->n_copies; c++) {
-        sum += r->copy[c].share_ppm;
-        slots += r->copy[c].slots;
-        with_slots += r->copy[c].slots > 0;
-    }
-    if (llabs(sum - 1000000) > r->n_copies)
-        complain(x, "shares of copies sum to %.6f, not to 1", (double)sum / 1e6);
-    if (with_slots != 0 && with_slots != r->n_copies)
-        complain(x, "%d of %d copies have slots: all have, or none", with_slots, r->n_copies);
-    else if (with_slots && slots != r->in_flight)
-        complain(x, "copies have %lld slots together, %d requests are in flight", (long long)slots, r->in_flight);
 }
 
 /* Every copy's operators, once per device. */
@@ -332,6 +339,9 @@ static int check_all(checker *x, moirai_rate_figures *figures)
     if (r->period_bound_ns > r->period_ns)
         complain(x, "the bound of %lld ns is above the period of %lld ns", (long long)r->period_bound_ns,
                  (long long)r->period_ns);
+    if (r->period_certified_ns > UTIL_MAX(r->period_bound_ns, 0))
+        complain(x, "%lld ns are said to be certified, the bound is %lld ns", (long long)r->period_certified_ns,
+                 (long long)r->period_bound_ns);
     if (!rc && !x->broken) { /* what follows counts on devices that may be used */
         check_bytes(x);
         rc = check_loads(x);

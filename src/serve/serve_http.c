@@ -38,6 +38,7 @@ typedef struct call {
     char *body;
     size_t length, capacity, dropped;
     double begin_s;
+    bool infers;   /* its address is one of inferences, be it of another model */
     bool asked;    /* the queue has it */
     bool hopeless; /* its body is not even waited for */
     int code;      /* not 0: what is wrong */
@@ -60,8 +61,9 @@ struct serve_http {
 
 /* ---- answers ---- */
 
-static enum MHD_Result respond(struct MHD_Connection *c, int code, const char *type, char *body, size_t length,
-                               size_t json_bytes)
+/* `allow`: the methods of an address that was asked by another one, or NULL. */
+static enum MHD_Result respond_by(struct MHD_Connection *c, int code, const char *type, char *body, size_t length,
+                                  size_t json_bytes, const char *allow)
 {
     struct MHD_Response *r = MHD_create_response_from_buffer(length, body, MHD_RESPMEM_MUST_FREE);
     char number[32];
@@ -76,18 +78,31 @@ static enum MHD_Result respond(struct MHD_Connection *c, int code, const char *t
     }
     if (code == 429 || code == 503)
         MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (allow)
+        MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, allow);
     enum MHD_Result result = MHD_queue_response(c, (unsigned)code, r);
     MHD_destroy_response(r);
     return result;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *text)
+static enum MHD_Result respond(struct MHD_Connection *c, int code, const char *type, char *body, size_t length,
+                               size_t json_bytes)
+{
+    return respond_by(c, code, type, body, length, json_bytes, NULL);
+}
+
+static enum MHD_Result refuse_by(struct MHD_Connection *c, int code, const char *text, const char *allow)
 {
     char *body;
     size_t length;
     if (serve_error_write(&body, &length, text))
         return MHD_NO;
-    return respond(c, code, "application/json", body, length, 0);
+    return respond_by(c, code, "application/json", body, length, 0, allow);
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *text)
+{
+    return refuse_by(c, code, text, NULL);
 }
 
 static int code_of(int rc)
@@ -174,12 +189,15 @@ static size_t most_bytes(const serve *s)
 typedef struct framing {
     int lengths, codings;
     bool chunked;
+    bool blank; /* a name ends with one: "Content-Length : 5" is no length here, but to others it may be */
 } framing;
 
 static enum MHD_Result look_at(void *data, enum MHD_ValueKind kind, const char *name, const char *value)
 {
     framing *f = data;
+    size_t n = strlen(name);
     (void)kind;
+    f->blank |= n > 0 && (name[n - 1] == ' ' || name[n - 1] == '\t');
     f->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
     if (!strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
         f->codings++;
@@ -193,7 +211,7 @@ static bool ends_clearly(const call *k)
 {
     framing f = {0};
     MHD_get_connection_values(k->connection, MHD_HEADER_KIND, look_at, &f);
-    return f.lengths + f.codings <= 1 && (f.codings == 0 || f.chunked);
+    return !f.blank && f.lengths + f.codings <= 1 && (f.codings == 0 || f.chunked);
 }
 
 static void check_headers(call *k)
@@ -204,7 +222,9 @@ static void check_headers(call *k)
     char text[160];
     if (!ends_clearly(k)) {
         k->code = 0;
-        fail(k, 400, "Content-Length and Transfer-Encoding: one of them, once, and no coding but chunked");
+        fail(k, 400,
+             "Content-Length and Transfer-Encoding: one of them, once, no blank before the colon of any header, and no "
+             "coding but chunked");
         k->hopeless = true;
         return;
     }
@@ -293,8 +313,12 @@ static void count(const call *k, int code)
 
 static enum MHD_Result refuse_call(const call *k)
 {
-    count(k, k->code);
-    return refuse(k->connection, k->code, k->text);
+    if (k->infers)
+        count(k, k->code);
+    return refuse_by(k->connection, k->code, k->text,
+                     k->code != 405                 ? NULL
+                     : k->route.what == SERVE_INFER ? MHD_HTTP_METHOD_POST
+                                                    : MHD_HTTP_METHOD_GET ", " MHD_HTTP_METHOD_HEAD);
 }
 
 static enum MHD_Result finish(call *k)
@@ -324,7 +348,11 @@ static call *begin(serve_http *h, struct MHD_Connection *c, const char *url, con
     call *k = util_alloc(1, sizeof *k);
     if (!k)
         return NULL;
-    *k = (call){.h = h, .connection = c, .client = info ? info->socket_context : NULL, .begin_s = util_seconds()};
+    *k = (call){.h = h,
+                .connection = c,
+                .client = info ? info->socket_context : NULL,
+                .infers = strstr(url, "/infer") != NULL,
+                .begin_s = util_seconds()};
     pthread_mutex_lock(&h->lock);
     h->n_calls++;
     pthread_mutex_unlock(&h->lock);

@@ -292,8 +292,6 @@ static int read_settings(serve_request *r, yyjson_val *root)
 static int read_root(reading *g, yyjson_val *root)
 {
     const serve_model *m = g->m;
-    if (!yyjson_is_obj(root))
-        return moirai_error(MOIRAI_EINPUT, "the request is no JSON object");
     g->r->input = util_alloc(m->in_bytes, 1);
     g->r->output = util_alloc((size_t)m->n_outputs, sizeof *g->r->output);
     g->r->binary = util_alloc((size_t)m->n_outputs, sizeof *g->r->binary);
@@ -364,6 +362,18 @@ static int choose(int *which, const serve_model *const *models, int n, yyjson_va
     return no_plan(models, n);
 }
 
+/* What is no request at all gets a line of its own: that of files would speak of kinds of files. */
+static int parse(yyjson_doc **doc, const char *text, size_t length)
+{
+    size_t blank = 0;
+    while (blank < length && text[blank] && strchr(" \t\r\n", text[blank]))
+        blank++;
+    *doc = NULL;
+    if (length && (blank == length || text[blank] != '{'))
+        return moirai_error(MOIRAI_EINPUT, "request: no JSON object");
+    return util_json_parse(doc, text, length, "request");
+}
+
 int serve_request_read_any(serve_request *r, int *which, const serve_model *const *models, int n, const char *body,
                            size_t length, int64_t json_bytes)
 {
@@ -374,7 +384,7 @@ int serve_request_read_any(serve_request *r, int *which, const serve_model *cons
         return moirai_error(MOIRAI_EINPUT, "Inference-Header-Content-Length is %lld, the body has %zu bytes",
                             (long long)json_bytes, length);
     size_t n_json = json_bytes < 0 ? length : (size_t)json_bytes;
-    int rc = util_json_parse(&doc, body, n_json, "request");
+    int rc = parse(&doc, body, n_json);
     rc = rc ? rc : choose(which, models, n, yyjson_doc_get_root(doc));
     reading g = {.r = r, .m = models[*which], .rest = body + n_json, .n_rest = length - n_json};
     g.given = rc ? NULL : util_alloc((size_t)g.m->n_inputs, sizeof *g.given);

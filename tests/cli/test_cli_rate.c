@@ -69,6 +69,7 @@ static void test_rate_lines_numbers_and_file(void **state)
     assert_runs("sed 's/\"in_flight\": *[0-9]*/\"in_flight\": 0/' plan.json > wrong.json");
     assert_fails(3, "in_flight", "$M check p.json wrong.json");
     assert_runs("$M explain plan.json --problem p.json --what-if 0 -q");
+    assert_contains(shell_out, "one request alone, on the plan's first copy:\n");
     assert_contains(shell_out, "is limited by");
     assert_runs("$M explain plan.json --problem p.json --what-if 0.2 --effort 0.02 --json -q");
     assert_int_equal(number("period_ns"), period);
@@ -90,6 +91,23 @@ static void test_rate_certificate_is_of_the_period(void **state)
     assert_runs("$M prove p.json proof.json --json");
     assert_int_equal(number("proven_bound_ns"), certified);
     assert_runs("$M check p.json plan.json");
+    assert_runs("$M prove p.json proof.json plan.json");
+    assert_contains(shell_out, "of the plan's bound");
+    assert_runs("$M prove p.json proof.json plan.json --json");
+    yyjson_val *of_plan = yyjson_obj_get(shell_json(), "plan");
+    assert_int_equal(yyjson_get_sint(yyjson_obj_get(of_plan, "period_bound_ns")), bound);
+    double share = yyjson_get_num(yyjson_obj_get(of_plan, "certified_share"));
+    assert_true(certified == bound ? share == 1 : share < 1 && share > 0.999 * (double)certified / (double)bound);
+    assert_runs("sed 's/\"period_ns\": *[0-9]*/\"period_ns\": 1/; s/\"period_bound_ns\": *[0-9]*/\"period_bound_ns\": "
+                "1/' plan.json > wrong.json");
+    assert_fails(6, "wrong.json: is no plan of this problem", "$M prove p.json proof.json wrong.json");
+    assert_runs("sed 's/\"period_certified_ns\": *[0-9]*/\"period_certified_ns\": 2147483647/' plan.json > wrong.json");
+    assert_fails(1, "breaks 1 rule", "$M check p.json wrong.json");
+    assert_contains(shell_out, "2147483647 ns are said to be certified, the bound is ");
+    assert_runs("$M place p.json --placer heft -o one.json -q");
+    assert_fails(6, "is a plan of one request", "$M prove p.json proof.json one.json");
+    assert_runs("sed 's/\"objective\": *\"rate\"/\"objective\": \"rate\", \"in_flight\": 3/' proof.json > few.json");
+    assert_fails(6, "", "$M prove p.json few.json plan.json"); /* of at most 3 it would have to prove more */
     assert_runs("sed 's/_bound_ns\": *[0-9]*/_bound_ns\": 999999999999/g' proof.json > more.json");
     assert_fails(6, "more.json", "$M prove p.json more.json");
 }

@@ -205,6 +205,41 @@ static void test_cli_run_requests_are_shared_out_to_copies(void **state)
     assert_int_equal(cli_copies_share_out(slots, 3, 2), MOIRAI_EUSAGE);
 }
 
+/* Copies of a plan file, each with this share and so many slots ("" for none). */
+static int open_copies(const char *const share[2], const char *const slots[2])
+{
+    char text[600], part[2][80];
+    cli_copies *copies;
+    int64_t pace;
+    for (int i = 0; i < 2; i++)
+        snprintf(part[i], sizeof part[i], "%s%s", *slots[i] ? ", \"slots\": " : "", slots[i]);
+    snprintf(text, sizeof text,
+             "{\"format\": \"moirai-plan\", \"version\": 1, \"in_flight\": 4, \"copies\": [{\"share\": %s%s}, "
+             "{\"share\": %s%s, \"makespan_ns\": 1, \"ops\": [], \"transfers\": []}]}",
+             share[0], part[0], share[1], part[1]);
+    write_text("copies.json", text);
+    int rc = cli_copies_open(&copies, &pace, "copies.json", ".", 4);
+    cli_copies_free(copies);
+    return rc;
+}
+
+/* What a plan file says of its copies is somebody else's word: numbers beyond all sums, shares that are none. */
+static void test_cli_run_copies_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    static const char *const half[] = {"0.5", "0.5"}, *const none[] = {"", ""};
+    assert_int_equal(open_copies(half, none), 0);
+    assert_int_equal(open_copies(half, (const char *const[]){"3", "1"}), 0);
+    assert_int_equal(open_copies(half, (const char *const[]){"4611686018427387904", "4611686018427387908"}),
+                     MOIRAI_EINPUT);
+    assert_non_null(strstr(moirai_error_message(), "copy 0: slots is 4611686018427387904, expected at most"));
+    assert_int_equal(open_copies(half, (const char *const[]){"3", ""}), MOIRAI_EINPUT);
+    assert_int_equal(open_copies((const char *const[]){"0", "0"}, none), MOIRAI_EINPUT);
+    assert_non_null(strstr(moirai_error_message(), "shares of copies sum to 0.000000, not to 1"));
+    assert_int_equal(open_copies((const char *const[]){"0.5", "1e400"}, none), MOIRAI_EINPUT);
+    assert_int_equal(open_copies((const char *const[]){"0.5", "-0.5"}, none), MOIRAI_EINPUT);
+}
+
 static void test_cli_inside_mpi_by_the_environment(void **state)
 {
     (void)state;
@@ -277,6 +312,7 @@ int main(void)
         IN_FOLDER(test_cli_run_shows_latency_and_comparison),
         IN_FOLDER(test_cli_run_shows_the_verdict),
         IN_FOLDER(test_cli_run_requests_are_shared_out_to_copies),
+        IN_FOLDER(test_cli_run_copies_that_make_no_sense_are_refused),
         IN_FOLDER(test_cli_inside_mpi_by_the_environment),
         IN_FOLDER(test_cli_mpi_is_told_by_its_launcher),
     };

@@ -322,7 +322,18 @@ static void test_rate_checker_sees_faults(void **state)
     assert_broken(p, plan, "copy 1: operator 'a' can't run on its device");
     r->copy[1].op_device[0] = r->copy[1].op_device[1];
     assert_ok(moirai_rate_check(p, plan, NULL, NULL));
+    moirai_rate_figures figures;
+    r->copy[0].slots = r->copy[1].slots = r->copy[0].share_ppm = r->copy[1].share_ppm =
+        0; /* whoever simulates without a check */
+    assert_int_equal(moirai_rate_simulate(&figures, p, plan), MOIRAI_EFAIL);
+    assert_non_null(strstr(moirai_error_message(), "shares of copies sum to 0.000000"));
+    moirai_rate_figures_clear(&figures);
+    r->copy[0].share_ppm = r->copy[1].share_ppm = 500000;
+    r->period_bound_ns = 44;
+    r->period_certified_ns = 45;
+    assert_broken(p, plan, "45 ns are said to be certified, the bound is 44 ns");
     p->device_memory_bytes[0] = -1;
+    r->period_certified_ns = 44;
     assert_broken(p, plan, "device 'x' holds 0 bytes of all copies");
     moirai_plan_free(plan);
     moirai_problem_free(p);

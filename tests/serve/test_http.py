@@ -124,9 +124,19 @@ class Answers(Case):
                                    ("GET", "/v2/models/small/versions/2", 404), ("GET", "/v2/models/small/infer", 405),
                                    ("POST", "/v2/health/live", 405), ("DELETE", "/v2/models/small", 405), ("POST", "/v2/models/other/infer", 404),
                                    ("GET", "/v2/../etc/passwd", 404), ("GET", "/v2/models/small/%00", 404)):
-            got, data, _ = self.server.get(path, method, "x" * 1000 if method == "POST" else None)
+            got, data, headers = self.server.get(path, method, "x" * 1000 if method == "POST" else None)
             self.assertEqual(got, code, path)
             self.assertIn("error", json.loads(data))
+            allowed = None if code != 405 else "POST" if path.endswith("/infer") else "GET, HEAD"
+            self.assertEqual(headers.get("Allow"), allowed, path)
+
+    def test_what_is_no_inference_is_not_counted(self):
+        name = 'moirai_requests_total{code="%d"}'
+        before = self.server.metrics()
+        for method, path in (("GET", "/favicon.ico"), ("POST", "/v2"), ("POST", "/v2/models/other/infer"), ("GET", "/v2/models/small/infer")):
+            self.server.get(path, method, "x" if method == "POST" else None)
+        after = self.server.metrics()
+        self.assertEqual([after.get(name % code, 0) - before.get(name % code, 0) for code in (404, 405)], [1, 1])
 
 
 def spoilt():
@@ -248,7 +258,7 @@ class Refusals(Case):
         pieces = b"Transfer-Encoding: chunked\r\n"
         chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
         for headers, data in ((length + b"Content-Length: 3\r\n", body), (length + pieces, chunks), (pieces + b"Transfer-Encoding: gzip\r\n", chunks),
-                              (b"Transfer-Encoding: gzip\r\n", body)):
+                              (b"Transfer-Encoding: gzip\r\n", body), (length.replace(b":", b" :"), body), (pieces.replace(b":", b"\t:"), chunks)):
             answer = self.exchange(head + headers + b"\r\n" + data)
             self.assertEqual(answer[:13], b"HTTP/1.1 400 ", (headers, answer))
             self.assertEqual(answer.count(b"HTTP/1.1 "), 1)

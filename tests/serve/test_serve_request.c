@@ -123,6 +123,22 @@ static void test_request_scalars_and_tensors_without_elements(void **state)
     assert_echo("float32", 0, "[]");
 }
 
+/* A client hears of its request, not of files. */
+static void test_request_that_is_none(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"hello", "\b\1", "[1]", "7", "\"{\"", " \n", "\xef\xbb\xbf{}"};
+    int64_t dim = 1;
+    serve_model *m = model_of("float32", 1, &dim);
+    serve_request r;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(serve_request_read(&r, m, wrong[i], strlen(wrong[i]), -1), MOIRAI_EINPUT);
+        assert_string_equal(moirai_error_message(), "request: no JSON object");
+        serve_request_free(&r);
+    }
+    serve_model_free(m);
+}
+
 /* Bytes that are neither 0 nor 1 are no booleans to what computes with them. */
 static void test_request_binary_booleans_are_made_so(void **state)
 {
@@ -187,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_request_numbers_at_the_ends_of_their_types),
         cmocka_unit_test(test_request_numbers_beyond_their_types),
         cmocka_unit_test(test_request_scalars_and_tensors_without_elements),
+        cmocka_unit_test(test_request_that_is_none),
         cmocka_unit_test(test_request_binary_booleans_are_made_so),
         cmocka_unit_test(test_request_what_is_not_finite_is_null),
         cmocka_unit_test(test_model_types_that_can_not_be_served),

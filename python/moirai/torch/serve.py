@@ -88,6 +88,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Inference-Header-Content-Length", str(json_bytes))
         if code in (429, 503):
             self.send_header("Retry-After", "1")
+        if code == 405:
+            self.send_header("Allow", "POST" if self.path.partition("?")[0].endswith("/infer") else "GET, HEAD")
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
@@ -141,9 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Where two headers say where a body ends, a proxy in front may believe the other one, and what follows is a
         request to one of them alone. What is announced to be too long is not waited for, whatever it is for."""
         lengths, codings = self.headers.get_all("Content-Length", []), self.headers.get_all("Transfer-Encoding", [])
-        if len(lengths) + len(codings) > 1 or any(c.strip().lower() != "chunked" for c in codings):
+        odd = bool(self.headers.defects or self.headers.get_payload())  # "Content-Length : 5": a length to others, to us the end
+        if odd or len(lengths) + len(codings) > 1 or any(c.strip().lower() != "chunked" for c in codings):
             self.close_connection = self.unread = True
-            raise Refusal(400, "Content-Length and Transfer-Encoding: one of them, once, and no coding but chunked")
+            words = "one of them, once, no blank before the colon of any header, and no coding but chunked"
+            raise Refusal(400, f"Content-Length and Transfer-Encoding: {words}")
         most = self.server.owner.model.most_bytes
         if lengths and (not (lengths[0].isascii() and lengths[0].isdigit()) or len(lengths[0]) > 18 or int(lengths[0]) > most):
             self.close_connection = self.unread = True

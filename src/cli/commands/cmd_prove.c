@@ -53,45 +53,62 @@ static void show_proof(cli_context *cli, const moirai_proof *proof)
     }
 }
 
+/* Whether the plan is one that the certificate says something of. */
+static int check_plan(const moirai_proof *proof, const moirai_problem *p, const moirai_plan *plan, const char *path)
+{
+    if (proof->of_rate && !plan->rate)
+        return moirai_error(MOIRAI_EVERIFY, "%s: is a plan of one request, the certificate is about the period of many",
+                            path);
+    if (proof->of_rate && proof->in_flight && plan->rate->in_flight > proof->in_flight)
+        return moirai_error(MOIRAI_EVERIFY, "%s: has %d requests in flight, the certificate is about at most %d", path,
+                            plan->rate->in_flight, proof->in_flight);
+    if (plan->problem_digest && plan->problem_digest != moirai_problem_digest(p))
+        return moirai_error(MOIRAI_EVERIFY,
+                            "%s: is a plan of another problem: its digest is %016" PRIx64 ", not %016" PRIx64, path,
+                            plan->problem_digest, moirai_problem_digest(p));
+    int rc = moirai_plan_check(p, plan, NULL, NULL);
+    rc = rc || !proof->of_rate ? rc : moirai_rate_check(p, plan, NULL, NULL);
+    return rc ? moirai_error_prefix(MOIRAI_EVERIFY, "%s: is no plan of this problem", path) : 0;
+}
+
 /* How much of the plan's bound that is. What the certificate itself says of a plan counts for nothing. */
 static int show_share(cli_context *cli, const moirai_proof *proof, const moirai_problem *p, moirai_plan *plan,
                       const char *path)
 {
     yyjson_mut_val *o = yyjson_mut_obj_add_obj(cli->doc, cli->result, "plan");
-    bool all = proof->proven_ns >= plan->lower_bound_ns, optimal = proof->proven_ns >= plan->makespan_ns;
-    if (proof->of_rate)
-        return moirai_error(MOIRAI_EVERIFY, "%s: is a plan of one request, the certificate is about the period of many",
-                            path);
-    if (plan->problem_digest && plan->problem_digest != moirai_problem_digest(p))
-        return moirai_error(MOIRAI_EVERIFY,
-                            "%s: is a plan of another problem: its digest is %016" PRIx64 ", not %016" PRIx64, path,
-                            plan->problem_digest, moirai_problem_digest(p));
-    if (moirai_plan_check(p, plan, NULL, NULL))
-        return moirai_error_prefix(MOIRAI_EVERIFY, "%s: is no plan of this problem", path);
-    yyjson_mut_obj_add_int(cli->doc, o, "makespan_ns", plan->makespan_ns);
+    bool rate = proof->of_rate;
+    int rc = check_plan(proof, p, plan, path);
+    if (rc)
+        return rc;
+    const char *bound_key = rate ? "period_bound_ns" : "lower_bound_ns";
+    int64_t length_ns = rate ? plan->rate->period_ns : plan->makespan_ns;
+    int64_t bound_ns = rate ? plan->rate->period_bound_ns : plan->lower_bound_ns;
+    bool all = proof->proven_ns >= bound_ns, optimal = proof->proven_ns >= length_ns;
+    yyjson_mut_obj_add_int(cli->doc, o, rate ? "period_ns" : "makespan_ns", length_ns);
     yyjson_mut_obj_add_bool(cli->doc, o, "names_its_problem", plan->problem_digest != 0);
-    if (plan->lower_bound_ns < 0) {
-        yyjson_mut_obj_add_null(cli->doc, o, "lower_bound_ns");
+    if (bound_ns < 0) {
+        yyjson_mut_obj_add_null(cli->doc, o, bound_key);
         cli_print(cli, "the plan has no bound of its own\n");
         return 0;
     }
-    double share = all ? 1 : (double)proof->proven_ns / (double)plan->lower_bound_ns;
-    yyjson_mut_obj_add_int(cli->doc, o, "lower_bound_ns", plan->lower_bound_ns);
+    double share = all ? 1 : (double)proof->proven_ns / (double)bound_ns;
+    yyjson_mut_obj_add_int(cli->doc, o, bound_key, bound_ns);
     yyjson_mut_obj_add_real(cli->doc, o, "certified_share", share);
     plan->certified_bound_ns = proof->proven_ns;
-    plan->lower_bound_ns = all ? proof->proven_ns : plan->lower_bound_ns;
+    plan->lower_bound_ns = bound_ns = all ? proof->proven_ns : bound_ns;
+    plan->makespan_ns = length_ns; /* the verdict's words are the same for both */
+    plan->solver_bound_ns = rate ? MOIRAI_UNKNOWN : plan->solver_bound_ns;
     yyjson_mut_obj_add_str(cli->doc, o, "verdict", moirai_plan_verdict(plan));
     if (!plan->problem_digest)
         cli_print(cli, "the plan does not name its problem by a digest; it is a right plan of this one\n");
     if (all)
-        cli_print(cli, "certified: all of the plan's bound of %s (%lld ns)\n", cli_human_ns(plan->lower_bound_ns).s,
-                  (long long)plan->lower_bound_ns);
+        cli_print(cli, "certified: all of the plan's bound of %s (%lld ns)\n", cli_human_ns(bound_ns).s,
+                  (long long)bound_ns);
     else
         cli_print(cli, "certified: %s of the plan's bound of %s (%lld ns), %.1f %%; no proof of the rest was written\n",
-                  cli_human_ns(proof->proven_ns).s, cli_human_ns(plan->lower_bound_ns).s,
-                  (long long)plan->lower_bound_ns, 100 * share);
+                  cli_human_ns(proof->proven_ns).s, cli_human_ns(bound_ns).s, (long long)bound_ns, 100 * share);
     if (optimal)
-        cli_print(cli, "the plan is optimal (certified): no other is faster\n");
+        cli_print(cli, "the plan is optimal (certified): no other %s\n", rate ? "has a shorter period" : "is faster");
     return 0;
 }
 

@@ -10,6 +10,8 @@
 #include "util/util.h"
 
 #define MOST_PACE 1000000
+#define MOST_SLOTS 1000000
+#define WHOLE_PPM 1000000
 
 /* ---- requests in flight ---- */
 
@@ -60,9 +62,11 @@ static int read_copy(cli_copy *c, const char *label, yyjson_val *value, size_t i
     rc = rc ? rc : util_json_int64(&c->slots, &at, value, "slots", false, 1);
     if (!rc && !(share >= 0 && share <= 1))
         rc = util_json_fail(&at, "share is %g, expected 0 .. 1", share);
+    if (!rc && c->slots > MOST_SLOTS)
+        rc = util_json_fail(&at, "slots is %lld, expected at most %d", (long long)c->slots, MOST_SLOTS);
     if (!rc && index && !yyjson_obj_get(value, "ops"))
         rc = util_json_fail(&at, "has no times, so that it can't be run: make the plan again");
-    c->share_ppm = (int64_t)(share * 1e6 + 0.5);
+    c->share_ppm = rc ? 0 : (int64_t)(share * WHOLE_PPM + 0.5);
     return rc;
 }
 
@@ -98,22 +102,37 @@ static void name_files(cli_copy *c, const char *folder, int number)
     snprintf(c->verdict, sizeof c->verdict, "%s/verdict-%d.json", folder, number);
 }
 
+/* What all of them must say together. */
+static int check_copies(const cli_copies *c, const char *label)
+{
+    int64_t sum = 0;
+    bool mixed = false;
+    for (int i = 0; i < c->n; i++) {
+        mixed |= !c->copy[i].slots != !c->copy[0].slots;
+        sum += c->copy[i].share_ppm;
+    }
+    if (mixed)
+        return moirai_error(MOIRAI_EINPUT, "%s: some copies have slots, and some have not", label);
+    if (llabs(sum - WHOLE_PPM) > c->n)
+        return moirai_error(MOIRAI_EINPUT, "%s: shares of copies sum to %.6f, not to 1", label,
+                            (double)sum / WHOLE_PPM);
+    return 0;
+}
+
 static int read_copies(cli_copies *c, yyjson_val *root, const char *label, const char *folder)
 {
     yyjson_val *value;
     size_t i, n;
     int rc = 0;
-    bool mixed = false;
     yyjson_arr_foreach(yyjson_obj_get(root, "copies"), i, n, value) {
         rc = rc ? rc : read_copy(&c->copy[i], label, value, i);
-        mixed |= !c->copy[i].slots != !c->copy[0].slots;
         if (rc || !i)
             continue;
         name_files(&c->copy[i], folder, (int)i);
         rc = write_plan(&c->copy[i], root, value);
         rc = rc ? rc : util_folder_make(c->copy[i].outputs);
     }
-    return rc || !mixed ? rc : moirai_error(MOIRAI_EINPUT, "%s: some copies have slots, and some have not", label);
+    return rc ? rc : check_copies(c, label);
 }
 
 static int open_copies(cli_copies **out, yyjson_val *root, const char *label, const char *folder, int64_t in_flight)

@@ -114,7 +114,8 @@ static const char *what_is(const serve_keep *k, const serve_group *g, char out[3
     else if (serve_slow_has(&k->slow, g))
         serve_slow_say(&k->slow, out, 300);
     else
-        snprintf(out, 300, "%d devices, without '%.200s'", g->run.n_ranks, k->first.run.name[g - k->fallback.group]);
+        snprintf(out, 300, "%d device%s, without '%.200s'", g->run.n_ranks, g->run.n_ranks == 1 ? "" : "s",
+                 k->first.run.name[g - k->fallback.group]);
     return out;
 }
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define NEARLY 0.98 /* of the period: a resource that works so long limits it */
-
 static double per_second(int64_t period_ns)
 {
     return period_ns > 0 ? 1e9 / (double)period_ns : 0;
@@ -107,8 +105,8 @@ static void show_limit(cli_context *cli, const moirai_problem *p, const moirai_r
     double busy = share_of(f->resource_load_ns[most], r);
     moirai_rate_resource(name, sizeof name, p, most);
     yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "busiest", name);
-    yyjson_mut_obj_add_str(cli->doc, cli->result, "limited_by", busy >= NEARLY ? "load" : "in_flight");
-    if (busy >= NEARLY)
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "limited_by", busy >= CLI_NEARLY_BUSY ? "load" : "in_flight");
+    if (busy >= CLI_NEARLY_BUSY)
         cli_print(cli, "limited by   %s, which works %.1f %% of the time\n", name, 100 * busy);
     else
         cli_print(cli, "limited by   the requests in flight: the busiest, %s, works %.1f %% of the time\n", name,

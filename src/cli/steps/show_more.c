@@ -1,8 +1,6 @@
 /* What `moirai explain` says of a plan for many requests: what limits the rate, and what one more device of each kind would give. */
 #include "cli/steps/steps.h"
 
-#define NEARLY 0.995 /* of the time: always busy, but for rounding */
-
 /* Whether device k is just like an earlier one: the same memory, and the same time of every operator. */
 static bool seen_before(const moirai_problem *p, int32_t k)
 {
@@ -29,12 +27,12 @@ static int show_limit(cli_context *cli, const moirai_problem *p, const moirai_pl
         moirai_rate_resource(name, sizeof name, p, most);
         cli_print(
             cli,
-            "\nthe rate of %d requests in flight, one every %s, is limited by %s%s, which works %.1f %% of the time\n",
-            plan->rate->in_flight, cli_human_ns(f.period_ns).s,
-            busy >= NEARLY ? "" : "their number: they wait for each other; the busiest is ", name, 100 * busy);
+            "\nthe rate of %d request%s in flight, one every %s, is limited by %s%s, which works %.1f %% of the time\n",
+            plan->rate->in_flight, plan->rate->in_flight == 1 ? "" : "s", cli_human_ns(f.period_ns).s,
+            busy >= CLI_NEARLY_BUSY ? "" : "their number: they wait for each other; the busiest is ", name, 100 * busy);
         yyjson_mut_obj_add_int(cli->doc, cli->result, "period_ns", f.period_ns);
         yyjson_mut_obj_add_strcpy(cli->doc, cli->result, "busiest", name);
-        yyjson_mut_obj_add_str(cli->doc, cli->result, "limited_by", busy >= NEARLY ? "load" : "in_flight");
+        yyjson_mut_obj_add_str(cli->doc, cli->result, "limited_by", busy >= CLI_NEARLY_BUSY ? "load" : "in_flight");
     }
     moirai_rate_figures_clear(&f);
     return rc;

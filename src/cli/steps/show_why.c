@@ -35,6 +35,8 @@ void cli_show_over(cli_context *cli, const moirai_analysis *a)
 void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most)
 {
     yyjson_mut_val *lines = yyjson_mut_arr(cli->doc);
+    if (a->plan->rate) /* of many requests others tell: the analysis is of one */
+        cli_print(cli, "one request alone, on the plan's first copy:\n");
     for (int i = 0; i < a->n_verdict; i++) {
         yyjson_mut_arr_add_strcpy(cli->doc, lines, a->verdict[i]);
         if (i >= first && i < first + most)

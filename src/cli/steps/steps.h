@@ -165,6 +165,7 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
      .help = "for --objective rate: plans for 1, 2, 4 ... requests in flight, up to --in-flight; the last is written"}
 /* clang-format on */
 
+#define CLI_NEARLY_BUSY 0.98 /* of the period: a resource that works so long limits it */
 #define CLI_MANY_MOST 12
 typedef struct cli_many {
     moirai_plan *plan[CLI_MANY_MOST]; /* fewer requests in flight first */
