@@ -512,8 +512,8 @@ int main(void)
         cmocka_unit_test(test_plan_check_rejects_spoilt_plans),
         cmocka_unit_test(test_plan_check_sees_congestion),
         cmocka_unit_test(test_plan_check_sees_devices_that_are_held),
-        cmocka_unit_test(test_plan_check_of_a_join_is_not_quadratic),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
+        cmocka_unit_test(test_plan_check_of_a_join_is_not_quadratic),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_CASES_AGAIN(9, tests);
 }
