@@ -11,7 +11,6 @@ from conftest import links, need
 
 torch = need("torch")
 
-import networks  # noqa: E402
 from small_networks import Branches  # noqa: E402
 
 import moirai  # noqa: E402
@@ -203,9 +202,8 @@ def test_an_operator_s_time_lies_between_by_how_much_computes_beside_it(fork):
 
 
 @pytest.fixture(scope="module")
-def inception():
-    module, args = networks.make("inception", small=True)
-    return module, args, mt.capture(module, args, name="inception")
+def inception(captured):
+    return captured("inception")
 
 
 def slower(network, cluster, factor):

@@ -66,6 +66,8 @@ def test_a_run_on_processors(tmp_path, monkeypatch):
     words = ["paper_measured", "--small", "--out", str(tmp_path), "--networks", "gpt3-330M", "--runs", "2",
              "--testbeds", "intra-server", "--links", "ipc", "--placers", "moirai,single,heft", "--time-limit", "0.5",
              "--threads", "1", "--seconds", "600", "--pieces", "--baselines", "graph"]  # fmt: skip
+    (tmp_path / "exports").mkdir()  # the other is exported by a process of its own, as users have it
+    paper_measured.export("gpt3-330M", "fused", True, tmp_path / "exports" / "gpt3-330M-fused-small.pickle")
     monkeypatch.setattr(sys, "argv", words)
     monkeypatch.setattr(paper_measured, "began", time.monotonic())
     assert paper_measured.main() == 0
