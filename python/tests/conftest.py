@@ -15,7 +15,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "bench"))  # where tests travel beside the package
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-LONG = os.environ.get("MOIRAI_TESTS_LONG") == "1"  # all examples: scripts/check --long
 # Compiled code of tests is to be made quickly, not to be fast: no headers compiled beforehand, no vectors.
 os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")
