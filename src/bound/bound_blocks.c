@@ -12,70 +12,70 @@
 #include "pair/pair_refine.h"
 #include "util/util.h"
 
-/* A chain whose pairs are open, and raised by prices up to a level. */
-static int open_chain(pair_chain **out, const moirai_problem *p, const moirai_budget *budget, int32_t level,
-                      util_stop stop)
+/* Prices from plans that fit, then the bound at these and around. */
+static int raise_by_bytes(int64_t *lower_ns, pair_chain *c, const moirai_budget *budget, util_stop stop)
 {
-    int rc = pair_chain_new(out, p);
-    if (rc)
-        return rc;
+    bytes_plan_task plans = {.evaluations = (int64_t)(1000 * budget->effort),
+                             .rounds = 12,
+                             .searches = 4,
+                             .upper_ns = moirai_bound_critical_path(c->p),
+                             .seed = budget->seed,
+                             .threads = budget->threads,
+                             .stop = stop};
+    bytes_bound_task job = {.upper_ns = 2 * pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL),
+                            .rounds = 6,
+                            .buckets = 14,
+                            .solves = (int32_t)(30 * budget->effort) + 4,
+                            .threads = budget->threads,
+                            .stop = stop};
+    bytes_prices *m;
+    int64_t length;
+    const int32_t *cut_device;
+    const pair_plan *const *block_plan;
+    int rc = bytes_prices_new(&m, c);
+    rc = rc ? rc : bytes_plan_find(&length, &cut_device, &block_plan, m, &plans);
+    rc = rc ? rc : bytes_bound(lower_ns, m, &job);
+    bytes_prices_free(m);
+    return rc;
+}
+
+/* By a chain whose pairs are open, and raised by prices up to a level. */
+static int find(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, int32_t level, bool bytes)
+{
+    pair_chain *c = NULL;
+    int64_t by_bytes = 0;
+    util_stop stop = util_stop_of(budget);
     bound_certify_task job = {.goal_ns = INT64_MAX,
                               .levels = level,
                               .effort = budget->effort,
                               .threads = budget->threads,
                               .seed = budget->seed,
                               .stop = stop};
-    rc = pair_chain_open_all(*out, budget->threads, &stop);
-    if (!rc && level)
-        rc = bound_certify(*out, &job);
-    return rc;
-}
-
-static int find_at_level(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget, int32_t level)
-{
-    pair_chain *c = NULL;
     *lower_ns = MOIRAI_UNKNOWN;
     if (p->n_devices > MOIRAI_MASK_DEVICES)
         return 0;
-    int rc = open_chain(&c, p, budget, level, util_stop_of(budget));
-    *lower_ns = rc ? 0 : pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
+    int rc = pair_chain_new(&c, p);
+    rc = rc ? rc : pair_chain_open_all(c, budget->threads, &stop);
+    rc = rc || !level ? rc : bound_certify(c, &job);
+    rc = rc || !bytes ? rc : raise_by_bytes(&by_bytes, c, budget, stop);
+    *lower_ns = rc ? 0 : UTIL_MAX(by_bytes, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL));
     pair_chain_free(c);
     return rc;
 }
 
-/* Prices from plans that fit, then the bound at these and around. */
 static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    util_stop stop = util_stop_of(budget);
-    bytes_plan_task plans = {.evaluations = (int64_t)(1000 * budget->effort),
-                             .rounds = 12,
-                             .searches = 4,
-                             .upper_ns = moirai_bound_critical_path(p),
-                             .seed = budget->seed,
-                             .threads = budget->threads,
-                             .stop = stop};
-    pair_chain *c = NULL;
-    bytes_prices *m = NULL;
-    int64_t length, bound = 0;
-    *lower_ns = MOIRAI_UNKNOWN;
-    if (p->n_devices > MOIRAI_MASK_DEVICES)
-        return 0;
-    const int32_t *cut_device;
-    const pair_plan *const *block_plan;
-    int rc = open_chain(&c, p, budget, 1, stop);
-    rc = rc ? rc : bytes_prices_new(&m, c);
-    rc = rc ? rc : bytes_plan_find(&length, &cut_device, &block_plan, m, &plans);
-    bytes_bound_task job = {.upper_ns = c ? 2 * pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL) : 0,
-                            .rounds = 6,
-                            .buckets = 14,
-                            .solves = (int32_t)(30 * budget->effort) + 4,
-                            .threads = budget->threads,
-                            .stop = stop};
-    rc = rc ? rc : bytes_bound(&bound, m, &job);
-    *lower_ns = rc ? 0 : UTIL_MAX(bound, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL));
-    bytes_prices_free(m);
-    pair_chain_free(c);
-    return rc;
+    return find(lower_ns, p, budget, 1, true);
+}
+
+static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find(lower_ns, p, budget, 0, false);
+}
+
+static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
+{
+    return find(lower_ns, p, budget, 1, false);
 }
 
 /* Not known where the network needs no spine: the other components say more. */
@@ -88,34 +88,24 @@ static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_b
         return 0;
     int rc = decompose_spine_new(&spine, p, &stop);
     if (!rc && spine)
-        rc = find_at_level(lower_ns, spine->problem, budget, 1);
+        rc = find_prices_1(lower_ns, spine->problem, budget);
     decompose_spine_free(spine);
     return rc;
 }
 
-static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find_at_level(lower_ns, p, budget, 0);
-}
-
-static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find_at_level(lower_ns, p, budget, 1);
-}
-
 static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, budget, 2);
+    return find(lower_ns, p, budget, 2, false);
 }
 
 static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, budget, 3);
+    return find(lower_ns, p, budget, 3, false);
 }
 
 static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    return find_at_level(lower_ns, p, budget, 4);
+    return find(lower_ns, p, budget, 4, false);
 }
 
 const moirai_bound bound_blocks = {

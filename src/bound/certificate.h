@@ -51,14 +51,4 @@ int bound_certificate_write(bound_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */
 char *bound_certificate_text(bound_certificate *from, size_t *length);
 
-/* Parts of one, which fail the writer where memory runs out: about bytes, at the settled prices, of which it returns what it proves; */
-int64_t bound_certificate_bytes(util_writer *w, const pair_chain *c, bytes_prices *m);
-/* about windows; */
-void bound_certificate_windows(util_writer *w, const bound_window_proof *x);
-/* the keys of a class of blocks; `whole`: kinds and trees are wanted also without pairs. */
-void bound_certificate_keys(util_writer *w, const pair_chain *c, int32_t class_, bool whole);
-/* A case of a pair and, where it has them, its prices. */
-void bound_certificate_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
-                            const pricing_branch *branch, const pricing_duals *proof);
-
 #endif

@@ -69,26 +69,34 @@ int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t
 
 /* ---- the search ---- */
 
+typedef struct hints {
+    pricing_chosen_column *column;
+    int32_t n;
+} hints;
+
 typedef struct seeker {
     bytes_prices *m;
-    int32_t pair;
+    const pair_state *pair;
+    pair_priced *priced; /* of the pair */
     const bytes_plan_task *job;
+    int64_t evaluations;
+    uint64_t seed;
+    pair_trial *t;  /* the pair's cases are solved side by side, and so are their LP solutions annealed */
+    hints *of_case; /* by number of the case */
+    int32_t first;  /* of those that are being solved */
 } seeker;
 
-static pair_anneal_task task_of(const seeker *x, int64_t evaluations)
+static pair_anneal_task task_of(const seeker *x)
 {
-    const bytes_prices *m = x->m;
-    return (pair_anneal_task){.memory_price = m->now.price,
-                              .evaluations = evaluations,
-                              .seed = x->job->seed + (uint64_t)m->pair[x->pair].n_plans,
-                              .stop = x->job->stop};
+    return (pair_anneal_task){
+        .memory_price = x->m->now.price, .evaluations = x->evaluations, .seed = x->seed, .stop = x->job->stop};
 }
 
 static int from_plan(const seeker *x, pair_plan *plan)
 {
-    pair_anneal_task task = task_of(x, x->job->evaluations);
-    task.start_device = pair_chain_get(x->m->c, x->pair)->plan.device;
-    return pair_anneal(plan, &pair_chain_get(x->m->c, x->pair)->block, &task);
+    pair_anneal_task task = task_of(x);
+    task.start_device = x->pair->plan.device;
+    return pair_anneal(plan, &x->pair->block, &task);
 }
 
 /* The weakest case of a sending that has an end, -1: none. */
@@ -117,84 +125,64 @@ static int32_t list_trials(const pair_priced *v, int64_t ceiling, pair_trial *t)
     return n;
 }
 
-/* ---- trials: a pair's cases are solved side by side, and so are their LP solutions annealed ---- */
-
-typedef struct hints {
-    pricing_chosen_column *column;
-    int32_t n;
-} hints;
-
-typedef struct trials {
-    const seeker *x;
-    pair_trial *t;
-    hints *of_case; /* by number of the case */
-    int32_t first;  /* of those that are being solved */
-    int64_t evaluations;
-} trials;
-
 static int solve_trial(void *data, int32_t i)
 {
-    trials *r = data;
-    const seeker *x = r->x;
-    pair_priced *v = &x->m->pair[x->pair].priced;
-    int32_t index = r->t[r->first + i].index;
+    seeker *x = data;
+    int32_t index = x->t[x->first + i].index;
     pair_priced_task solve = bytes_task(x->m);
     solve.buckets = 10;
     solve.stop = x->job->stop;
-    int rc = pair_priced_solve_case(v, i, &v->cases[index], &solve);
+    int rc = pair_priced_solve_case(x->priced, i, &x->priced->cases[index], &solve);
     if (rc)
         return rc;
-    r->of_case[index].column = pricing_master_solution(v->solver[i].master, &r->of_case[index].n);
-    return r->of_case[index].column ? 0 : MOIRAI_EFAIL;
+    x->of_case[index].column = pricing_master_solution(x->priced->solver[i].master, &x->of_case[index].n);
+    return x->of_case[index].column ? 0 : MOIRAI_EFAIL;
 }
 
 static int anneal_trial(void *data, int32_t i)
 {
-    trials *r = data;
-    const seeker *x = r->x;
-    const decompose_block *b = &pair_chain_get(x->m->c, x->pair)->block;
-    const hints *h = &r->of_case[r->t[i].index];
-    pair_anneal_task task = task_of(x, r->evaluations);
+    const seeker *x = data;
+    const hints *h = &x->of_case[x->t[i].index];
+    pair_anneal_task task = task_of(x);
     task.column = h->column;
     task.n_columns = h->n;
     task.solution_only = true;
-    return h->n ? pair_anneal(&r->t[i].plan, b, &task) : 0;
+    return h->n ? pair_anneal(&x->t[i].plan, &x->pair->block, &task) : 0;
 }
 
-static int run_trials(trials *r, int32_t n)
+static int run_trials(seeker *x, int32_t n)
 {
-    int threads = r->x->job->threads, rc = 0;
-    for (r->first = 0; r->first < n && !rc; r->first += PAIR_PRICED_SOLVERS)
-        rc = util_pool_run(solve_trial, r, UTIL_MIN(n - r->first, PAIR_PRICED_SOLVERS), threads);
-    r->evaluations = r->x->job->evaluations / 4;
-    rc = rc ? rc : util_pool_run(anneal_trial, r, n, threads);
-    pair_trials_sort(r->t, n);
-    r->evaluations = r->x->job->evaluations;
-    rc = rc ? rc : util_pool_run(anneal_trial, r, UTIL_MIN(n, BYTES_BLOCK_PLANS_FINALISTS), threads);
+    int threads = x->job->threads, rc = 0;
+    int64_t evaluations = x->evaluations;
+    for (x->first = 0; x->first < n && !rc; x->first += PAIR_PRICED_SOLVERS)
+        rc = util_pool_run(solve_trial, x, UTIL_MIN(n - x->first, PAIR_PRICED_SOLVERS), threads);
+    x->evaluations = evaluations / 4;
+    rc = rc ? rc : util_pool_run(anneal_trial, x, n, threads);
+    pair_trials_sort(x->t, n);
+    x->evaluations = evaluations;
+    rc = rc ? rc : util_pool_run(anneal_trial, x, UTIL_MIN(n, BYTES_BLOCK_PLANS_FINALISTS), threads);
     return rc;
 }
 
-static int from_cases(const seeker *x, pair_plan *plan)
+static int from_cases(seeker *x, int64_t ceiling, pair_plan *plan)
 {
-    pair_priced *v = &x->m->pair[x->pair].priced;
     pair_priced_task task = bytes_task(x->m);
-    pair_priced_update_cases(v, &task);
-    trials r = {.x = x};
-    r.t = util_alloc((size_t)v->pair->sending.n_first, sizeof *r.t);
-    r.of_case = util_alloc((size_t)v->n_cases, sizeof *r.of_case);
-    int32_t n = r.t && r.of_case ? list_trials(v, x->m->work.pair_cost[x->pair], r.t) : 0;
-    int rc = r.t && r.of_case ? run_trials(&r, n) : MOIRAI_EFAIL;
+    pair_priced_update_cases(x->priced, &task);
+    x->t = util_alloc((size_t)x->pair->sending.n_first, sizeof *x->t);
+    x->of_case = util_alloc((size_t)x->priced->n_cases, sizeof *x->of_case);
+    int32_t n = x->t && x->of_case ? list_trials(x->priced, ceiling, x->t) : 0;
+    int rc = x->t && x->of_case ? run_trials(x, n) : MOIRAI_EFAIL;
     for (int32_t i = 0; i < n; i++) {
-        free(r.of_case[r.t[i].index].column);
-        if (!rc && r.t[i].plan.device && (!plan->device || r.t[i].plan.cost < plan->cost)) {
+        free(x->of_case[x->t[i].index].column);
+        if (!rc && x->t[i].plan.device && (!plan->device || x->t[i].plan.cost < plan->cost)) {
             pair_plan_free(plan);
-            *plan = r.t[i].plan;
+            *plan = x->t[i].plan;
         } else {
-            pair_plan_free(&r.t[i].plan);
+            pair_plan_free(&x->t[i].plan);
         }
     }
-    free(r.t);
-    free(r.of_case);
+    free(x->t);
+    free(x->of_case);
     return rc;
 }
 
@@ -215,34 +203,32 @@ static void keep_plan(bytes_prices *m, int32_t pair, pair_plan *plan)
 }
 
 /* A plan that sends nothing of the entry's but results: its bytes are on one device, and no small move leads there. */
-static int add_home_plan(seeker *x)
+static int home_plan(const seeker *x, pair_plan *plan)
 {
-    const pair_state *pair = pair_chain_get(x->m->c, x->pair);
-    pair_anneal_task task = task_of(x, x->job->evaluations);
-    pair_plan plan = {0};
+    pair_anneal_task task = task_of(x);
     task.keep_readers = true;
-    int rc = pair_anneal(&plan, &pair->block, &task);
-    if (!rc)
-        keep_plan(x->m, x->pair, &plan);
-    else
-        pair_plan_free(&plan);
+    int rc = pair_anneal(plan, &x->pair->block, &task);
+    if (rc)
+        pair_plan_free(plan);
     return rc == MOIRAI_EINFEASIBLE ? 0 : rc; /* not allowed here: there are others */
 }
 
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job)
 {
     bytes_pair *v = &m->pair[pair];
-    const pair_state *y = pair_chain_get(m->c, pair);
-    bytes_plan_task less = *job; /* for classes that take little of the time */
+    seeker x = {
+        .m = m, .pair = pair_chain_get(m->c, pair), .priced = &v->priced, .job = job, .evaluations = job->evaluations};
     if (pair_chain_share(m->c, pair / (m->K * m->K), job->upper_ns) < BYTES_BLOCK_PLANS_SMALL_SHARE)
-        less.evaluations /= 6;
-    seeker x = {.m = m, .pair = pair, .job = &less};
+        x.evaluations /= 6; /* for classes that take little of the time */
     if (v->n_plans == BYTES_BLOCK_PLANS)
         return 0;
-    pair_plan plan = {0};
-    int rc = !v->n_plans && y->sending.n_first > 1 ? add_home_plan(&x) : 0;
+    pair_plan home = {0}, plan = {0};
+    x.seed = job->seed + (uint64_t)v->n_plans;
+    int rc = !v->n_plans && x.pair->sending.n_first > 1 ? home_plan(&x, &home) : 0;
+    keep_plan(m, pair, &home);
+    x.seed = job->seed + (uint64_t)v->n_plans;
     if (!rc && v->priced.n_cases)
-        rc = from_cases(&x, &plan);
+        rc = from_cases(&x, m->work.pair_cost[pair], &plan);
     if (!rc && !plan.device)
         rc = from_plan(&x, &plan);
     if (!rc)

@@ -167,7 +167,6 @@ static int measure_solution_again(bytes_prices *m, int32_t threads, bool *any)
     *any = false;
     for (size_t i = 0; !rc && i < m->cuts.n; i++) {
         bytes_path *x = &m->cuts.path[i];
-        x->part = m->cuts.part[i];
         if (x->refined < 0 || x->refined == m->search.refined || x->part < 1e-9)
             continue;
         double before = x->time_ns;
@@ -210,6 +209,7 @@ static int take_plans(bytes_prices *m)
     for (; m->n_plans_taken < m->plans.n && !rc; m->n_plans_taken++) {
         bytes_path path = m->plans.path[m->n_plans_taken];
         path.refined = -1;
+        path.part = 0;
         path.time_ns -= path.jump_ns;
         rc = bytes_master_add(&m->cuts, m, path, path.device, NULL);
     }

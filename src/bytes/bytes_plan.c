@@ -96,14 +96,14 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
     double total = 0, reached;
     size_t at = 0;
     for (size_t i = 0; i < x->n; i++)
-        total += x->part[i];
-    while (at + 1 < x->n && x->part[at] < 1e-9)
+        total += x->path[i].part;
+    while (at + 1 < x->n && x->path[at].part < 1e-9)
         at++;
-    reached = x->part[at];
+    reached = x->path[at].part;
     const bytes_path *before = &x->path[at];
     for (int32_t i = 0; i < s->n_blocks; i++) {
         while ((double)i / s->n_blocks * total >= reached && at + 1 < x->n)
-            reached += x->part[++at];
+            reached += x->path[++at].part;
         const bytes_path *now = &x->path[at];
         if (i < s->n_cuts)
             m->at.device[i] = now->device[i];

@@ -37,15 +37,13 @@ typedef struct bytes_path {
     double dual_ns[MOIRAI_MASK_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
     int64_t refined;                     /* and the refinements of pairs by then; -1: a path of plans */
     bool twin;                           /* of plans: the same devices are there as a path of the bound */
-    double part;                         /* of the last LP solution of the bound */
+    double part;                         /* of the last LP solution */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
 typedef struct bytes_master {
     bytes_path *path;
     size_t n, capacity;
-    double *part; /* of each path in the last LP solution */
-    size_t part_capacity;
 } bytes_master;
 
 /* Of the dynamic programme. */
@@ -175,8 +173,6 @@ static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_
 {
     return m->jump.ns[((int64_t)m->jump.row[block] * m->K + entry_device) * m->K + exit_device];
 }
-/* A cut on a device: its time, and its bytes at `price`. */
-int64_t bytes_cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price);
 /* Number of the pair that the present path takes through a block. */
 int64_t bytes_pair_of(const bytes_prices *m, int32_t block);
 

@@ -1,5 +1,5 @@
-/* Paths through the blocks as columns of a master over them, and what a path of the bound is worth by what is known by
- * now. */
+/* Paths through the blocks: the cheapest, by a recursion over cuts and devices as in pair/chain.c, with bytes in the costs; all of them
+ * as columns of a master; and what a path of the bound is worth by what is known by now. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 #include "lp/simplex.h"
 #include "util/pool.h"
 #include "util/util.h"
+
+#define MOST_COST (INT64_C(1) << 60) /* of a path, in units; what costs more is no path that anyone takes */
 
 void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price)
 {
@@ -28,6 +30,65 @@ void bytes_path_set_time(const bytes_prices *m, double cost, const int64_t *pric
         x->time_ns -= (double)price[k] / (double)m->c->s->unit * x->use[k];
 }
 
+/* ---- the cheapest ---- */
+
+/* A cut on a device: its time, and its bytes at `price`. */
+static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int64_t *price)
+{
+    const moirai_problem *p = m->c->p;
+    return pricing_units(m->c->s->unit, moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
+}
+
+int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
+{
+    return pair_chain_on_path(m->c, block, m->at.device);
+}
+
+/* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */
+static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
+{
+    const pair_chain *c = m->c;
+    int64_t next[MOIRAI_MASK_DEVICES];
+    for (int32_t l = 0; l < m->K; l++) {
+        next[l] = INT64_MAX;
+        for (int32_t k = 0; k < m->K && (out >> l & 1); k++) {
+            int64_t pair = m->work.pair_cost[bytes_pair_at(m, block, k, l)];
+            if (cost[k] == INT64_MAX || pair == INT64_MAX)
+                continue;
+            if (m->jump.counted)
+                pair += pricing_units(c->s->unit, bytes_late_ns(m, block, k, l));
+            int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
+            if (sum >= next[l])
+                continue;
+            next[l] = sum;
+            m->work.from[(int64_t)block * m->K + l] = (int8_t)k;
+        }
+    }
+    memcpy(cost, next, sizeof *next * (size_t)m->K);
+}
+
+int64_t bytes_cheapest_path(bytes_prices *m, int32_t first, int32_t last)
+{
+    const decompose_cuts *s = m->c->s;
+    int32_t entry = first > 0 ? m->at.device[first - 1] : 0, exit = last < s->n_cuts ? m->at.device[last] : 0;
+    int64_t cost[MOIRAI_MASK_DEVICES];
+    for (int32_t k = 0; k < MOIRAI_MASK_DEVICES; k++)
+        cost[k] = k == entry ? 0 : INT64_MAX;
+    for (int32_t i = first; i <= last; i++) {
+        advance(m, i, i == last ? UINT64_C(1) << exit : pair_chain_exit_mask(m->c, i), cost);
+        for (int32_t l = 0; l < m->K && i < last; l++)
+            if (cost[l] != INT64_MAX)
+                cost[l] = UTIL_MIN(cost[l] + cut_cost(m, s->cut[i], l, m->now.price), MOST_COST);
+    }
+    if (cost[exit] == INT64_MAX)
+        return INT64_MAX;
+    for (int32_t i = last, l = exit; i > first; i--) {
+        l = m->work.from[(int64_t)i * m->K + l];
+        m->at.device[i - 1] = l;
+    }
+    return cost[exit];
+}
+
 /* ---- the master ---- */
 
 void bytes_master_free(bytes_master *x)
@@ -37,7 +98,6 @@ void bytes_master_free(bytes_master *x)
         free(x->path[i].pick);
     }
     free(x->path);
-    free(x->part);
 }
 
 int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, double overflow_ns, double *dual_ns)
@@ -52,10 +112,8 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, doub
     }
     static const util_stop never; /* a row per device: soon solved */
     pricing_simplex *lp = NULL;
-    int rc = util_grow(&x->part, &x->part_capacity, x->n + (size_t)m->K, sizeof *x->part);
-    rc = rc ? rc : pricing_simplex_new(&lp, m->K + 1, lower, upper);
-    if (rc)
-        return rc;
+    double *part = util_alloc(x->n + (size_t)m->K, sizeof *part);
+    int rc = part ? pricing_simplex_new(&lp, m->K + 1, lower, upper) : MOIRAI_EFAIL;
     for (size_t i = 0; i < x->n && !rc; i++) {
         for (int32_t k = 0; k < m->K; k++)
             value[k] = x->path[i].use[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1);
@@ -67,10 +125,13 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, doub
         rc = pricing_simplex_add_column(lp, overflow_ns, 1, &row[k], &out);
     }
     double objective;
-    rc = rc ? rc : pricing_simplex_solve(lp, &never, &objective, dual, x->part);
+    rc = rc ? rc : pricing_simplex_solve(lp, &never, &objective, dual, part);
+    for (size_t i = 0; i < x->n && !rc; i++)
+        x->path[i].part = part[i];
     for (int32_t k = 0; k < m->K && !rc; k++)
         dual_ns[k] = fmax(-dual[k], 0);
     pricing_simplex_free(lp);
+    free(part);
     return rc;
 }
 
@@ -135,7 +196,7 @@ static void add_up(const measuring *g, bytes_path *x)
     double cost = 0;
     memset(x->use, 0, sizeof x->use);
     for (int32_t i = 0; i < c->s->n_cuts; i++) {
-        cost += (double)bytes_cut_cost(m, c->s->cut[i], x->device[i], g->price);
+        cost += (double)cut_cost(m, c->s->cut[i], x->device[i], g->price);
         x->use[x->device[i]] += (double)c->p->op_memory_bytes[c->s->cut[i]];
     }
     for (const measured_pair *p = g->of; p < g->of + g->n; p++) {

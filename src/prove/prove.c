@@ -215,8 +215,9 @@ static int prove_rate(int64_t *ns, prove_chain *x, yyjson_val *root)
     *ns = 0;
     if (prove_get(root, "loads")) {
         prove_block whole;
+        bool by_bytes;
         rc = prove_block_new(&whole, x->p, x->p->n, NULL, false, false);
-        rc = rc ? rc : prove_period(ns, x->proof, &whole, prove_get(root, "loads"));
+        rc = rc ? rc : prove_loads(ns, &by_bytes, x->proof, &whole, 0, 0, true, prove_get(root, "loads"));
         prove_block_free(&whole);
     }
     if (!rc && prove_get(root, "in_flight")) {

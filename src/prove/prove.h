@@ -14,14 +14,20 @@ typedef struct prove_block {
     int32_t n, entry, exit; /* local numbers; entry 0 and exit n-1, or PROVE_NONE */
     int32_t *op;            /* local -> operator, ascending */
     int32_t n_edges;
-    prove_edge *edge;                              /* between local numbers, by from, output, to */
-    int32_t n_components, *component;              /* per local operator, PROVE_NONE for the cuts */
-    int32_t *component_off, *component_op, *place; /* place: of a local operator among its component's */
-    int32_t n_kinds, *kind_component, *kind_count; /* as the certificate says, checked */
-    int32_t *tree_off, *tree_edge;                 /* per kind: its spanning tree, numbers of edges */
-    int32_t shared; /* an edge of the entry's tensor whose receivers are listed, or PROVE_NONE */
+    prove_edge *edge; /* between local numbers, by from, output, to */
+    int32_t n_kinds;
+    struct prove_kind *kind; /* as the certificate says, checked; NULL where it says nothing */
+    int32_t shared;          /* an edge of the entry's tensor whose receivers are listed, or PROVE_NONE */
     util_memory memory;
 } prove_block;
+
+/* Components of a block, which are connected without its cuts, that are copies of each other. */
+typedef struct prove_kind {
+    prove_block one;      /* the first of them between the cuts; readers of tensors are those of the whole block */
+    int32_t first, count; /* its number, and how many there are */
+    int32_t *order, *above,
+        *edge; /* its spanning tree: operators, parents first; of each its parent, and the edge to it */
+} prove_kind;
 
 /* Of operators op[0 .. n), ascending (NULL: the first n); the first is the entry, the last the exit, if so said. To be freed also after
  * a failure. */
@@ -32,21 +38,37 @@ void prove_block_free(prove_block *b);
 int32_t prove_packet_end(const prove_block *b, int32_t first);
 /* Copies of each other, operator by operator and edge by edge, cuts aside. */
 bool prove_same_block(const prove_block *x, const prove_block *y);
-int prove_components(prove_block *b);
-bool prove_same_component(const prove_block *b, int32_t c, int32_t d);
 /* Longest paths between the cuts with transfers, [a * K + z]: entry on a and exit on z, 0 where there is none; and all of an empty
  * block. O(E K^3). */
 int prove_paths(int64_t *ns, const prove_block *b);
-/* Longest paths to the start of each operator on each device, and from its finish on, [local * K + device], where
+/* Longest paths to the start of each operator on each device or, backwards, from its finish on, [local * K + device], where
  * operator i may be on the devices may[i] (NULL: on all that have a time); beginning with what is there. */
-void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head);
-void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail);
+void prove_reach(const prove_block *b, const uint64_t *may, int64_t *path, bool forwards);
 /* The greatest over operators of the least over their devices of head + time + tail (NULL: none). */
 int64_t prove_longest(const prove_block *b, const uint64_t *may, const int64_t *head, const int64_t *tail);
+
+/* Which components of the block are copies of each other, as the certificate numbers them; one number each. */
+int prove_kinds(prove_block *b, const int32_t *kind, size_t n);
+/* A spanning tree of a kind: three numbers for each edge, the places of two operators among those of the component, and
+ * between them the output. */
+int prove_span(prove_block *b, int32_t kind, const int32_t *number, size_t n);
+/* Leaves may list who receives this output of the entry. */
+int prove_share(prove_block *b, int32_t output);
 
 static inline bool prove_is_cut(const prove_block *b, int32_t i)
 {
     return i == b->entry || i == b->exit;
+}
+
+/* How many operators are between the cuts, and which of the local numbers is the first of them. */
+static inline int32_t prove_interior(const prove_block *b)
+{
+    return b->n - (b->entry >= 0) - (b->exit >= 0);
+}
+
+static inline int32_t prove_first(const prove_block *b)
+{
+    return b->entry >= 0;
 }
 
 /* Time of a local operator, of which the cuts have none. */
@@ -74,6 +96,15 @@ static inline bool prove_is_sent(const prove_block *b, int32_t e, int32_t output
     return b->entry >= 0 && b->edge[e].from == b->entry && b->edge[e].output == output;
 }
 
+/* The first such edge, or PROVE_NONE. */
+static inline int32_t prove_first_sent(const prove_block *b, int32_t output)
+{
+    for (int32_t e = 0; e < b->n_edges; e++)
+        if (prove_is_sent(b, e, output))
+            return e;
+    return PROVE_NONE;
+}
+
 /* Whether it carries the tensor whose receivers leaves list. */
 static inline bool prove_is_shared(const prove_block *b, int32_t e)
 {
@@ -86,9 +117,23 @@ static inline int32_t prove_resources(const prove_problem *p)
     return p->congestion == PROVE_PORT ? 3 * p->K : p->congestion == PROVE_CHANNEL ? p->K + p->K * p->K : p->K;
 }
 
+/* Resources that one task holds; -1: none. */
+typedef struct prove_held {
+    int32_t r[2];
+} prove_held;
+
+/* What a transfer between two devices holds; where an end is open (-1), what it holds for certain. */
+static inline prove_held prove_held_by(const prove_problem *p, int32_t from, int32_t to)
+{
+    if (p->congestion == PROVE_PORT)
+        return (prove_held){{from < 0 ? -1 : p->K + from, to < 0 ? -1 : 2 * p->K + to}};
+    bool channel = p->congestion == PROVE_CHANNEL && from >= 0 && to >= 0;
+    return (prove_held){{channel ? p->K + from * p->K + to : -1, -1}};
+}
+
 /* ---- leaves ---- */
 
-/* How many components of `kind` have operator `op` (place in the component) on `device`; kind PROVE_ARRIVAL:
+/* How many components of `kind` have operator `op` (its place among theirs) on `device`; kind PROVE_ARRIVAL:
  * when the shared tensor has arrived on `device`, in ns; kind PROVE_LENGTH: the time between the cuts, in ns. */
 #define PROVE_ARRIVAL (-1)
 #define PROVE_LENGTH (-2)

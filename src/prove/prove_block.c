@@ -18,6 +18,8 @@
 
 void prove_block_free(prove_block *b)
 {
+    for (int32_t i = 0; i < b->n_kinds; i++)
+        prove_block_free(&b->kind[i].one);
     util_release(&b->memory);
     *b = (prove_block){0};
 }
@@ -80,85 +82,6 @@ bool prove_same_block(const prove_block *x, const prove_block *y)
     return true;
 }
 
-/* ---- components ---- */
-
-static int32_t root_of(int32_t *parent, int32_t i)
-{
-    while (parent[i] != i)
-        i = parent[i] = parent[parent[i]];
-    return i;
-}
-
-/* What stays connected without the cuts, numbered by first operator. */
-int prove_components(prove_block *b)
-{
-    size_t n = (size_t)b->n;
-    int32_t *parent;
-    UTIL_TAKE(&b->memory, parent, n + 1);
-    UTIL_TAKE(&b->memory, b->component, n);
-    UTIL_TAKE(&b->memory, b->component_off, n + 1);
-    UTIL_TAKE(&b->memory, b->component_op, n);
-    UTIL_TAKE(&b->memory, b->place, n);
-    if (b->memory.failed)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < b->n; i++) {
-        parent[i] = i;
-        b->component[i] = PROVE_NONE;
-    }
-    for (int32_t e = 0; e < b->n_edges; e++)
-        if (!prove_is_cut(b, b->edge[e].from) && !prove_is_cut(b, b->edge[e].to)) {
-            int32_t x = root_of(parent, b->edge[e].from), y = root_of(parent, b->edge[e].to);
-            parent[UTIL_MAX(x, y)] = UTIL_MIN(x, y);
-        }
-    for (int32_t i = 0; i < b->n; i++)
-        if (!prove_is_cut(b, i)) {
-            int32_t root = root_of(parent, i); /* the least of its component: seen first */
-            b->component[i] = root == i ? b->n_components++ : b->component[root];
-            b->place[i] = b->component_off[b->component[i] + 1]++;
-        }
-    for (int32_t c = 0; c < b->n_components; c++)
-        b->component_off[c + 1] += b->component_off[c];
-    for (int32_t i = 0; i < b->n; i++)
-        if (!prove_is_cut(b, i))
-            b->component_op[b->component_off[b->component[i]] + b->place[i]] = i;
-    return 0;
-}
-
-/* Where local operator i stands in component c: its place, -1 entry, -2 exit, -3 elsewhere. */
-static int32_t place_in(const prove_block *b, int32_t c, int32_t i)
-{
-    return i == b->entry ? -1 : i == b->exit ? -2 : b->component[i] == c ? b->place[i] : -3;
-}
-
-/* The next edge from e on that touches component c. */
-static int32_t next_edge(const prove_block *b, int32_t c, int32_t e)
-{
-    while (e < b->n_edges && b->component[b->edge[e].from] != c && b->component[b->edge[e].to] != c)
-        e++;
-    return e;
-}
-
-bool prove_same_component(const prove_block *b, int32_t c, int32_t d)
-{
-    int32_t n = b->component_off[c + 1] - b->component_off[c];
-    if (n != b->component_off[d + 1] - b->component_off[d])
-        return false;
-    for (int32_t x = 0; x < n; x++)
-        if (!same_op(b->p, b->op[b->component_op[b->component_off[c] + x]],
-                     b->op[b->component_op[b->component_off[d] + x]]))
-            return false;
-    int32_t e = next_edge(b, c, 0), f = next_edge(b, d, 0);
-    while (e < b->n_edges && f < b->n_edges) {
-        const prove_edge *x = &b->edge[e], *y = &b->edge[f];
-        if (place_in(b, c, x->from) != place_in(b, d, y->from) || x->output != y->output ||
-            place_in(b, c, x->to) != place_in(b, d, y->to) || x->readers != y->readers || !same_table(b, x, y))
-            return false;
-        e = next_edge(b, c, e + 1);
-        f = next_edge(b, d, f + 1);
-    }
-    return e == f; /* both at the end */
-}
-
 int prove_block_new(prove_block *b, const prove_problem *p, int32_t n, const int32_t *op, bool entry, bool exit)
 {
     *b = (prove_block){.p = p, .n = n, .shared = PROVE_NONE};
@@ -189,45 +112,34 @@ static bool can(const prove_block *b, const uint64_t *may, int32_t i, int32_t k)
     return may ? may[i] >> k & 1 : prove_op_ns(b, i, k) >= 0;
 }
 
-/* One edge: to[k] is no less than what `other`, at its other end, has over the best of its devices. Where all transfers
- * between two devices take the same, the best of all others is one device for all. */
-static void reach(int64_t *to, const prove_block *b, const prove_edge *e, int32_t other, const uint64_t *may,
-                  const int64_t *ns)
+/* One edge: what it reaches on device k is no less than what its other end has over the best of its devices. Where all
+ * transfers between two devices take the same, the best of all others is one device for all. */
+static void pass(int64_t *path, const prove_block *b, const prove_edge *e, const uint64_t *may, bool forwards)
 {
-    int32_t K = b->p->K;
-    int64_t at[PROVE_MAX_DEVICES], least = NEVER;
+    int32_t K = b->p->K, other = forwards ? e->from : e->to;
+    int64_t at[PROVE_MAX_DEVICES], least = NEVER, *to = &path[(int64_t)(forwards ? e->to : e->from) * K];
     for (int32_t l = 0; l < K; l++) {
-        at[l] = can(b, may, other, l) ? UTIL_MIN(ns[other * (int64_t)K + l] + prove_op_ns(b, other, l), FAR) : NEVER;
+        at[l] = can(b, may, other, l) ? UTIL_MIN(path[other * (int64_t)K + l] + prove_op_ns(b, other, l), FAR) : NEVER;
         least = UTIL_MIN(least, at[l]);
     }
     for (int32_t k = 0; k < K; k++) {
         int64_t soonest = e->even_ns < 0 ? NEVER : UTIL_MIN(at[k], least + UTIL_MIN(e->even_ns, NEVER - least));
         for (int32_t l = 0; l < K && e->even_ns < 0; l++)
             if (at[l] < NEVER)
-                soonest = UTIL_MIN(soonest, at[l] + e->ns[other == e->from ? l * K + k : k * K + l]);
+                soonest = UTIL_MIN(soonest, at[l] + e->ns[forwards ? l * K + k : k * K + l]);
         to[k] = UTIL_MAX(to[k], soonest);
     }
 }
 
 /* Edges come by producer, and producers before their readers: a head is final before it is passed on. Where the time is up, heads
  * and tails stay shorter than they are. */
-void prove_heads(const prove_block *b, const uint64_t *may, int64_t *head)
+void prove_reach(const prove_block *b, const uint64_t *may, int64_t *path, bool forwards)
 {
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        const prove_edge *f = &b->edge[e];
-        if (e % LOOK == 0 && prove_go_on(b->p))
+    for (int32_t y = 0; y < b->n_edges; y++) {
+        const prove_edge *e = &b->edge[forwards ? y : b->n_edges - 1 - y];
+        if (y % LOOK == 0 && prove_go_on(b->p))
             return;
-        reach(&head[(int64_t)f->to * b->p->K], b, f, f->from, may, head);
-    }
-}
-
-void prove_tails(const prove_block *b, const uint64_t *may, int64_t *tail)
-{
-    for (int32_t e = b->n_edges - 1; e >= 0; e--) {
-        const prove_edge *f = &b->edge[e];
-        if (e % LOOK == 0 && prove_go_on(b->p))
-            return;
-        reach(&tail[(int64_t)f->from * b->p->K], b, f, f->to, may, tail);
+        pass(path, b, e, may, forwards);
     }
 }
 
@@ -262,18 +174,13 @@ static int64_t empty_ns(const prove_block *b, int32_t a, int32_t z)
 static void paths_from(int64_t *ns, const prove_block *b, int32_t a, uint64_t *may, int64_t *head)
 {
     int32_t K = b->p->K;
-    int64_t inside = 0;
+    prove_block before = *b;
+    before.n -= b->exit >= 0;
     memset(head, 0, (size_t)b->n * (size_t)K * sizeof *head);
     for (int32_t i = 0; i < b->n; i++)
         may[i] = prove_allowed(b, i, a, 0);
-    prove_heads(b, may, head);
-    for (int32_t i = 0; i < b->n; i++) {
-        int64_t least = NEVER;
-        for (int32_t k = 0; k < K && i != b->exit; k++)
-            if (may[i] >> k & 1)
-                least = UTIL_MIN(least, head[(int64_t)i * K + k] + prove_op_ns(b, i, k));
-        inside = i == b->exit ? inside : UTIL_MAX(inside, least);
-    }
+    prove_reach(b, may, head, true);
+    int64_t inside = prove_longest(&before, may, head, NULL);
     for (int32_t z = 0; z < (b->exit >= 0 ? K : 1); z++)
         ns[a * K + z] = b->exit >= 0 ? UTIL_MAX(inside, head[(int64_t)b->exit * K + z]) : inside;
 }
@@ -282,7 +189,7 @@ int prove_paths(int64_t *ns, const prove_block *b)
 {
     int32_t K = b->p->K, firsts = b->entry >= 0 ? K : 1;
     memset(ns, 0, (size_t)K * (size_t)K * sizeof *ns);
-    if (b->n == (b->entry >= 0) + (b->exit >= 0)) {
+    if (prove_interior(b) == 0) {
         for (int32_t i = 0; i < K * K && b->n == 2; i++)
             ns[i] = empty_ns(b, i / K, i % K);
         return 0;

@@ -67,7 +67,7 @@ static bool counts_cover(const prove_block *b, const prove_leaf *leaf, int32_t *
         if (leaf[pick[i]].n_branches == depth)
             return true; /* it asks nothing more: the others only repeat */
     const prove_branch *first = &leaf[pick[0]].branch[depth];
-    int64_t all = first->kind < 0 ? INT64_MAX : b->kind_count[first->kind], most = INT64_MIN, least = INT64_MAX;
+    int64_t all = first->kind < 0 ? INT64_MAX : b->kind[first->kind].count, most = INT64_MIN, least = INT64_MAX;
     int32_t low = 0;
     for (int32_t i = 0; i < n; i++) {
         const prove_branch *c = &leaf[pick[i]].branch[depth];

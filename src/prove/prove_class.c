@@ -9,6 +9,7 @@
 #include "prove/prove_read.h"
 #include "util/util.h"
 
+#define NO_TREE "a tree's edge closes a ring or leaves its component"
 #define LOOK 16                  /* cuts per look at the clock */
 #define FAR ((__int128)1 << 120) /* what a path costs is counted up to here: less is still true */
 
@@ -51,7 +52,7 @@ static int read_loads(int64_t *bounds, int64_t *apart, moirai_proof *proof, cons
 {
     int64_t ns = 0, at = (int64_t)a * b->p->K + z;
     bool by_bytes = false;
-    int rc = prove_loads(&ns, &by_bytes, proof, b, a, z, object);
+    int rc = prove_loads(&ns, &by_bytes, proof, b, a, z, false, object);
     int64_t *to = by_bytes ? &apart[at] : &bounds[at];
     if (!rc)
         *to = UTIL_MAX(*to, ns);
@@ -67,7 +68,7 @@ static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const
     int64_t *bound = &bounds[a * K + z];
     int64_t by_leaves = *bound;
     int rc = 0;
-    if (prove_get(object, "leaves") && b->n_components && !b->tree_off)
+    if (prove_get(object, "leaves") && prove_interior(b) && !b->kind)
         return prove_wrong("leaves of a class without component_kind and trees");
     if (prove_get(object, "search"))
         rc = prove_tree(bound, &proof->searched, b, a, z, prove_get(object, "search"));
@@ -84,28 +85,118 @@ static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const
 
 /* ---- a class ---- */
 
-static int read_kinds(prove_block *b, yyjson_val *object)
+/* Operators between the cuts by component, these in order of their first ones, and behind those of each its edges, e as b->n + e:
+ * item[off[c]] .. item[off[c + 1] - 1]. An edge from cut to cut is in none. */
+typedef struct parts {
+    int32_t n, *off, *item;
+    int32_t *place; /* of each operator among those of its component and the cuts */
+} parts;
+
+static int32_t root_of(int32_t *parent, int32_t i)
 {
-    int32_t *kind;
-    size_t n;
-    int rc = prove_list32(&kind, &n, &b->memory, prove_get(object, "component_kind"), b->n, "component_kind");
-    UTIL_TAKE(&b->memory, b->kind_component, (size_t)b->n_components);
-    UTIL_TAKE(&b->memory, b->kind_count, (size_t)b->n_components);
-    if (rc || b->memory.failed)
-        return rc ? rc : MOIRAI_EFAIL;
-    if (n != (size_t)b->n_components)
-        return prove_wrong("component_kind has not one number per component");
-    for (int32_t c = 0; c < b->n_components; c++) {
-        if (kind[c] > b->n_kinds)
-            return prove_wrong("kinds are not numbered in order");
-        if (kind[c] == b->n_kinds)
-            b->kind_component[b->n_kinds++] = c;
-        else if (!prove_same_component(b, b->kind_component[kind[c]], c))
-            return moirai_error(MOIRAI_EVERIFY, "component %d is not a copy of component %d", c,
-                                b->kind_component[kind[c]]);
-        b->kind_count[kind[c]]++;
+    while (parent[i] != i)
+        i = parent[i] = parent[parent[i]];
+    return i;
+}
+
+static int find_parts(parts *x, util_memory *m, const prove_block *b)
+{
+    size_t n = (size_t)b->n, items = n + (size_t)b->n_edges;
+    int32_t *parent, *part;
+    UTIL_TAKE(m, parent, n);
+    UTIL_TAKE(m, part, items);
+    UTIL_TAKE(m, x->off, n + 2);
+    UTIL_TAKE(m, x->item, items);
+    UTIL_TAKE(m, x->place, n);
+    if (m->failed)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < b->n; i++)
+        parent[i] = i;
+    for (const prove_edge *e = b->edge; e < b->edge + b->n_edges; e++)
+        if (!prove_is_cut(b, e->from) && !prove_is_cut(b, e->to)) {
+            int32_t i = root_of(parent, e->from), j = root_of(parent, e->to);
+            parent[UTIL_MAX(i, j)] = UTIL_MIN(i, j);
+        }
+    for (int32_t i = 0; i < b->n; i++) {
+        int32_t root = root_of(parent, i); /* the least of its component: seen first */
+        part[i] = prove_is_cut(b, i) ? PROVE_NONE : root == i ? x->n++ : part[root];
+    }
+    for (int32_t e = 0; e < b->n_edges; e++)
+        part[b->n + e] = part[prove_is_cut(b, b->edge[e].from) ? b->edge[e].to : b->edge[e].from];
+    for (size_t i = 0; i < items; i++)
+        x->off[part[i] + 2] += part[i] >= 0;
+    for (int32_t c = 0; c < x->n; c++)
+        x->off[c + 2] += x->off[c + 1];
+    for (size_t i = 0; i < items; i++)
+        if (part[i] >= 0)
+            x->item[x->off[part[i] + 1]++] = (int32_t)i;
+    return 0;
+}
+
+/* Component c as a block between the same cuts, in which tensors have the readers that they have in the whole one. */
+static int new_part(prove_block *out, const prove_block *b, const parts *x, int32_t c)
+{
+    int32_t items = x->off[c + 1] - x->off[c];
+    const int32_t *item = &x->item[x->off[c]];
+    *out = (prove_block){.p = b->p, .entry = b->entry, .exit = PROVE_NONE, .shared = PROVE_NONE};
+    UTIL_TAKE(&out->memory, out->op, (size_t)items + 2);
+    UTIL_TAKE(&out->memory, out->edge, (size_t)items);
+    if (out->memory.failed)
+        return MOIRAI_EFAIL;
+    if (b->entry >= 0)
+        out->op[out->n++] = b->entry;
+    for (; items > 0 && *item < b->n; items--)
+        out->op[out->n++] = *item++;
+    if (b->exit >= 0)
+        out->op[out->exit = out->n++] = b->exit;
+    for (int32_t i = 0; i < out->n; i++) {
+        x->place[out->op[i]] = i;
+        out->op[i] = b->op[out->op[i]];
+    }
+    for (; items > 0; items--) {
+        prove_edge *e = &out->edge[out->n_edges++];
+        *e = b->edge[*item++ - b->n];
+        e->from = x->place[e->from];
+        e->to = x->place[e->to];
     }
     return 0;
+}
+
+/* The first component of a kind is kept, every other one compared with it. */
+static int take_part(prove_block *b, const parts *x, int32_t c, int32_t kind)
+{
+    if (kind > b->n_kinds)
+        return prove_wrong("kinds are not numbered in order");
+    prove_kind *k = &b->kind[kind];
+    if (kind == b->n_kinds) {
+        b->n_kinds++;
+        *k = (prove_kind){.first = c, .count = 1};
+        return new_part(&k->one, b, x, c);
+    }
+    prove_block part;
+    int rc = new_part(&part, b, x, c);
+    k->count++;
+    if (!rc && !prove_same_block(&k->one, &part))
+        rc = moirai_error(MOIRAI_EVERIFY, "component %d is not a copy of component %d", c, k->first);
+    prove_block_free(&part);
+    return rc;
+}
+
+int prove_kinds(prove_block *b, const int32_t *kind, size_t n)
+{
+    util_memory memory = {0};
+    parts x = {0};
+    int rc = find_parts(&x, &memory, b);
+    if (!rc && n != (size_t)x.n)
+        rc = prove_wrong("component_kind has not one number per component");
+    if (!rc && !UTIL_TAKE(&b->memory, b->kind, n))
+        rc = MOIRAI_EFAIL;
+    for (int32_t c = 0; c < x.n && !rc; c++) {
+        rc = prove_go_on(b->p);
+        rc = rc ? rc : take_part(b, &x, c, kind[c]);
+    }
+    util_release(&memory);
+    return rc;
 }
 
 static int32_t find_edge(const prove_block *b, int32_t from, int32_t output, int32_t to)
@@ -116,56 +207,61 @@ static int32_t find_edge(const prove_block *b, int32_t from, int32_t output, int
     return -1;
 }
 
-/* A component of m operators needs m - 1 edges that never close a ring: then they span it. */
-static int read_tree(prove_block *b, int32_t kind, yyjson_val *list, int32_t *label)
+/* Edges as places of operators and an output; a component of m operators is spanned by m - 1 of them that lead from its first one to all. */
+int prove_span(prove_block *b, int32_t kind, const int32_t *number, size_t n)
 {
-    int32_t c = b->kind_component[kind], begin = b->component_off[c], m = b->component_off[c + 1] - begin, *number;
-    size_t n;
-    int rc = prove_list32(&number, &n, &b->memory, list, INT32_MAX, "a tree");
-    if (!rc && n != 3 * (size_t)(m - 1))
-        rc = prove_wrong("a tree has too few or too many edges");
-    for (int32_t i = 0; i < m; i++)
-        label[i] = i;
-    b->tree_off[kind + 1] = b->tree_off[kind];
-    for (size_t i = 0; !rc && i < n; i += 3) {
-        int32_t from = number[i], to = number[i + 2];
-        if (from >= m || to >= m || label[from] == label[to])
-            return prove_wrong("a tree's edge closes a ring or leaves its component");
-        int32_t e = find_edge(b, b->component_op[begin + from], number[i + 1], b->component_op[begin + to]);
-        rc = e < 0 ? prove_wrong("a tree's edge is not in the problem") : prove_go_on(b->p);
-        b->tree_edge[b->tree_off[kind + 1]++] = e;
-        for (int32_t y = 0, old = label[to]; y < m; y++)
-            if (label[y] == old)
-                label[y] = label[from];
+    prove_kind *k = &b->kind[kind];
+    int32_t m = prove_interior(&k->one), first = prove_first(&k->one), done = 1, *tree;
+    if (n != 3 * (size_t)(m - 1))
+        return prove_wrong("a tree has too few or too many edges");
+    UTIL_TAKE(&b->memory, tree, (size_t)m);
+    UTIL_TAKE(&b->memory, k->order, (size_t)m);
+    UTIL_TAKE(&b->memory, k->above, (size_t)m);
+    UTIL_TAKE(&b->memory, k->edge, (size_t)m);
+    int rc = util_taken_all(&b->memory);
+    for (int32_t t = 0; t < m - 1 && !rc; t++, number += 3) {
+        if (number[0] >= m || number[2] >= m || number[0] == number[2])
+            return prove_wrong(NO_TREE);
+        tree[t] = find_edge(&k->one, first + number[0], number[1], first + number[2]);
+        rc = tree[t] < 0 ? prove_wrong("a tree's edge is not in the problem") : prove_go_on(b->p);
+        k->edge[t + 1] = -1;
+    }
+    for (int32_t y = 0; y < done && !rc; y++)
+        for (int32_t t = 0; t < m - 1; t++) {
+            const prove_edge *e = &k->one.edge[tree[t]];
+            int32_t mine = first + k->order[y], other = (e->from == mine ? e->to : e->from) - first;
+            if ((e->from != mine && e->to != mine) || other == 0 || k->edge[other] >= 0)
+                continue;
+            k->above[other] = k->order[y];
+            k->edge[other] = tree[t];
+            k->order[done++] = other;
+        }
+    return rc || done == m ? rc : prove_wrong(NO_TREE);
+}
+
+static int read_kinds(prove_block *b, yyjson_val *object)
+{
+    yyjson_val *list = prove_get(object, "trees"), *value;
+    size_t n, i, max;
+    int32_t *number;
+    int rc = prove_list32(&number, &n, &b->memory, prove_get(object, "component_kind"), b->n, "component_kind");
+    rc = rc ? rc : prove_kinds(b, number, n);
+    if (!rc && yyjson_arr_size(list) != (size_t)b->n_kinds)
+        rc = prove_wrong("trees has not one tree per kind");
+    yyjson_arr_foreach(list, i, max, value) {
+        rc = rc ? rc : prove_list32(&number, &n, &b->memory, value, INT32_MAX, "a tree");
+        rc = rc ? rc : prove_span(b, (int32_t)i, number, n);
     }
     return rc;
 }
 
-static int read_trees(prove_block *b, yyjson_val *object)
+int prove_share(prove_block *b, int32_t output)
 {
-    yyjson_val *list = prove_get(object, "trees"), *value;
-    int32_t *label;
-    if (yyjson_arr_size(list) != (size_t)b->n_kinds)
-        return prove_wrong("trees has not one tree per kind");
-    UTIL_TAKE(&b->memory, b->tree_off, (size_t)b->n_kinds + 1);
-    UTIL_TAKE(&b->memory, b->tree_edge, (size_t)b->n);
-    UTIL_TAKE(&b->memory, label, (size_t)b->n);
-    int rc = util_taken_all(&b->memory);
-    size_t kind, max;
-    yyjson_arr_foreach(list, kind, max, value)
-        rc = rc ? rc : read_tree(b, (int32_t)kind, value, label);
-    return rc;
-}
-
-static int read_shared(prove_block *b, yyjson_val *object)
-{
-    if (!prove_get(object, "shared"))
-        return 0;
     if (b->p->by_edge || b->entry < 0)
         return prove_wrong("a shared tensor needs flow tensor and an entry");
-    for (int32_t e = 0; e < b->n_edges && b->shared < 0; e++)
-        if (prove_is_sent(b, e, (int32_t)prove_number(object, "shared")))
-            b->shared = e;
+    b->shared = prove_first_sent(b, output);
+    for (int32_t i = 0; i < b->n_kinds; i++)
+        b->kind[i].one.shared = prove_first_sent(&b->kind[i].one, output);
     return b->shared >= 0 ? 0 : prove_wrong("the shared tensor is not read in its block");
 }
 
@@ -210,16 +306,13 @@ static int read_pairs(int64_t *bounds, moirai_proof *proof, const prove_block *b
 
 int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object)
 {
-    bool described = prove_get(object, "component_kind") != NULL;
-    int rc = prove_components(b);
-    rc = rc ? rc : prove_paths(bounds, b);
-    if (!rc && described) {
+    int rc = prove_paths(bounds, b);
+    if (!rc && prove_get(object, "component_kind"))
         rc = read_kinds(b, object);
-        rc = rc ? rc : read_trees(b, object);
-        rc = rc ? rc : read_shared(b, object);
-    }
-    return rc || (!described && !prove_get(object, "pairs")) ? rc
-                                                             : read_pairs(bounds, proof, b, prove_get(object, "pairs"));
+    if (!rc && b->kind && prove_get(object, "shared"))
+        rc = prove_share(b, (int32_t)prove_number(object, "shared"));
+    return rc || (!b->kind && !prove_get(object, "pairs")) ? rc
+                                                           : read_pairs(bounds, proof, b, prove_get(object, "pairs"));
 }
 
 /* ---- the chain ---- */

@@ -12,15 +12,6 @@
 
 /* ---- costs of tasks ---- */
 
-prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t to)
-{
-    if (w->b->p->congestion == PROVE_PORT)
-        return (prove_held){{w->K + from, 2 * w->K + to}};
-    if (w->b->p->congestion == PROVE_CHANNEL)
-        return (prove_held){{w->K + from * w->K + to, -1}};
-    return (prove_held){{-1, -1}};
-}
-
 /* Least cost by step, PROVE_TOO_LATE where it would end after T: at the step's beginning, at the latest start within it, or where the
  * task's end passes a step's boundary. */
 void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, prove_wide *line)
@@ -46,11 +37,6 @@ void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t s
     }
 }
 
-static int64_t op_ns(const prove_pricing *w, int32_t i, int32_t k)
-{
-    return w->b->p->time[(int64_t)w->b->op[i] * w->K + k];
-}
-
 /* What the edge's transfer pays, in w->line; nothing on one device. */
 static prove_wide *edge_line(const prove_pricing *w, const prove_edge *e, int32_t from, int32_t to)
 {
@@ -58,16 +44,11 @@ static prove_wide *edge_line(const prove_pricing *w, const prove_edge *e, int32_
     if (from == to)
         memset(w->line, 0, (size_t)w->N * sizeof *w->line);
     else
-        prove_task_line(w, prove_held_by_transfer(w, from, to), e->ns[from * w->K + to], share, w->line);
+        prove_task_line(w, prove_held_by(w->b->p, from, to), e->ns[from * w->K + to], share, w->line);
     return w->line;
 }
 
 /* ---- one component ---- */
-
-static bool allowed(const prove_pricing *w, int32_t i, int32_t k)
-{
-    return w->b->p->may[w->b->op[i]] >> k & 1;
-}
 
 static void add(prove_wide *value, prove_wide more)
 {
@@ -93,9 +74,8 @@ static void add_all(const prove_pricing *w, prove_wide *value, const prove_wide 
 }
 
 /* The operator waits for a tensor of the entry. */
-static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, prove_wide *value)
+static void add_entry(const prove_pricing *w, const prove_edge *e, bool shared, int32_t k, prove_wide *value)
 {
-    bool shared = w->leaf->fixed && prove_is_shared(w->b, (int32_t)(e - w->b->edge));
     if (shared && !w->later[k]) {
         int64_t from = w->arrival[k] < 0 ? w->N : w->arrival[k] / w->step;
         for (int32_t g = 0; g < w->N && g < from; g++)
@@ -112,19 +92,19 @@ static void add_entry(const prove_pricing *w, const prove_edge *e, int32_t k, pr
     add_all(w, value, w->best);
 }
 
-/* The exit waits for a tensor of the operator. */
-static void add_exit(const prove_pricing *w, const prove_edge *e, int32_t k, prove_wide *value)
+/* The exit waits for a tensor of the operator, which takes `ns`. */
+static void add_exit(const prove_pricing *w, const prove_edge *e, int64_t ns, int32_t k, prove_wide *value)
 {
     if (k == w->z)
         return;
-    sweep(w, w->best, edge_line(w, e, k, w->z), op_ns(w, e->from, k) / w->step, false);
+    sweep(w, w->best, edge_line(w, e, k, w->z), ns / w->step, false);
     add_all(w, value, w->best);
 }
 
-/* What the operator pays on k at any time: counts and bytes. */
-static prove_wide flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int32_t op, int32_t k)
+/* What the operator at `place` pays on k at any time: counts and bytes. */
+static prove_wide flat_cost(const prove_pricing *w, int32_t kind, int32_t place, int64_t bytes, int32_t k)
 {
-    prove_wide sum = w->leaf->byte_price ? (prove_wide)w->leaf->byte_price[k] * w->b->p->bytes[op] : 0;
+    prove_wide sum = w->leaf->byte_price ? (prove_wide)w->leaf->byte_price[k] * bytes : 0;
     for (int32_t x = 0; x < w->leaf->n_branches; x++) {
         const prove_branch *c = &w->leaf->branch[x];
         if (c->kind == kind && c->op == place && c->device == k)
@@ -133,102 +113,80 @@ static prove_wide flat_cost(const prove_pricing *w, int32_t kind, int32_t place,
     return sum;
 }
 
+/* By the step of the start of an operator between the cuts of a component, on k. */
+static prove_wide *value_of(const prove_pricing *w, const prove_block *one, int32_t i, int32_t k)
+{
+    return w->value + ((int64_t)(i - prove_first(one)) * w->K + k) * w->N;
+}
+
+/* What each operator pays by itself, and for what it has from the entry and for the exit. */
 static void own_costs(const prove_pricing *w, int32_t kind)
 {
-    const prove_block *b = w->b;
-    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
-    for (int32_t x = 0; x < n; x++)
+    const prove_block *one = &w->b->kind[kind].one;
+    int32_t first = prove_first(one);
+    for (int32_t i = first; i < first + prove_interior(one); i++)
         for (int32_t k = 0; k < w->K; k++) {
-            int32_t i = b->component_op[begin + x];
-            prove_wide *value = w->value + ((int64_t)x * w->K + k) * w->N, more = flat_cost(w, kind, x, b->op[i], k);
-            if (allowed(w, i, k))
-                prove_task_line(w, (prove_held){{k, -1}}, op_ns(w, i, k), 1, value);
-            for (int32_t g = 0; g < w->N; g++) {
-                value[g] = allowed(w, i, k) ? value[g] : PROVE_TOO_LATE;
-                add(&value[g], more);
-            }
+            prove_wide *value = value_of(w, one, i, k),
+                       more = flat_cost(w, kind, i - first, one->p->bytes[one->op[i]], k);
+            bool may = one->p->may[one->op[i]] >> k & 1;
+            if (may)
+                prove_task_line(w, (prove_held){{k, -1}}, prove_op_ns(one, i, k), 1, value);
+            for (int32_t g = 0; g < w->N; g++)
+                value[g] = may && value[g] < PROVE_TOO_LATE ? value[g] + more : PROVE_TOO_LATE;
         }
-    for (int32_t e = 0; e < b->n_edges; e++) {
-        const prove_edge *f = &b->edge[e];
-        bool in = f->from == b->entry && f->to != b->exit && b->component[f->to] == c;
-        bool out = f->to == b->exit && f->from != b->entry && b->component[f->from] == c;
-        if (!in && !out)
-            continue;
-        int32_t i = in ? f->to : f->from, x = 0;
-        while (b->component_op[begin + x] != i)
-            x++;
-        for (int32_t k = 0; k < w->K; k++)
-            if (allowed(w, i, k)) {
-                prove_wide *value = w->value + ((int64_t)x * w->K + k) * w->N;
-                in ? add_entry(w, f, k, value) : add_exit(w, f, k, value);
+    for (int32_t e = 0; e < one->n_edges; e++) {
+        const prove_edge *f = &one->edge[e];
+        bool in = f->from == one->entry, out = f->to == one->exit;
+        for (int32_t k = 0; k < w->K && in != out; k++)
+            if (one->p->may[one->op[in ? f->to : f->from]] >> k & 1) {
+                if (in)
+                    add_entry(w, f, w->leaf->fixed && prove_is_shared(one, e), k, value_of(w, one, f->to, k));
+                else
+                    add_exit(w, f, prove_op_ns(one, f->from, k), k, value_of(w, one, f->from, k));
             }
     }
 }
 
 /* What the child pays at least, by its parent's device and step, into message; `writes`: the child is the one that writes. */
-static void pass_up(prove_pricing *w, const prove_edge *e, const prove_wide *child, bool writes)
+static void pass_up(prove_pricing *w, const prove_block *one, const prove_edge *e, bool writes)
 {
+    int32_t child = writes ? e->from : e->to, parent = writes ? e->to : e->from;
     for (int32_t l = 0; l < w->K; l++) {
-        if (!allowed(w, writes ? e->from : e->to, l))
+        if (!(one->p->may[one->op[child]] >> l & 1))
             continue;
         /* best[u]: the child is done by step u, or starts there or later */
-        sweep(w, w->best, child + (int64_t)l * w->N, writes ? op_ns(w, e->from, l) / w->step : 0, writes);
+        sweep(w, w->best, value_of(w, one, child, l), writes ? prove_op_ns(one, child, l) / w->step : 0, writes);
         for (int32_t k = 0; k < w->K; k++) {
-            if (!allowed(w, writes ? e->to : e->from, k))
+            if (!(one->p->may[one->op[parent]] >> k & 1))
                 continue;
             int32_t from = writes ? l : k, to = writes ? k : l;
-            int64_t wait = e->ns[from * w->K + to] / w->step;
-            prove_wide *sent = edge_line(w, e, from, to);
-            int64_t later = writes ? 0 : wait;
+            int64_t wait = e->ns[from * w->K + to] / w->step, later = writes ? 0 : wait;
+            prove_wide *sent = edge_line(w, e, from, to), *message = w->message + (int64_t)k * w->N;
             for (int64_t u = 0; u < w->N; u++)
                 add(&sent[u], u + later < w->N ? w->best[u + later] : PROVE_TOO_LATE);
-            sweep(w, w->spare, sent, writes ? wait : op_ns(w, e->from, k) / w->step, writes);
+            sweep(w, w->spare, sent, writes ? wait : prove_op_ns(one, parent, k) / w->step, writes);
             for (int64_t g = 0; g < w->N; g++)
-                w->message[(int64_t)k * w->N + g] = UTIL_MIN(w->message[(int64_t)k * w->N + g], w->spare[g]);
+                message[g] = UTIL_MIN(message[g], w->spare[g]);
         }
     }
 }
 
-/* Root the kind's tree at place 0: order, parents and the edges to them. The tree is known to span. */
-static void root_tree(prove_pricing *w, int32_t kind)
-{
-    const prove_block *b = w->b;
-    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin, done = 1;
-    for (int32_t x = 0; x < n; x++)
-        w->tree.edge[x] = -1;
-    w->tree.order[0] = 0;
-    w->tree.above[0] = -1;
-    for (int32_t y = 0; y < done; y++)
-        for (int32_t t = b->tree_off[kind]; t < b->tree_off[kind + 1]; t++) {
-            const prove_edge *e = &b->edge[b->tree_edge[t]];
-            int32_t mine = b->component_op[begin + w->tree.order[y]];
-            int32_t other = e->from == mine ? e->to : e->to == mine ? e->from : -1;
-            if (other < 0 || w->tree.edge[w->tree.order[y]] == b->tree_edge[t])
-                continue;
-            int32_t x = b->place[other];
-            w->tree.above[x] = w->tree.order[y];
-            w->tree.edge[x] = b->tree_edge[t];
-            w->tree.order[done++] = x;
-        }
-}
-
 int prove_cheapest_component(prove_wide *least, prove_pricing *w, int32_t kind)
 {
-    const prove_block *b = w->b;
-    int32_t c = b->kind_component[kind], begin = b->component_off[c], n = b->component_off[c + 1] - begin;
+    const prove_kind *x = &w->b->kind[kind];
+    int32_t first = prove_first(&x->one);
     int64_t cells = (int64_t)w->K * w->N;
     int rc = 0;
     own_costs(w, kind);
-    root_tree(w, kind);
-    for (int32_t y = n - 1; y > 0 && !rc; y--) {
-        rc = prove_go_on(b->p);
-        int32_t x = w->tree.order[y];
-        const prove_edge *e = &b->edge[w->tree.edge[x]];
+    for (int32_t y = prove_interior(&x->one) - 1; y > 0 && !rc; y--) {
+        rc = prove_go_on(w->b->p);
+        int32_t place = x->order[y];
+        const prove_edge *e = &x->one.edge[x->edge[place]];
         for (int64_t s = 0; s < cells; s++)
             w->message[s] = PROVE_TOO_LATE;
-        pass_up(w, e, w->value + x * cells, e->from == b->component_op[begin + x]);
+        pass_up(w, &x->one, e, e->from == first + place);
         for (int64_t s = 0; s < cells; s++)
-            add(&w->value[w->tree.above[x] * cells + s], w->message[s]);
+            add(&w->value[x->above[place] * cells + s], w->message[s]);
     }
     *least = PROVE_TOO_LATE;
     for (int64_t s = 0; s < cells; s++)

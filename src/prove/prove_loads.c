@@ -5,7 +5,7 @@
  *
  *   (load)  All that resource r gets starts at h(r) or later and ends q(r) before the end or sooner, one at a time: load(r) + h(r) + q(r) <= T
  *           where it gets anything. The longest path of the case is at most T, so that load(r) + offset(r) <= T always, with offset(r)
- *           = min(h(r) + q(r), longest path), and the longest path where r can get nothing. (Within shifts: prove_shifts.c.)
+ *           = min(h(r) + q(r), longest path), and the longest path where r can get nothing. (Within shifts: below.)
  *   (bytes) The operators of the block on k need at most capacity(k) bytes together.
  *
  * Added up with the prices: T * (sum of l) >= sum of l(r) (load(r) + offset(r)) + sum of u(k) (bytes(k) - capacity(k)).
@@ -32,6 +32,8 @@
 #define NEVER INT64_MAX
 #define LARGEST (INT64_C(1) << 62) /* message */
 #define LOOK 16                    /* edges per look at the clock */
+#define MOST_SHIFTS 65536
+#define MOST_PRICE (INT64_C(1) << 40) /* of a shift */
 
 typedef __int128 wide;
 
@@ -39,13 +41,14 @@ typedef struct court {
     const prove_block *b;
     int32_t K, R;
     bool rate, bytes;      /* of a period; some case has prices on bytes */
-    bool told;             /* this case has messages; without any packets lose nothing */
     uint64_t *may;         /* devices that are left to each operator in this case */
     int64_t *head, *tail;  /* [local * K + device] */
     int64_t *first, *last; /* per resource: the least head and tail of what it may get */
     int64_t *price, *byte_price;
-    int64_t *from, *to;  /* [edge * K + device], where the case has messages */
+    int64_t *from, *to;  /* [edge * K + device] */
+    int64_t path;        /* the longest of this case; 0 of a period */
     wide *cost;          /* [local * K + device] */
+    wide total, prices;  /* of this case: of what is less than T times the sum of prices, and that */
     moirai_proof *proof; /* counts leaves */
     util_memory memory;
 } court;
@@ -58,20 +61,23 @@ static void meet(court *x, int32_t r, int64_t before, int64_t after)
     x->last[r] = UTIL_MIN(x->last[r], after);
 }
 
-/* What the channel, the ports or the devices, where these are held, get of an edge. */
+/* The ports, the channel or, where these are held, the devices of a transfer. */
+static prove_held held(const court *x, int32_t from, int32_t to)
+{
+    return x->b->p->holds_devices ? (prove_held){{from, to}} : prove_held_by(x->b->p, from, to);
+}
+
 static void meet_edge(court *x, const prove_edge *e)
 {
     int32_t K = x->K;
-    bool held = x->b->p->holds_devices, channel = x->b->p->congestion == PROVE_CHANNEL;
     for (int32_t k = 0; k < K; k++)
         for (int32_t l = 0; l < K; l++) {
             if (k == l || !(x->may[e->from] >> k & 1) || !(x->may[e->to] >> l & 1))
                 continue;
-            int64_t before = x->head[(int64_t)e->from * K + k] + prove_op_ns(x->b, e->from, k),
-                    after = x->tail[(int64_t)e->to * K + l] + prove_op_ns(x->b, e->to, l);
-            meet(x, held ? k : channel ? K + k * K + l : K + k, before, after);
-            if (!channel)
-                meet(x, held ? l : 2 * K + l, before, after);
+            prove_held h = held(x, k, l);
+            for (int y = 0; y < 2 && h.r[y] >= 0; y++)
+                meet(x, h.r[y], x->head[(int64_t)e->from * K + k] + prove_op_ns(x->b, e->from, k),
+                     x->tail[(int64_t)e->to * K + l] + prove_op_ns(x->b, e->to, l));
         }
 }
 
@@ -94,22 +100,22 @@ static int meet_all(court *x)
 }
 
 /* Heads and tails of this case; its longest path. */
-static int64_t find_path(court *x)
+static void find_path(court *x)
 {
     size_t bytes = (size_t)x->b->n * (size_t)x->K * sizeof *x->head;
     memset(x->head, 0, bytes);
     memset(x->tail, 0, bytes);
-    prove_heads(x->b, x->may, x->head);
-    prove_tails(x->b, x->may, x->tail);
-    return prove_longest(x->b, x->may, x->head, x->tail);
+    prove_reach(x->b, x->may, x->head, true);
+    prove_reach(x->b, x->may, x->tail, false);
+    x->path = prove_longest(x->b, x->may, x->head, x->tail);
 }
 
-static int offsets(wide *sum, court *x, int64_t path)
+static int add_offsets(court *x)
 {
     int rc = meet_all(x);
     for (int32_t r = 0; r < x->R && !rc; r++) {
         bool any = x->first[r] < NEVER;
-        *sum += (wide)x->price[r] * (any ? UTIL_MIN(x->first[r] + x->last[r], path) : path);
+        x->total += (wide)x->price[r] * (any ? UTIL_MIN(x->first[r] + x->last[r], x->path) : x->path);
     }
     return rc;
 }
@@ -123,14 +129,11 @@ static wide above_zero(wide a)
 
 static wide transfer_cost(const court *x, int32_t e, int32_t k, int32_t l)
 {
-    int32_t K = x->K;
-    wide ns = prove_edge_ns(x->b, e, k, l);
-    if (k == l || x->b->p->congestion == PROVE_FREE)
-        return 0;
-    if (x->b->p->holds_devices)
-        return ns * x->price[k] + ns * x->price[l];
-    return x->b->p->congestion == PROVE_PORT ? ns * x->price[K + k] + ns * x->price[2 * K + l]
-                                             : ns * x->price[K + k * K + l];
+    prove_held h = held(x, k, l);
+    wide sum = 0;
+    for (int y = 0; y < 2 && h.r[y] >= 0 && k != l; y++)
+        sum += (wide)prove_edge_ns(x->b, e, k, l) * x->price[h.r[y]];
+    return sum;
 }
 
 /* What the edges first .. end - 1 of one packet take beyond the cost of its transfers, where its producer is on k. */
@@ -195,26 +198,84 @@ static wide cheapest(const court *x)
     return sum;
 }
 
-/* *total and the sum of *prices; shifts count as resources of their own. */
-static int judge_prices(wide *total, wide *prices, court *x, int64_t path, yyjson_val *shifts)
+/* ---- shifts ----
+ *
+ * A shift (H, Q) is the time from H to T - Q of a plan that takes T between the cuts. Let P <= T be the longest path of the case, and of an operator
+ * on k with head h, time t and tail q let
+ *
+ *     a = the least of t, h + t - H, q + t - Q and, where h < H and q < Q, P - H - Q; 0 where that is negative.
+ *
+ * Then the sum of a over all operators on k, plus min(H + Q, P), is at most T. If all of them are 0, P <= T says so. Otherwise some a > 0, and T > H +
+ * Q: where h >= H or q >= Q, since T >= h + t + q, which is at least H + Q + a (a <= h + t - H is used where q >= Q, a <= q + t - Q where h >= H); else since P
+ * - H - Q > 0. The operator runs from some s >= h to s + t <= T - q, and what of that lies between H and T - Q is the least of t, s + t - H, T - Q - s and T - Q - H. The first
+ * three are at least t, h + t - H and q + t - Q. The last is at least one of these where h >= H (q + t - Q <= T - h - Q) or q >= Q (h + t - H <=
+ * T - q - H), else at least P - H - Q. So it is at least a; and k runs one operator at a time, within T - Q - H.
+ *
+ * So a device within a shift is one more resource, which gets parts of operators and no transfers. */
+
+static int64_t part_of(const court *x, int32_t i, int32_t k, int64_t H, int64_t Q)
+{
+    int64_t at = (int64_t)i * x->K + k, t = prove_op_ns(x->b, i, k);
+    int64_t after = x->head[at] + t - H, before = x->tail[at] + t - Q, a = UTIL_MIN(t, UTIL_MIN(after, before));
+    if (x->head[at] < H && x->tail[at] < Q)
+        a = UTIL_MIN(a, x->path - H - Q);
+    return UTIL_MAX(a, 0);
+}
+
+/* Two numbers and the prices of all devices. */
+static int judge_shift(court *x, const int64_t *number)
+{
+    int64_t H = number[0], Q = number[1];
+    for (int32_t k = 0; k < x->K; k++) {
+        wide price = number[2 + k];
+        if (price > MOST_PRICE)
+            return prove_wrong("a price of a shift is too large");
+        x->prices += price;
+        x->total += price * UTIL_MIN(H + Q, x->path);
+        for (int32_t i = 0; price > 0 && i < x->b->n; i++)
+            if (x->may[i] >> k & 1)
+                x->cost[(int64_t)i * x->K + k] += price * part_of(x, i, k, H, Q);
+    }
+    return prove_go_on(x->b->p);
+}
+
+static int add_shifts(court *x, yyjson_val *list)
+{
+    size_t each = (size_t)x->K + 2, i, max;
+    int64_t number[PROVE_MAX_DEVICES + 2];
+    yyjson_val *value;
+    int rc = 0;
+    if (list && x->rate)
+        return prove_wrong("loads of a period have shifts");
+    if (yyjson_arr_size(list) % each)
+        return prove_wrong("shifts have not two times and one price per device");
+    if (yyjson_arr_size(list) / each > MOST_SHIFTS)
+        return prove_too_large("more shifts than the verifier takes");
+    yyjson_arr_foreach(list, i, max, value) {
+        number[i % each] = yyjson_get_sint(value);
+        rc = rc || i % each != each - 1 ? rc : judge_shift(x, number);
+    }
+    return rc;
+}
+
+static int judge_prices(court *x, yyjson_val *shifts)
 {
     const prove_block *b = x->b;
-    prove_shifted parts = {b, x->may, x->head, x->tail, path, x->cost, 0, 0};
-    int rc = x->rate ? 0 : offsets(total, x, path);
-    for (int32_t i = 0; i < b->n && !rc; i++)
+    x->total = x->prices = 0;
+    for (int32_t i = 0; i < b->n; i++)
         for (int32_t k = 0; k < x->K; k++) {
             wide bytes = prove_is_cut(b, i) ? 0 : b->p->bytes[b->op[i]];
             x->cost[(int64_t)i * x->K + k] =
                 x->may[i] >> k & 1 ? (wide)x->price[k] * prove_op_ns(b, i, k) + x->byte_price[k] * bytes : 0;
         }
-    rc = rc || !shifts ? rc : prove_shifts(&parts, shifts);
-    rc = rc || !x->told ? rc : add_packets(x);
-    *total += parts.total + cheapest(x);
-    *prices = parts.prices;
+    int rc = x->rate ? 0 : add_offsets(x);
+    rc = rc ? rc : add_shifts(x, shifts);
+    rc = rc ? rc : add_packets(x);
+    x->total += cheapest(x);
     for (int32_t r = 0; r < x->R; r++)
-        *prices += x->price[r];
+        x->prices += x->price[r];
     for (int32_t k = 0; k < x->K; k++)
-        *total -= (wide)x->byte_price[k] * b->p->capacity[k];
+        x->total -= (wide)x->byte_price[k] * b->p->capacity[k];
     return rc;
 }
 
@@ -251,10 +312,7 @@ static int read_leaf(court *x, yyjson_val *object)
     int rc = prove_read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
     rc = rc ? rc : prove_read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
     x->bytes |= bytes != NULL;
-    x->told = prove_get(object, "from") || prove_get(object, "to");
-    if (rc || !x->told)
-        return rc;
-    rc = read_messages(x, x->from, prove_get(object, "from"), unit);
+    rc = rc ? rc : read_messages(x, x->from, prove_get(object, "from"), unit);
     return rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
 }
 
@@ -262,18 +320,18 @@ static int read_leaf(court *x, yyjson_val *object)
 
 static int judge_leaf(int64_t *ns, court *x, yyjson_val *object)
 {
-    wide total = 0, prices = 0;
     int rc = prove_go_on(x->b->p);
-    *ns = rc || x->rate ? 0 : find_path(x);
+    if (!rc && !x->rate)
+        find_path(x);
+    *ns = x->path;
     x->proof->leaves++;
-    yyjson_val *shifts = prove_get(object, "shifts");
     if (rc || !prove_get(object, "prices"))
         return rc;
-    rc = x->rate && shifts ? prove_wrong("loads of a period have shifts") : read_leaf(x, object);
-    rc = rc ? rc : judge_prices(&total, &prices, x, *ns, shifts);
-    if (rc || total <= 0 || prices == 0)
+    rc = read_leaf(x, object);
+    rc = rc ? rc : judge_prices(x, prove_get(object, "shifts"));
+    if (rc || x->total <= 0 || x->prices == 0)
         return rc;
-    wide bound = (total + (x->rate ? 0 : prices - 1)) / prices;
+    wide bound = (x->total + (x->rate ? 0 : x->prices - 1)) / x->prices;
     *ns = UTIL_MAX(*ns, bound > PROVE_MAX_TIME / 2 ? PROVE_MAX_TIME / 2 : (int64_t)bound);
     return 0;
 }
@@ -322,26 +380,14 @@ static int open_court(court *x, int32_t a, int32_t z)
     return util_taken_all(m);
 }
 
-static int judge(int64_t *ns, court *x, int32_t a, int32_t z, yyjson_val *object)
-{
-    x->K = x->b->p->K;
-    x->R = x->b->p->holds_devices ? x->K : prove_resources(x->b->p);
-    int rc = open_court(x, a, z);
-    rc = rc ? rc : judge_case(ns, x, object);
-    util_release(&x->memory);
-    return rc;
-}
-
-int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z,
+int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, bool rate,
                 yyjson_val *object)
 {
-    court x = {.b = b, .proof = proof};
-    int rc = judge(ns, &x, a, z, object);
+    court x = {.b = b, .K = b->p->K, .rate = rate, .proof = proof};
+    x.R = b->p->holds_devices ? x.K : prove_resources(b->p);
+    int rc = open_court(&x, a, z);
+    rc = rc ? rc : judge_case(ns, &x, object);
     *by_bytes = x.bytes;
+    util_release(&x.memory);
     return rc;
-}
-
-int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object)
-{
-    return judge(ns, &(court){.b = whole, .rate = true, .proof = proof}, 0, 0, object);
 }

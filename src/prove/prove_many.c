@@ -27,7 +27,7 @@ static int longest_path(int64_t *ns, const prove_problem *p)
     if (!rc && !PROVE_TAKE(&whole.memory, head, (size_t)p->n * (size_t)p->K))
         rc = MOIRAI_EFAIL;
     if (!rc) {
-        prove_heads(&whole, NULL, head);
+        prove_reach(&whole, NULL, head, true);
         *ns = prove_longest(&whole, NULL, head, NULL);
         rc = prove_go_on(p);
     }

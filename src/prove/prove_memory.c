@@ -118,7 +118,7 @@ static int read_pair(memory_proof *y, yyjson_val *object)
     if (class_ < 0 || a < 0 || z < 0)
         return prove_wrong("memory: class, entry or exit of a pair is out of range");
     const prove_block *b = &y->x->class_[class_];
-    if ((b->entry < 0 && a) || (b->exit < 0 && z) || (b->n_components && !b->tree_off))
+    if ((b->entry < 0 && a) || (b->exit < 0 && z) || (prove_interior(b) && !b->kind))
         return prove_wrong("memory: a pair of a class that was not described");
     y->x->proof->pairs++;
     int rc = pair_value(y, b, a, z, ((int64_t)class_ * K + a) * K + z, prove_get(object, "leaves"));

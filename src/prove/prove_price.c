@@ -21,7 +21,7 @@ static prove_wide cheapest_send(const prove_pricing *w, int32_t k)
     prove_wide least = PROVE_TOO_LATE;
     if (w->arrived[k] < w->arrival[k])
         return PROVE_TOO_LATE;
-    prove_task_line(w, prove_held_by_transfer(w, w->a, k), ns, 1, w->best);
+    prove_task_line(w, prove_held_by(w->b->p, w->a, k), ns, 1, w->best);
     for (int64_t g = (w->arrival[k] - ns) / w->step; g < w->N && g <= (w->arrived[k] - ns) / w->step; g++)
         least = UTIL_MIN(least, w->best[g]);
     return least;
@@ -124,8 +124,8 @@ static bool is_modest(const prove_pricing *w, size_t largest)
 static int allocate(prove_pricing *w)
 {
     size_t N = (size_t)w->N, K = (size_t)w->K, R = (size_t)prove_resources(w->b->p), largest = 1;
-    for (int32_t c = 0; c < w->b->n_components; c++)
-        largest = UTIL_MAX(largest, (size_t)(w->b->component_off[c + 1] - w->b->component_off[c]));
+    for (int32_t i = 0; i < w->b->n_kinds; i++)
+        largest = UTIL_MAX(largest, (size_t)prove_interior(&w->b->kind[i].one));
     if (!is_modest(w, largest))
         return moirai_error(MOIRAI_EVERIFY, PROVE_LIMITS "a leaf's grid of %d steps is too fine for its block", w->N);
     UTIL_TAKE(&w->memory, w->rate, R * N);
@@ -135,9 +135,6 @@ static int allocate(prove_pricing *w)
     UTIL_TAKE(&w->memory, w->line, N);
     UTIL_TAKE(&w->memory, w->best, N);
     UTIL_TAKE(&w->memory, w->spare, N);
-    UTIL_TAKE(&w->memory, w->tree.order, largest);
-    UTIL_TAKE(&w->memory, w->tree.above, largest);
-    UTIL_TAKE(&w->memory, w->tree.edge, largest);
     return util_taken_all(&w->memory);
 }
 
@@ -171,7 +168,7 @@ static int add_up(prove_pricing *w, prove_cost *out)
         prove_wide least;
         rc = prove_cheapest_component(&least, w, kind);
         out->never = least >= PROVE_TOO_LATE;
-        out->sum += least * w->b->kind_count[kind];
+        out->sum += least * w->b->kind[kind].count;
     }
     return rc;
 }

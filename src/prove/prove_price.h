@@ -10,11 +10,6 @@ typedef __int128 prove_wide; /* what is paid */
 
 #define PROVE_TOO_LATE ((prove_wide)1 << 125) /* cost of what does not fit into the length */
 
-/* A component's spanning tree from its root: places, parents first. */
-typedef struct prove_rooted {
-    int32_t *order, *above, *edge; /* the last two per place: its parent, and the edge to it */
-} prove_rooted;
-
 typedef struct prove_pricing {
     const prove_block *b;
     const prove_leaf *leaf;
@@ -28,16 +23,9 @@ typedef struct prove_pricing {
     prove_wide *value;                   /* [place * K * N + k * N + g] */
     prove_wide *message;                 /* [k * N + g] */
     prove_wide *line, *best, *spare;     /* by step: what a transfer pays, and the like */
-    prove_rooted tree;
     util_memory memory;
 } prove_pricing;
 
-/* Resources that one task holds. */
-typedef struct prove_held {
-    int32_t r[2]; /* -1: none */
-} prove_held;
-
-prove_held prove_held_by_transfer(const prove_pricing *w, int32_t from, int32_t to);
 /* The least cost of a task of `ns` by the step of its start, of which `share` readers pay one each; PROVE_TOO_LATE where
  * it would end after the length. */
 void prove_task_line(const prove_pricing *w, prove_held h, int64_t ns, int32_t share, prove_wide *line);

@@ -85,9 +85,8 @@ static bool count_exists(const prove_leaf *leaf, const prove_block *b, const int
         return false;
     if (x[0] == PROVE_ARRIVAL || x[0] == PROVE_LENGTH)
         return x[1] == 0 && (leaf->fixed || x[0] == PROVE_LENGTH);
-    int32_t c = x[0] >= 0 && x[0] < b->n_kinds ? b->kind_component[x[0]] : -1;
-    return c >= 0 && x[1] >= 0 && x[1] < b->component_off[c + 1] - b->component_off[c] && x[3] <= INT32_MAX &&
-           x[4] <= INT32_MAX;
+    return x[0] >= 0 && x[0] < b->n_kinds && x[1] >= 0 && x[1] < prove_interior(&b->kind[x[0]].one) &&
+           x[3] <= INT32_MAX && x[4] <= INT32_MAX;
 }
 
 static int read_counts(prove_leaf *leaf, util_memory *m, const prove_block *b, yyjson_val *object)

@@ -36,22 +36,9 @@ int prove_read_leaves(prove_leaf **out, int32_t *n, util_memory *m, const prove_
 int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int32_t z, yyjson_val *object);
 
 /* A proof by prices on loads: *ns is what it proves by itself; *by_bytes: with prices on bytes, which devices that are equal in time need
- * not share. */
-int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z,
+ * not share. `rate`: of the time between requests, of which many are under way; the block is the whole then, without cuts. */
+int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, bool rate,
                 yyjson_val *object);
-/* The same of the time between requests, of which many are under way; `whole`: all operators, without cuts. */
-int prove_period(int64_t *ns, moirai_proof *proof, const prove_block *whole, yyjson_val *object);
-
-/* A case of prices on loads: `cost` [operator * K + device], `total` of offsets and `prices` grow by what shifts add to them. */
-typedef struct prove_shifted {
-    const prove_block *b;
-    const uint64_t *may;
-    const int64_t *head, *tail;
-    int64_t path;
-    __int128 *cost, total, prices;
-} prove_shifted;
-
-int prove_shifts(prove_shifted *x, yyjson_val *list);
 
 /* ---- prove_many.c ---- */
 /* All of a certificate, of a problem of more than PROVE_MASK_DEVICES devices. */

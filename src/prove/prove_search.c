@@ -32,7 +32,13 @@
 
 int32_t prove_search_transfer(const prove_search *x, int32_t e, int32_t to)
 {
-    return x->b->p->by_edge ? e : x->b->edge[e].packet * x->K + to;
+    return x->n + (x->b->p->by_edge ? e : x->b->edge[e].packet * x->K + to);
+}
+
+/* Where the head and the tail of a transfer are: behind those of the operators on each device. */
+static int64_t cell_of(const prove_search *x, int32_t transfer)
+{
+    return (int64_t)x->n * x->K + transfer - x->n;
 }
 
 /* The only device, or -1. */
@@ -51,45 +57,45 @@ static bool raise(int64_t *value, int64_t to)
 
 /* ---- (edge), (late) ---- */
 
-static int64_t arrival(const prove_search *x, const prove_known *s, int32_t e, int32_t l)
+/* The least over the devices left to operator i of its head, or tail, and its time. */
+static int64_t least_of(const prove_search *x, const prove_known *s, const int64_t *path, int32_t i)
 {
-    int32_t i = x->b->edge[e].from;
-    int64_t soonest = NEVER, no_sooner = s->out_head[prove_search_transfer(x, e, l)];
+    int64_t least = NEVER;
     for (int32_t k = 0; k < x->K; k++)
-        if (s->may[i] >> k & 1) {
-            int64_t done = s->head[i * x->K + k] + prove_op_ns(x->b, i, k);
-            soonest = UTIL_MIN(soonest, k == l ? done : UTIL_MAX(done, no_sooner) + prove_edge_ns(x->b, e, k, l));
-        }
-    return soonest;
+        if (s->may[i] >> k & 1)
+            least = UTIL_MIN(least, path[i * x->K + k] + prove_op_ns(x->b, i, k));
+    return least;
 }
 
-static int64_t rest(const prove_search *x, const prove_known *s, int32_t e, int32_t k)
+/* What edge e makes of the head of its reader on device `at`, or of the tail of its producer there. */
+static int64_t across(const prove_search *x, const prove_known *s, int32_t e, int32_t at, bool forwards)
 {
-    int32_t j = x->b->edge[e].to;
+    const int64_t *path = forwards ? s->head : s->tail;
+    int32_t other = forwards ? x->b->edge[e].from : x->b->edge[e].to;
     int64_t least = NEVER;
-    for (int32_t l = 0; l < x->K; l++)
-        if (s->may[j] >> l & 1) {
-            int64_t after = prove_op_ns(x->b, j, l) + s->tail[j * x->K + l];
-            if (k != l)
-                after = UTIL_MAX(after, s->out_tail[prove_search_transfer(x, e, l)]) + prove_edge_ns(x->b, e, k, l);
-            least = UTIL_MIN(least, after);
-        }
+    for (int32_t m = 0; m < x->K; m++) {
+        if (!(s->may[other] >> m & 1))
+            continue;
+        int32_t from = forwards ? m : at, to = forwards ? at : m;
+        int64_t ns = path[other * x->K + m] + prove_op_ns(x->b, other, m);
+        if (m != at)
+            ns = UTIL_MAX(ns, path[cell_of(x, prove_search_transfer(x, e, to))]) + prove_edge_ns(x->b, e, from, to);
+        least = UTIL_MIN(least, ns);
+    }
     return least;
 }
 
 /* Edges come by producer, and producers before their readers: a head is final before it is passed on. */
-static bool follow_edges(const prove_search *x, prove_known *s)
+static bool follow_edges(const prove_search *x, prove_known *s, bool forwards)
 {
-    const prove_edge *edge = x->b->edge;
+    int64_t *path = forwards ? s->head : s->tail;
     bool moved = false;
-    for (int32_t e = 0; e < x->b->n_edges; e++)
-        for (int32_t l = 0; l < x->K; l++)
-            if (s->may[edge[e].to] >> l & 1)
-                moved |= raise(&s->head[edge[e].to * x->K + l], arrival(x, s, e, l));
-    for (int32_t e = x->b->n_edges - 1; e >= 0; e--)
+    for (int32_t y = 0; y < x->b->n_edges; y++) {
+        int32_t e = forwards ? y : x->b->n_edges - 1 - y, i = forwards ? x->b->edge[e].to : x->b->edge[e].from;
         for (int32_t k = 0; k < x->K; k++)
-            if (s->may[edge[e].from] >> k & 1)
-                moved |= raise(&s->tail[edge[e].from * x->K + k], rest(x, s, e, k));
+            if (s->may[i] >> k & 1)
+                moved |= raise(&path[i * x->K + k], across(x, s, e, k, forwards));
+    }
     return moved;
 }
 
@@ -112,31 +118,14 @@ static bool drop_late(const prove_search *x, prove_known *s, bool *moved)
 
 /* ---- (sent), (arc) ---- */
 
-/* The edge's transfer to the devices `to` takes place. */
-static void send(prove_search *x, prove_known *s, int32_t e, int32_t u, uint64_t to)
-{
-    int32_t i = x->b->edge[e].from;
-    int64_t done = NEVER, least = NEVER;
-    for (int32_t k = 0; k < x->K; k++)
-        for (int32_t l = 0; l < x->K; l++)
-            if (s->may[i] >> k & 1 && to >> l & 1) {
-                done = UTIL_MIN(done, s->head[i * x->K + k] + prove_op_ns(x->b, i, k));
-                least = UTIL_MIN(least, prove_edge_ns(x->b, e, k, l));
-            }
-    x->sure[u] = true;
-    x->least[u] = least;
-    x->from[u] = only(s->may[i]);
-    x->to[u] = only(to);
-    raise(&s->out_head[u], done);
-}
-
-/* What follows a transfer: its reader, on any of its devices. */
-static int64_t after_reader(const prove_search *x, const prove_known *s, int32_t j)
+/* The least time of the edge's transfer from and to the devices that are left. */
+static int64_t least_transfer(const prove_search *x, int32_t e, uint64_t from, uint64_t to)
 {
     int64_t least = NEVER;
-    for (int32_t l = 0; l < x->K; l++)
-        if (s->may[j] >> l & 1)
-            least = UTIL_MIN(least, prove_op_ns(x->b, j, l) + s->tail[j * x->K + l]);
+    for (int32_t k = 0; k < x->K; k++)
+        for (int32_t l = 0; l < x->K; l++)
+            if (from >> k & 1 && to >> l & 1)
+                least = UTIL_MIN(least, prove_edge_ns(x->b, e, k, l));
     return least;
 }
 
@@ -144,123 +133,107 @@ static int64_t after_reader(const prove_search *x, const prove_known *s, int32_t
  * False: one ends too late. */
 static bool find_transfers(prove_search *x, prove_known *s)
 {
-    memset(x->sure, 0, (size_t)x->n_transfers * sizeof *x->sure);
+    memset(x->least, 0xff, (size_t)x->n_transfers * sizeof *x->least);
     for (int32_t e = 0; e < x->b->n_edges; e++) {
-        int32_t i = x->b->edge[e].from, j = x->b->edge[e].to;
-        if (s->may[i] & s->may[j] || (!x->b->p->by_edge && only(s->may[j]) < 0))
+        int32_t i = x->b->edge[e].from, j = x->b->edge[e].to, to = only(s->may[j]);
+        if (s->may[i] & s->may[j] || (!x->b->p->by_edge && to < 0))
             continue;
-        int32_t u = prove_search_transfer(x, e, x->b->p->by_edge ? 0 : only(s->may[j]));
-        if (!x->sure[u])
-            send(x, s, e, u, s->may[j]);
-        raise(&s->out_tail[u], after_reader(x, s, j));
-        if (s->out_head[u] + x->least[u] + s->out_tail[u] > x->length)
+        int32_t u = prove_search_transfer(x, e, to) - x->n;
+        int64_t at = cell_of(x, u + x->n);
+        x->least[u] = least_transfer(x, e, s->may[i], s->may[j]);
+        x->from[u] = only(s->may[i]);
+        x->to[u] = to;
+        raise(&s->head[at], least_of(x, s, s->head, i));
+        raise(&s->tail[at], least_of(x, s, s->tail, j));
+        if (s->head[at] + x->least[u] + s->tail[at] > x->length)
             return false;
     }
     return true;
 }
 
+/* An operator with one device, or a transfer that takes place. */
 static prove_task task_of(const prove_search *x, const prove_known *s, int32_t number)
 {
-    if (number >= x->n) {
-        int32_t u = number - x->n;
-        return (prove_task){s->out_head[u], x->least[u], s->out_tail[u], number};
-    }
+    if (number >= x->n)
+        return (prove_task){cell_of(x, number), x->least[number - x->n]};
     int32_t k = only(s->may[number]);
-    int64_t at = (int64_t)number * x->K + k;
-    return (prove_task){s->head[at], prove_op_ns(x->b, number, k), s->tail[at], number};
+    return (prove_task){(int64_t)number * x->K + k, prove_op_ns(x->b, number, k)};
 }
 
-static bool write_back(const prove_search *x, prove_known *s, const prove_task *t)
+static bool in_order(prove_known *s, prove_task first, prove_task second)
 {
-    if (t->number >= x->n) {
-        bool moved = raise(&s->out_head[t->number - x->n], t->head);
-        return raise(&s->out_tail[t->number - x->n], t->tail) || moved;
-    }
-    int64_t at = (int64_t)t->number * x->K + only(s->may[t->number]);
-    bool moved = raise(&s->head[at], t->head);
-    return raise(&s->tail[at], t->tail) || moved;
-}
-
-static bool in_order(prove_task *first, prove_task *second)
-{
-    bool moved = raise(&second->head, first->head + first->time);
-    return raise(&first->tail, second->time + second->tail) || moved;
+    bool moved = raise(&s->head[second.at], s->head[first.at] + first.time);
+    return raise(&s->tail[first.at], second.time + s->tail[second.at]) || moved;
 }
 
 static bool follow_arcs(const prove_search *x, prove_known *s)
 {
     bool moved = false;
-    for (int32_t i = 0; i < s->n_arcs; i++) {
-        prove_task first = task_of(x, s, x->arc[i][0]), second = task_of(x, s, x->arc[i][1]);
-        if (!in_order(&first, &second))
-            continue;
-        moved |= write_back(x, s, &first);
-        moved |= write_back(x, s, &second);
-    }
+    for (int32_t i = 0; i < s->n_arcs; i++)
+        moved |= in_order(s, task_of(x, s, x->arc[i][0]), task_of(x, s, x->arc[i][1]));
     return moved;
 }
 
 /* ---- (pair), (machine), (trial) ---- */
 
-/* Whether the transfer, which takes place, certainly holds the machine. */
-static bool holds(const prove_search *x, int32_t u, int32_t machine)
+/* Whether the task certainly takes place, and holds the machine. */
+static bool holds(const prove_search *x, const prove_known *s, int32_t number, int32_t machine)
 {
-    int32_t K = x->K;
-    if (x->least[u] <= 0 || machine < K)
-        return false;
-    if (x->b->p->congestion == PROVE_CHANNEL)
-        return x->from[u] >= 0 && x->to[u] >= 0 && machine == K + x->from[u] * K + x->to[u];
-    return machine < 2 * K ? x->from[u] == machine - K : x->to[u] == machine - 2 * K;
+    int32_t u = number - x->n;
+    if (u < 0)
+        return only(s->may[number]) == machine && prove_op_ns(x->b, number, machine) > 0;
+    prove_held h = prove_held_by(x->b->p, x->from[u], x->to[u]);
+    return x->least[u] > 0 && (h.r[0] == machine || h.r[1] == machine);
 }
 
+/* Operators hold devices, transfers the rest. */
 static int32_t list_jobs(const prove_search *x, const prove_known *s, int32_t machine)
 {
-    int32_t m = 0;
-    for (int32_t i = 0; machine < x->K && i < x->n; i++)
-        if (only(s->may[i]) == machine && prove_op_ns(x->b, i, machine) > 0)
+    int32_t m = 0, end = machine < x->K ? x->n : x->n + x->n_transfers;
+    for (int32_t i = machine < x->K ? 0 : x->n; i < end; i++)
+        if (holds(x, s, i, machine))
             x->job[m++] = task_of(x, s, i);
-    for (int32_t u = 0; machine >= x->K && u < x->n_transfers; u++)
-        if (x->sure[u] && holds(x, u, machine))
-            x->job[m++] = task_of(x, s, x->n + u);
     return m;
 }
 
+static bool fit_in_order(const prove_search *x, const prove_known *s, prove_task first, prove_task second)
+{
+    return s->head[first.at] + first.time + second.time + s->tail[second.at] <= x->length;
+}
+
 /* False: neither of two can be first. */
-static bool order_pairs(const prove_search *x, int32_t m, bool *moved)
+static bool order_pairs(const prove_search *x, prove_known *s, int32_t m, bool *moved)
 {
     for (int32_t i = 0; i < m; i++)
         for (int32_t j = i + 1; j < m; j++) {
-            prove_task *u = &x->job[i], *v = &x->job[j];
-            bool u_first = u->head + u->time + v->time + v->tail <= x->length,
-                 v_first = v->head + v->time + u->time + u->tail <= x->length;
+            prove_task u = x->job[i], v = x->job[j];
+            bool u_first = fit_in_order(x, s, u, v), v_first = fit_in_order(x, s, v, u);
             if (!u_first && !v_first)
                 return false;
-            if (!u_first)
-                *moved |= in_order(v, u);
-            else if (!v_first)
-                *moved |= in_order(u, v);
+            if (u_first != v_first)
+                *moved |= in_order(s, u_first ? u : v, u_first ? v : u);
         }
     return true;
 }
 
 /* The most that any heads >= h and tails >= q ask for. Sorts the tasks by tails, longest first. */
-static int64_t asked(prove_task *job, int32_t m)
+static int64_t asked(const prove_known *s, prove_task *job, int32_t m)
 {
     int64_t most = 0;
     for (int32_t i = 1; i < m; i++) {
         prove_task one = job[i];
         int32_t j = i;
-        for (; j > 0 && job[j - 1].tail < one.tail; j--)
+        for (; j > 0 && s->tail[job[j - 1].at] < s->tail[one.at]; j--)
             job[j] = job[j - 1];
         job[j] = one;
     }
     for (int32_t h = 0; h < m; h++) {
-        int64_t sum = 0;
+        int64_t sum = 0, head = s->head[job[h].at];
         for (int32_t i = 0; i < m; i++) {
-            if (job[i].head < job[h].head)
+            if (s->head[job[i].at] < head)
                 continue;
             sum += job[i].time;
-            most = UTIL_MAX(most, job[h].head + sum + job[i].tail);
+            most = UTIL_MAX(most, head + sum + s->tail[job[i].at]);
         }
     }
     return most;
@@ -269,12 +242,11 @@ static int64_t asked(prove_task *job, int32_t m)
 static void try_on(const prove_search *x, prove_known *s, int32_t k, int32_t m, bool *moved)
 {
     for (int32_t i = 0; i < x->n; i++) {
-        int64_t at = (int64_t)i * x->K + k;
         if (!(s->may[i] >> k & 1) || only(s->may[i]) >= 0 || prove_op_ns(x->b, i, k) == 0)
             continue;
         memcpy(x->trial, x->job, (size_t)m * sizeof *x->trial);
-        x->trial[m] = (prove_task){s->head[at], prove_op_ns(x->b, i, k), s->tail[at], i};
-        if (asked(x->trial, m + 1) <= x->length)
+        x->trial[m] = (prove_task){(int64_t)i * x->K + k, prove_op_ns(x->b, i, k)};
+        if (asked(s, x->trial, m + 1) <= x->length)
             continue;
         s->may[i] &= ~(UINT64_C(1) << k);
         *moved = true;
@@ -283,17 +255,11 @@ static void try_on(const prove_search *x, prove_known *s, int32_t k, int32_t m, 
 
 static bool visit_machines(const prove_search *x, prove_known *s, bool *moved)
 {
-    int32_t n = prove_resources(x->b->p);
-    for (int32_t machine = 0; machine < n; machine++) {
+    for (int32_t machine = 0; machine < prove_resources(x->b->p); machine++) {
         int32_t m = list_jobs(x, s, machine);
-        bool turned = false;
         if (m == 0)
             continue;
-        if (!order_pairs(x, m, &turned))
-            return false;
-        for (int32_t i = 0; i < m && turned; i++)
-            *moved |= write_back(x, s, &x->job[i]);
-        if (asked(x->job, m) > x->length)
+        if (!order_pairs(x, s, m, moved) || asked(s, x->job, m) > x->length)
             return false;
         if (machine < x->K)
             try_on(x, s, machine, m, moved);
@@ -301,12 +267,12 @@ static bool visit_machines(const prove_search *x, prove_known *s, bool *moved)
     return true;
 }
 
-/* Whether the rules leave nothing of the node. */
 bool prove_search_closes(prove_search *x, prove_known *s)
 {
     bool moved = true;
     for (int32_t round = 0; moved && round < MAX_ROUNDS && !prove_go_on(x->b->p); round++) {
-        moved = follow_edges(x, s);
+        moved = follow_edges(x, s, true);
+        moved |= follow_edges(x, s, false);
         if (!drop_late(x, s, &moved) || !find_transfers(x, s))
             return true;
         moved |= follow_arcs(x, s);
@@ -316,18 +282,10 @@ bool prove_search_closes(prove_search *x, prove_known *s)
     return false;
 }
 
-/* Device or transfer, for certain: the machines that it holds. */
-static bool on_machine(const prove_search *x, const prove_known *s, int32_t number, int32_t machine)
-{
-    if (number < x->n)
-        return only(s->may[number]) == machine && prove_op_ns(x->b, number, machine) > 0;
-    return x->sure[number - x->n] && holds(x, number - x->n, machine);
-}
-
 bool prove_search_apart(const prove_search *x, const prove_known *s, int32_t u, int32_t v)
 {
     for (int32_t machine = 0; machine < prove_resources(x->b->p) && u != v; machine++)
-        if (on_machine(x, s, u, machine) && on_machine(x, s, v, machine))
+        if (holds(x, s, u, machine) && holds(x, s, v, machine))
             return true;
     return false;
 }

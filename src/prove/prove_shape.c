@@ -26,7 +26,8 @@ typedef enum object_kind {
     LOADS
 } object_kind;
 
-typedef enum value_type { NUMBER, NUMBERS, LISTS, OBJECT, OBJECTS, TEXT, FLAG } value_type;
+/* GONE: kinds of proof that earlier versions have written, and nobody writes or verifies any more. */
+typedef enum value_type { NUMBER, NUMBERS, LISTS, OBJECT, OBJECTS, TEXT, FLAG, GONE } value_type;
 typedef enum need { NEEDED, OPTIONAL } need;
 
 typedef struct key {
@@ -44,50 +45,44 @@ typedef struct key {
 #define MESSAGE (INT64_C(1) << 62)
 
 /* What every certificate has, and what a chain of cuts has. */
-#define CLAIMS \
-    {"operators", NUMBER, NEEDED, 0, INT, 0, 0}, {"lower_bound_ns", NUMBER, NEEDED, 0, NS, 0, 0}, \
-        {"certified_bound_ns", NUMBER, NEEDED, 0, NS, 0, 0}, {"problem", TEXT, OPTIONAL, 0, 0, 0, 0}, \
-    { \
-        "problem_digest", TEXT, OPTIONAL, 0, 0, 0, 0 \
-    }
-#define CHAIN \
-    {"floating", NUMBERS, OPTIONAL, 0, INT, 0, 0}, {"cuts", NUMBERS, NEEDED, 0, INT, 0, 0}, \
-        {"block_class", NUMBERS, NEEDED, 0, INT, 0, 0}, {"classes", OBJECTS, NEEDED, 0, 0, 0, CLASS}, \
-        {"memory", OBJECT, OPTIONAL, 0, 0, 0, MEMORY}, \
-    { \
-        "windows", OBJECT, OPTIONAL, 0, 0, 0, WINDOWS \
-    }
-
-static const key certificate[] = {CLAIMS, CHAIN, {0}};
-static const key rate_of_some[] = {
-    CLAIMS, CHAIN, {"in_flight", NUMBER, NEEDED, 1, INT, 0, 0}, {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS}, {0}};
-static const key rate[] = {CLAIMS, {"loads", OBJECT, NEEDED, 0, 0, 0, LOADS}, {0}};
-static const key class_[] = {{"component_kind", NUMBERS, NEEDED, 0, INT, 0, 0},
-                             {"trees", LISTS, NEEDED, 0, INT, 3, 0},
-                             {"shared", NUMBER, OPTIONAL, 0, INT, 0, 0},
-                             {"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR},
-                             {0}};
-static const key plain_class[] = {{"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR}, {0}};
+static const key claims[] = {
+    {"operators", NUMBER, NEEDED, 0, INT, 0, 0},         {"lower_bound_ns", NUMBER, NEEDED, 0, NS, 0, 0},
+    {"certified_bound_ns", NUMBER, NEEDED, 0, NS, 0, 0}, {"problem", TEXT, OPTIONAL, 0, 0, 0, 0},
+    {"problem_digest", TEXT, OPTIONAL, 0, 0, 0, 0},      {0}};
+static const key chain[] = {{"floating", NUMBERS, OPTIONAL, 0, INT, 0, 0},
+                            {"cuts", NUMBERS, NEEDED, 0, INT, 0, 0},
+                            {"block_class", NUMBERS, NEEDED, 0, INT, 0, 0},
+                            {"classes", OBJECTS, NEEDED, 0, 0, 0, CLASS},
+                            {"memory", OBJECT, OPTIONAL, 0, 0, 0, MEMORY},
+                            {"windows", OBJECT, OPTIONAL, 0, 0, 0, WINDOWS},
+                            {0}};
+static const key in_flight[] = {
+    {"in_flight", NUMBER, NEEDED, 1, INT, 0, 0}, {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS}, {0}};
+static const key of_rate_alone[] = {{"loads", OBJECT, NEEDED, 0, 0, 0, LOADS}, {0}};
+static const key components[] = {{"component_kind", NUMBERS, NEEDED, 0, INT, 0, 0},
+                                 {"trees", LISTS, NEEDED, 0, INT, 3, 0},
+                                 {"shared", NUMBER, OPTIONAL, 0, INT, 0, 0},
+                                 {0}};
+static const key class_[] = {{"pairs", OBJECTS, OPTIONAL, 0, 0, 0, PAIR}, {0}};
 static const key pair[] = {{"entry", NUMBER, NEEDED, 0, INT, 0, 0},
                            {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
                            {"lower_ns", NUMBER, NEEDED, 0, NS, 0, 0},
                            {"search", OBJECT, OPTIONAL, 0, 0, 0, SEARCH},
                            {"leaves", OBJECTS, OPTIONAL, 0, 0, 0, LEAF},
                            {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS},
+                           {"static", GONE, OPTIONAL, 0, 0, 0, 0},
+                           {"pool", GONE, OPTIONAL, 0, 0, 0, 0},
                            {0}};
-static const key plain_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0},
-                                 {"open", FLAG, OPTIONAL, 0, 0, 0, 0},
-                                 {"counts", NUMBERS, OPTIONAL, PROVE_LENGTH, NS, 5, 0},
-                                 {0}};
-static const key priced_leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0},
-                                  {"open", FLAG, OPTIONAL, 0, 0, 0, 0},
-                                  {"counts", NUMBERS, OPTIONAL, PROVE_LENGTH, NS, 5, 0},
-                                  {"length_ns", NUMBER, NEEDED, 0, SPAN, 0, 0},
-                                  {"step_ns", NUMBER, NEEDED, 1, PROVE_MAX_TIME, 0, 0},
-                                  {"buckets", NUMBERS, NEEDED, 0, INT, 0, 0},
-                                  {"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 50, 3, 0},
-                                  {"count_prices", NUMBERS, OPTIONAL, -PROVE_MAX_TIME, PROVE_MAX_TIME, 0, 0},
-                                  {0}};
+static const key leaf[] = {{"receivers", NUMBERS, OPTIONAL, 0, INT, 0, 0},
+                           {"open", FLAG, OPTIONAL, 0, 0, 0, 0},
+                           {"counts", NUMBERS, OPTIONAL, PROVE_LENGTH, NS, 5, 0},
+                           {0}};
+static const key prices[] = {{"length_ns", NUMBER, NEEDED, 0, SPAN, 0, 0},
+                             {"step_ns", NUMBER, NEEDED, 1, PROVE_MAX_TIME, 0, 0},
+                             {"buckets", NUMBERS, NEEDED, 0, INT, 0, 0},
+                             {"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 50, 3, 0},
+                             {"count_prices", NUMBERS, OPTIONAL, -PROVE_MAX_TIME, PROVE_MAX_TIME, 0, 0},
+                             {0}};
 static const key search[] = {
     {"length_ns", NUMBER, NEEDED, 0, INT64_MAX / 8, 0, 0}, {"tree", NUMBERS, NEEDED, -2, INT, 0, 0}, {0}};
 static const key memory[] = {{"unit", NUMBER, NEEDED, 1, INT64_C(1) << 40, 0, 0},
@@ -99,7 +94,8 @@ static const key memory_pair[] = {{"class", NUMBER, NEEDED, 0, INT, 0, 0},
                                   {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
                                   {"leaves", OBJECTS, NEEDED, 0, 0, 0, LEAF},
                                   {0}};
-static const key windows[] = {{"intervals", OBJECTS, NEEDED, 0, 0, 0, INTERVAL}, {0}};
+static const key windows[] = {
+    {"intervals", OBJECTS, NEEDED, 0, 0, 0, INTERVAL}, {"pool", GONE, OPTIONAL, 0, 0, 0, 0}, {0}};
 static const key interval[] = {{"entry", NUMBER, OPTIONAL, 0, INT, 0, 0},
                                {"exit", NUMBER, OPTIONAL, 0, INT, 0, 0},
                                {"ns", NUMBERS, OPTIONAL, 0, NS, 0, 0},
@@ -113,46 +109,31 @@ static const key priced_loads[] = {{"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 
                                    {"from", NUMBERS, OPTIONAL, -MESSAGE, MESSAGE, 0, 0},
                                    {"to", NUMBERS, OPTIONAL, -MESSAGE, MESSAGE, 0, 0},
                                    {0}};
-static const key nothing[] = {{0}};
 
 /* The first form of a kind whose key is there, or that needs none, is meant. */
 static const struct {
     object_kind kind;
     const char *if_has;
-    const key *keys;
-} forms[] = {{CERTIFICATE, NULL, certificate},
-             {RATE, "in_flight", rate_of_some},
-             {RATE, NULL, rate},
-             {CLASS, "component_kind", class_},
-             {CLASS, "trees", class_},
-             {CLASS, NULL, plain_class},
-             {PAIR, NULL, pair},
-             {LEAF, "prices", priced_leaf},
-             {LEAF, NULL, plain_leaf},
-             {SEARCH, NULL, search},
-             {MEMORY, NULL, memory},
-             {MEMORY_PAIR, NULL, memory_pair},
-             {WINDOWS, NULL, windows},
-             {INTERVAL, NULL, interval},
-             {LOADS, "cases", loads_by_device},
-             {LOADS, "prices", priced_loads},
-             {LOADS, NULL, nothing}};
+    const key *keys[3];
+} forms[] = {{CERTIFICATE, NULL, {claims, chain}},
+             {RATE, "in_flight", {claims, chain, in_flight}},
+             {RATE, NULL, {claims, of_rate_alone}},
+             {CLASS, "component_kind", {components, class_}},
+             {CLASS, "trees", {components, class_}},
+             {CLASS, NULL, {class_}},
+             {PAIR, NULL, {pair}},
+             {LEAF, "prices", {leaf, prices}},
+             {LEAF, NULL, {leaf}},
+             {SEARCH, NULL, {search}},
+             {MEMORY, NULL, {memory}},
+             {MEMORY_PAIR, NULL, {memory_pair}},
+             {WINDOWS, NULL, {windows}},
+             {INTERVAL, NULL, {interval}},
+             {LOADS, "cases", {loads_by_device}},
+             {LOADS, "prices", {priced_loads}},
+             {LOADS, NULL, {NULL}}};
 
-/* Kinds of proof that earlier versions have written, and nobody writes or verifies any more. */
-static const struct {
-    object_kind kind;
-    const char *key, *what;
-} gone[] = {{PAIR, "static", "static proofs"}, {PAIR, "pool", "pools"}, {WINDOWS, "pool", "pools"}};
-
-static int refuse_gone(object_kind kind, yyjson_val *object)
-{
-    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
-        if (gone[i].kind == kind && prove_get(object, gone[i].key))
-            return moirai_error(MOIRAI_EVERIFY, "%s: %s are no longer verified", gone[i].key, gone[i].what);
-    return 0;
-}
-
-static const key *keys_of(object_kind kind, yyjson_val *object)
+static const key *const *keys_of(object_kind kind, yyjson_val *object)
 {
     for (size_t i = 0;; i++)
         if (forms[i].kind == kind && (!forms[i].if_has || prove_get(object, forms[i].if_has)))
@@ -212,9 +193,19 @@ static int check_value(const key *k, yyjson_val *value, int depth)
     case LISTS:
     case OBJECTS: return check_items(k, value, depth);
     case TEXT: return yyjson_is_str(value) ? 0 : moirai_error(MOIRAI_EVERIFY, "%s is no text", k->name);
+    case GONE:
+        return moirai_error(MOIRAI_EVERIFY, "%s: %s are no longer verified", k->name,
+                            strcmp(k->name, "pool") ? "static proofs" : "pools");
     case FLAG: return yyjson_is_bool(value) ? 0 : moirai_error(MOIRAI_EVERIFY, "%s is neither true nor false", k->name);
     }
     return 0;
+}
+
+static int check_key(const key *k, yyjson_val *value, int depth)
+{
+    if (value)
+        return check_value(k, value, depth);
+    return k->need == NEEDED ? moirai_error(MOIRAI_EVERIFY, "%s is missing", k->name) : 0;
 }
 
 static int check_object(object_kind kind, yyjson_val *object, int depth)
@@ -225,14 +216,10 @@ static int check_object(object_kind kind, yyjson_val *object, int depth)
     if (!yyjson_is_obj(object))
         return prove_wrong("no object");
     int rc = util_json_object(&at, object);
-    rc = rc ? rc : refuse_gone(kind, object);
-    for (const key *k = keys_of(kind, object); k->name && !rc; k++) {
-        yyjson_val *value = prove_get(object, k->name);
-        if (value)
-            rc = check_value(k, value, depth);
-        else if (k->need == NEEDED)
-            rc = moirai_error(MOIRAI_EVERIFY, "%s is missing", k->name);
-    }
+    const key *const *keys = keys_of(kind, object);
+    for (size_t i = 0; i < 3 && keys[i]; i++)
+        for (const key *k = keys[i]; k->name && !rc; k++)
+            rc = check_key(k, prove_get(object, k->name), depth);
     return rc || kind != INTERVAL ? rc : check_object(CLASS, object, depth);
 }
 

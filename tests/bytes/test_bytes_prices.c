@@ -148,9 +148,9 @@ static void test_bytes_master_by_hand(void **state)
     assert_ok(bytes_master_add(&x, f.m, (bytes_path){.time_ns = 60, .use = {0, 20}}, f.m->at.device, NULL));
     assert_ok(bytes_master_solve(f.m, &x, 1, 1000, dual_ns));
     assert_true(fabs(dual_ns[0] - 20) < 1e-6 && fabs(dual_ns[1]) < 1e-6); /* limits are moved by some 1e-7 */
-    assert_true(fabs(x.part[0] - 0.5) < 1e-6 && fabs(x.part[1] - 0.5) < 1e-6);
+    assert_true(fabs(x.path[0].part - 0.5) < 1e-6 && fabs(x.path[1].part - 0.5) < 1e-6);
     assert_ok(bytes_master_solve(f.m, &x, 0.5, 1000, dual_ns)); /* half the room */
-    assert_true(fabs(x.part[0] - 0.25) < 1e-6);
+    assert_true(fabs(x.path[0].part - 0.25) < 1e-6);
     bytes_master_free(&x);
     close_prices(&f);
 }

@@ -78,36 +78,27 @@ static bool verifier_block(prove_block *v, const prove_problem *p, pair_chain *c
     const decompose_block *b = pair_chain_block(c, class_);
     const moirai_problem *q = &b->problem;
     pricing_pricer *w = NULL;
-    int32_t *op = calloc((size_t)q->n_ops + 1, sizeof *op);
+    int32_t *op = calloc((size_t)q->n_ops + 1, sizeof *op), *number = calloc(3 * (size_t)q->n_ops + 1, sizeof *number);
     pricing_tree_edge *edge = calloc((size_t)q->n_ops + 1, sizeof *edge);
     for (int32_t i = 0; op && i < q->n_ops; i++)
         op[i] = p->place[decompose_block_global_op(b, c->p, c->s, c->s->class_block[class_], i)];
-    bool good = op && !prove_block_new(v, p, q->n_ops, op, b->entry >= 0, b->exit >= 0) && !prove_components(v) &&
-                !pricing_pricer_new(&w, b, 1) && v->n_components == b->n_components;
-    if (good) {
-        v->n_kinds = b->n_kinds;
-        UTIL_TAKE(&v->memory, v->kind_component, (size_t)b->n_kinds);
-        UTIL_TAKE(&v->memory, v->kind_count, (size_t)b->n_kinds);
-        UTIL_TAKE(&v->memory, v->tree_off, (size_t)b->n_kinds + 1);
-        UTIL_TAKE(&v->memory, v->tree_edge, (size_t)v->n);
-        for (int32_t kind = 0; kind < b->n_kinds; kind++) {
-            v->kind_component[kind] = b->kind_component[kind];
-            v->kind_count[kind] = b->kind_count[kind];
-            int32_t n = pricing_pricer_tree(w, kind, edge);
-            v->tree_off[kind + 1] = v->tree_off[kind] + n;
-            for (int32_t i = 0; i < n; i++)
-                for (int32_t e = 0; e < v->n_edges; e++)
-                    if (v->edge[e].from == edge[i].producer && v->edge[e].to == edge[i].reader &&
-                        v->edge[e].output == edge[i].tensor - q->op_out_off[edge[i].producer])
-                        v->tree_edge[v->tree_off[kind] + i] = e;
+    bool good = op && number && edge && !prove_block_new(v, p, q->n_ops, op, b->entry >= 0, b->exit >= 0) &&
+                !prove_kinds(v, b->component_kind, (size_t)b->n_components) && !pricing_pricer_new(&w, b, 1);
+    for (int32_t kind = 0; good && kind < b->n_kinds; kind++) {
+        int32_t n = pricing_pricer_tree(w, kind, edge);
+        for (int32_t i = 0; i < n; i++) {
+            number[3 * i] = b->op_place[edge[i].producer];
+            number[3 * i + 1] = edge[i].tensor - q->op_out_off[edge[i].producer];
+            number[3 * i + 2] = b->op_place[edge[i].reader];
         }
-        int32_t shared = decompose_block_shared_tensor(b);
-        for (int32_t e = 0; shared >= 0 && e < v->n_edges && v->shared < 0; e++)
-            if (prove_is_sent(v, e, shared - q->op_out_off[b->entry]))
-                v->shared = e;
+        good = !prove_span(v, kind, number, 3 * (size_t)n);
     }
+    int32_t shared = decompose_block_shared_tensor(b);
+    if (good && shared >= 0)
+        good = !prove_share(v, shared - q->op_out_off[b->entry]);
     pricing_pricer_free(w);
     free(op);
+    free(number);
     free(edge);
     return good;
 }

@@ -14,7 +14,7 @@ static int32_t transfer_number(const prove_search *s, const moirai_problem *p, c
         const prove_edge *f = &s->b->edge[e];
         int32_t from = p->topo[s->b->op[f->from]], to = p->topo[s->b->op[f->to]];
         if (p->op_out[p->op_out_off[from] + f->output] == t->tensor && (!s->b->p->by_edge || to == t->reader))
-            return s->n + prove_search_transfer(s, e, t->to);
+            return prove_search_transfer(s, e, t->to);
     }
     return -1;
 }
@@ -50,7 +50,7 @@ bool false_bound_plan_survives(const moirai_problem *p, const moirai_plan *plan,
     for (uint32_t round = 0; round < 6 && good; round++) {
         prove_search s;
         prove_known k = {0};
-        good = !prove_search_new(&s, &b, 0, 0, plan->makespan_ns + (round == 5)) && prove_known_new(&k, &s);
+        good = !prove_search_new(&s, &b, 0, 0, plan->makespan_ns + (round == 5)) && prove_known_new(&k, &s, NULL);
         for (int32_t i = 0; i < s.n && good; i++)
             if (util_rng_below(&rng, 5) < round)
                 k.may[i] = UINT64_C(1) << plan->op_device[p->topo[b.op[i]]];
@@ -62,6 +62,7 @@ bool false_bound_plan_survives(const moirai_problem *p, const moirai_plan *plan,
         if (closed)
             good = false_bound_fail(why, "search: a plan of %lld ns is closed, round %u", (long long)plan->makespan_ns,
                                     round);
+        free(k.may);
         util_release(&s.memory);
     }
     prove_block_free(&b);

@@ -14,7 +14,6 @@
 
 #include "bound/bound_tuning.h"
 #include "bound/bounds.h"
-#include "bound/intervals/interval_search.h"
 #include "pair/improve.h"
 #include "exact/exact.h"
 #include "util/pool.h"

@@ -56,6 +56,11 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
 /* Opens the pairs: all of them, or those of the path where they are many. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job);
 
+/* ---- interval_search.c ---- */
+/* Raises y->lower_ns up to need_ns or the length of the pair's plan within so many nodes, and keeps plans that are found
+ * on the way. */
+int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop);
+
 /* ---- interval_portfolio.c ---- */
 /* An operator of the chain in numbers of the whole problem; MOIRAI_NONE stays that. */
 int32_t bound_interval_end(const bound_interval_chain *x, int32_t op);

@@ -6,7 +6,7 @@
  * shrink with each failure, every one with a part of the nodes (destructive improvement, Klein and Scholl 1999, with
  * steps in place of a bisection, because failures cost far more than successes). A plan that is found lowers the end.
  * Small intervals, which are mostly closed, get one search as a whole before. */
-#include "bound/intervals/interval_search.h"
+#include "bound/intervals/interval_chain.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,27 @@
 """Problems in topological order, and blocks between two cuts."""
 
+from copy import copy
+from functools import cache
+
 from .files import demand, rows
+
+
+def turned(edges):
+    """The same ways backwards, last ones first."""
+    return [(j, o, i, list(zip(*t))) for i, o, j, t in reversed(edges)]
+
+
+def longest_paths(path, edges, ns, may):
+    """Adds to path[operator][device] what edges (from, output, to, table) make of it, in their order."""
+    for i, _, j, t in edges:
+        done = [(path[i][k] + ns[i][k], t[k]) for k in may[i]]
+        path[j] = [max(h, min([x + sent[l] for x, sent in done])) for l, h in enumerate(path[j])]
+    return path
+
+
+def longest(head, tail, ns, may):
+    """The greatest over operators of the least over their devices."""
+    return max((min(h[k] + t[k] + q[k] for k in devices) for h, t, q, devices in zip(head, ns, tail, may)), default=0)
 
 
 class Problem:
@@ -48,9 +69,8 @@ class Problem:
             i = next(i for i in range(len(ops)) if i not in done and needs[i] <= done)
             order.append(i)
             done.add(i)
-        self.n = len(ops)
         self.time, self.may, self.bytes = time, [sorted(m) for m in may], own
-        self.edges, self.place = edges, list(range(self.n))
+        self.edges, self.place = edges, list(range(len(ops)))
         self.take(order)
 
     def take(self, order):
@@ -60,19 +80,14 @@ class Problem:
         self.time, self.may, self.bytes = ([x[i] for i in order] for x in (self.time, self.may, self.bytes))
         self.edges = sorted(((here[i], o, here[j], t) for i, o, j, t in self.edges if i in here and j in here),
                             key=lambda e: e[:3])  # fmt: skip
-        self.n, self.known = len(order), {}
+        self.n, self.known = len(order), cache(lambda *key: Block(self, *key))
 
     def block(self, ops, entry, exit_):
         """A block of its own for one certificate; what depends on the problem alone is found once for all of them."""
-        key = (*ops, entry, exit_)
-        if key not in self.known:
-            self.known[key] = Block(self, ops, entry, exit_)
-        return self.known[key].anew()
+        return copy(self.known(tuple(ops), entry, exit_))
 
     def without(self, numbers):
-        part = object.__new__(Problem)
-        part.__dict__.update(self.__dict__)
-        gone = {self.place[i] for i in numbers}
+        part, gone = copy(self), {self.place[i] for i in numbers}
         part.take([i for i in range(self.n) if i not in gone])
         return part
 
@@ -93,175 +108,105 @@ class Problem:
 class Block:
     """Operators between two cuts, the cuts included, and the edges among them."""
 
+    shared, kinds = None, None  # a certificate says nothing of them
+
     def __init__(self, p, ops, entry, exit_):
         self.p, self.ops, self.n, self.K = p, ops, len(ops), p.K
         self.entry, self.exit = (0 if entry else None), (self.n - 1 if exit_ else None)
+        self.inside = range(self.n)[entry : self.n - exit_]
         local = {i: at for at, i in enumerate(ops)}
         self.edges = [(local[i], o, local[j], t) for i, o, j, t in p.edges
                       if i in local and j in local and local[i] != self.exit]  # fmt: skip
-        count = {}
-        for i, o, _, _ in self.edges:
-            count[i, o] = count.get((i, o), 0) + 1
-        self.readers = [count[e[:2]] for e in self.edges]
-        self.ns = [[0] * self.K if self.is_cut(i) else p.time[op] for i, op in enumerate(ops)]
-        self.found = {}  # of paths, heads and tails, packets, components, equal devices
-
-    def anew(self):
-        """The same block, of which no certificate has said anything yet."""
-        copy = object.__new__(Block)
-        copy.__dict__.update(self.__dict__)
-        copy.shared, copy.kinds, copy.count, copy.described = None, [], [], False
-        return copy
-
-    def once(self, key, find, *of):
-        if key not in self.found:
-            self.found[key] = find(*of)
-        return self.found[key]
-
-    def is_cut(self, i):
-        return i == self.entry or i == self.exit
-
-    def time(self, i, k):
-        return self.ns[i][k]
+        self.back = turned(self.edges)
+        sent = [e[:2] for e in self.edges]
+        self.readers = [sent.count(e) for e in sent]
+        self.ns = [p.time[op] if i in self.inside else [0] * self.K for i, op in enumerate(ops)]
+        for find in ("packets", "reach", "path", "components", "equal_devices"):  # the same for all certificates
+            setattr(self, find, cache(getattr(self, find)))
 
     def allowed(self, i, a, z):
         return [a] if i == self.entry else [z] if i == self.exit else self.p.may[self.ops[i]]
 
-    def row(self, i):
-        """All that counts of an operator."""
-        return (self.p.time[self.ops[i]], self.p.may[self.ops[i]], self.p.bytes[self.ops[i]])
-
-    def content(self):
-        return ([None if self.is_cut(i) else self.row(i) for i in range(self.n)], self.edges, self.entry, self.exit)
-
     def is_like(self, other):
-        return self.ops is other.ops or self.content() == other.content()
+        """All that counts is the same."""
+        def content(b):
+            rows_ = [(b.p.time[i], b.p.may[i], b.p.bytes[i]) for i in (b.ops[x] for x in b.inside)]
+            return rows_, b.edges, b.entry, b.exit
+
+        return self.ops is other.ops or content(self) == content(other)
 
     def is_shared(self, e):
         return self.shared is not None and e[0] == self.entry and e[1] == self.shared
 
+    def shared_ns(self, a, k):
+        return next(e[3][a][k] for e in self.edges if self.is_shared(e))
+
     def packets(self):
         """Edges that one transfer to a device serves: those of a tensor, or each by itself."""
-        return self.once("packets", self.find_packets)
-
-    def find_packets(self):
         found = {}
         for x, e in enumerate(self.edges):
             found.setdefault(x if self.p.by_edge else e[:2], []).append(x)
         return list(found.values())
 
-    def ends(self):
-        """Edges out of each operator, and into it."""
-        return self.once("ends", lambda: [[[x for x, e in enumerate(self.edges) if e[end] == i] for i in range(self.n)] for end in (0, 2)])
-
-    def longest(self, head, tail, may):
-        """The greatest over operators of the least over their devices."""
-        return max((min(head[i][k] + self.time(i, k) + tail[i][k] for k in may[i]) for i in range(self.n)), default=0)
-
-    def heads(self, may):
-        return self.once(("heads", *map(tuple, may)), self.find_heads, may)
-
-    def find_heads(self, may):
-        head = [[0] * self.K for _ in range(self.n)]
-        for i, _, j, t in self.edges:
-            done = [(head[i][k] + self.ns[i][k], t[k]) for k in may[i]]
-            head[j] = [max(h, min([x + sent[l] for x, sent in done])) for l, h in enumerate(head[j])]
-        return head
-
-    def tails(self, may):
-        return self.once(("tails", *map(tuple, may)), self.find_tails, may)
-
-    def find_tails(self, may):
-        tail = [[0] * self.K for _ in range(self.n)]
-        for i, _, j, t in reversed(self.edges):
-            left = [(self.ns[j][l] + tail[j][l], l) for l in may[j]]
-            tail[i] = [max(q, min([t[k][l] + x for x, l in left])) for k, q in enumerate(tail[i])]
-        return tail
+    def reach(self, forwards, *may):
+        """Longest paths to the start of each operator on each device or, backwards, from its finish on."""
+        return longest_paths([[0] * self.K for _ in self.ops], self.edges if forwards else self.back, self.ns, may)
 
     def path(self, a, z):
-        return self.once(("path", a, z), self.find_path, a, z)
-
-    def find_path(self, a, z):
-        if self.n == (self.entry is not None) + (self.exit is not None):
+        if not self.inside:
             sent = [e[3][a][z] for e in self.edges] if self.n == 2 else []
             return max(sent, default=0) if self.p.congestion == "none" else sum(sent)
-        may = [self.allowed(i, a, z) for i in range(self.n)]
-        return self.longest(self.heads(may), [[0] * self.K] * self.n, may)
+        may = [tuple(self.allowed(i, a, z)) for i in range(self.n)]
+        return longest(self.reach(True, *may), [[0] * self.K] * self.n, self.ns, may)
 
     def components(self):
-        return self.once("components", self.find_components)
-
-    def find_components(self):
-        root = list(range(self.n))
-
-        def find(i):
-            while root[i] != i:
-                i = root[i]
-            return i
-
+        """What is connected without the cuts, as blocks between the same cuts; readers of tensors stay those of the whole."""
+        label = list(range(self.n))
         for i, _, j, _ in self.edges:
-            if not self.is_cut(i) and not self.is_cut(j):
-                x, y = sorted((find(i), find(j)))
-                root[y] = x
-        parts = {}
-        for i in range(self.n):
-            if not self.is_cut(i):
-                parts.setdefault(find(i), []).append(i)
-        return list(parts.values())
-
-    def component_content(self, ops):
-        return self.once(("content", *ops), self.find_content, ops)
-
-    def find_content(self, ops):
-        place = {i: at for at, i in enumerate(ops)}
-        place.update({self.entry: "entry", self.exit: "exit"})
-        edges = [(place.get(e[0]), e[1], place.get(e[2]), self.readers[x], e[3])
-                 for x, e in enumerate(self.edges) if e[0] in ops or e[2] in ops]  # fmt: skip
-        return [self.row(i) for i in ops], edges
+            if i in self.inside and j in self.inside and label[i] != label[j]:
+                first, last = sorted((label[i], label[j]))
+                label = [first if x == last else x for x in label]
+        parts, found = {}, []
+        for i in self.inside:
+            parts.setdefault(label[i], []).append(i)
+        for inside in parts.values():
+            ops = [i for i in range(self.n) if i not in self.inside or i in inside]
+            part = self.p.block((self.ops[i] for i in ops), self.entry is not None, self.exit is not None)
+            count = {(i, o): n for (i, o, _, _), n in zip(self.edges, self.readers)}
+            part.readers = [count[ops[i], o] for i, o, _, _ in part.edges]
+            found.append(part)
+        return found
 
     def read_class(self, obj):
         """Kinds of components, their spanning trees, the shared tensor."""
         parts, kind = self.components(), obj["component_kind"]
         demand(len(kind) == len(parts), "component_kind has not one number per component")
-        self.described, first = True, []
-        for ops, number in zip(parts, kind):
+        self.kinds, self.shared = [], obj.get("shared")
+        for part, number in zip(parts, kind):
             demand(number <= len(self.kinds), "kinds are not numbered in order")
             if number == len(self.kinds):
-                self.kinds.append(ops)
-                self.count.append(0)
-                first.append(self.component_content(ops))
-            demand(self.component_content(ops) == first[number], "a component is no copy of the first of its kind")
-            self.count[number] += 1
+                self.kinds.append(copy(part))
+                self.kinds[-1].count, self.kinds[-1].shared = 0, self.shared
+            demand(part.is_like(self.kinds[number]), "a component is no copy of the first of its kind")
+            self.kinds[number].count += 1
         demand(len(obj["trees"]) == len(self.kinds), "trees has not one tree per kind")
-        self.trees = []
-        for ops, tree in zip(self.kinds, obj["trees"]):
-            demand(len(tree) == 3 * (len(ops) - 1), "a tree has too few or too many edges")
-            label, edges = list(range(len(ops))), []
+        for one, tree in zip(self.kinds, obj["trees"]):
+            one.tree, label, places = [], list(one.inside), range(len(one.inside))
+            demand(len(tree) == 3 * (len(label) - 1), "a tree has too few or too many edges")
             for i, o, j in rows(tree, 3):
-                demand(i < len(ops) and j < len(ops) and label[i] != label[j], "a tree's edge closes a ring")
-                found = [e for e, f in enumerate(self.edges) if f[:3] == (ops[i], o, ops[j])]
-                demand(found, "a tree's edge is not in the problem")
-                edges.append(found[0])
+                demand(i in places and j in places and label[i] != label[j], "a tree's edge closes a ring")
+                one.tree += [e for e, f in enumerate(one.edges) if f[:3] == (one.inside[i], o, one.inside[j])]
                 label = [label[i] if y == label[j] else y for y in label]
-            self.trees.append(edges)
-        if obj.get("shared") is not None:
+            demand(len(one.tree) == len(label) - 1, "a tree's edge is not in the problem")
+        if self.shared is not None:
             demand(not self.p.by_edge and self.entry is not None, "a shared tensor needs flow tensor and an entry")
-            self.shared = obj["shared"]
             demand(any(self.is_shared(e) for e in self.edges), "the shared tensor is not read in its block")
-
-    def shared_ns(self, a, k):
-        return next(e[3][a][k] for e in self.edges if self.is_shared(e))
 
     def equal_devices(self):
         """The first device that each can be exchanged with."""
-        return self.once("equal", self.find_equal_devices)
-
-    def find_equal_devices(self):
         def same(j, k):
-            for i in range(self.n):
-                if self.is_cut(i):
-                    continue
-                time, may = self.p.time[self.ops[i]], self.p.may[self.ops[i]]
+            for op in (self.ops[i] for i in self.inside):
+                time, may = self.p.time[op], self.p.may[op]
                 if (j in may) != (k in may) or (j in may and time[j] != time[k]):
                     return False
             rest = [l for l in range(self.K) if l not in (j, k)]

@@ -40,51 +40,42 @@ def parse(text):
 
 
 # Keys of each kind of object (docs/formats.md): type, range, how many numbers come together; "?" before what may be
-# missing. A type is n (number), l (list of numbers), L (list of such lists), t (text), b (true or false), or a kind.
-GRID = {"length_ns": ("n", 0, SPAN), "step_ns": ("n", 1, TIME), "buckets": ("l", 0, INT)}
-CASES = {"?receivers": ("l", 0, INT), "?open": ("b",), "?counts": ("l", -2, LAST, 5)}
-CLASS = {"component_kind": ("l", 0, INT), "trees": ("L", 0, INT, 3), "?shared": ("n", 0, INT), "?pairs": ("[pair",)}
-CLAIMS = {
-    "operators": ("n", 0, INT), "lower_bound_ns": ("n", 0, LAST), "certified_bound_ns": ("n", 0, LAST),
-    "?problem": ("t",), "?problem_digest": ("t",),
-}  # fmt: skip
-CHAIN = {
-    "?floating": ("l", 0, INT), "cuts": ("l", 0, INT), "block_class": ("l", 0, INT), "classes": ("[class",),
-    "?memory": ("memory",), "?windows": ("windows",),
-}  # fmt: skip
-KINDS = {
-    "certificate": {**CLAIMS, **CHAIN},
-    "pair": {
-        "entry": ("n", 0, INT), "exit": ("n", 0, INT), "lower_ns": ("n", 0, LAST),
-        "?search": ("search",), "?leaves": ("[leaf",), "?loads": ("loads",),
-    },
-    "search": {"length_ns": ("n", 0, LAST // 8), "tree": ("l", -2, INT)},
-    "memory": {"unit": ("n", 1, 1 << 40), "byte_prices": ("l", 0, 1 << 50), "pairs": ("[memory pair",)},
-    "memory pair": {"class": ("n", 0, INT), "entry": ("n", 0, INT), "exit": ("n", 0, INT), "leaves": ("[leaf",)},
-    "windows": {"intervals": ("[interval",)},
-    "interval": {"?entry": ("n", 0, INT), "?exit": ("n", 0, INT), "?ns": ("l", 0, LAST)},
-}  # fmt: skip
-# Kinds with several forms: the first whose key is there.
+# missing. A type is n (number), l (list of numbers), L (list of such lists), t (text), b (true or false), a kind, "[" and a
+# kind for a list of these, or "gone": what earlier versions have written, refused by name.
+COUNT, NS, COUNTS = ("n", 0, INT), ("n", 0, LAST), ("l", 0, INT)
+CASES = {"?receivers": COUNTS, "?open": ("b",), "?counts": ("l", -2, LAST, 5)}
+CLASS = {"component_kind": COUNTS, "trees": ("L", 0, INT, 3), "?shared": COUNT, "?pairs": ("[pair",)}
+CLAIMS = {"operators": COUNT, "lower_bound_ns": NS, "certified_bound_ns": NS, "?problem": ("t",), "?problem_digest": ("t",)}
+CHAIN = {"?floating": COUNTS, "cuts": COUNTS, "block_class": COUNTS, "classes": ("[class",), "?memory": ("memory",), "?windows": ("windows",)}
+# By kind its forms: the first whose key is there, or that needs none.
 FORMS = {
+    "certificate": [(None, {**CLAIMS, **CHAIN})],
     "rate": [
         ("in_flight", {**CLAIMS, **CHAIN, "in_flight": ("n", 1, INT), "?loads": ("loads",)}),
         (None, {**CLAIMS, "loads": ("loads",)}),
     ],
     "class": [("component_kind", CLASS), ("trees", CLASS), (None, {"?pairs": ("[pair",)})],
+    "pair": [(None, {
+        "entry": COUNT, "exit": COUNT, "lower_ns": NS, "?search": ("search",), "?leaves": ("[leaf",), "?loads": ("loads",),
+        "?static": ("gone", "static proofs"), "?pool": ("gone", "pools"),
+    })],
+    "search": [(None, {"length_ns": ("n", 0, LAST // 8), "tree": ("l", -2, INT)})],
     "loads": [
-        ("cases", {"op": ("n", 0, INT), "cases": ("[loads",)}),
+        ("cases", {"op": COUNT, "cases": ("[loads",)}),
         ("prices", {"prices": ("l", 0, 1 << 40), "?byte_prices": ("l", 0, 1 << 50), "?unit": ("n", 1, MESSAGE),
-                    "?shifts": ("l", 0, TIME),
-                    "?from": ("l", -MESSAGE, MESSAGE), "?to": ("l", -MESSAGE, MESSAGE)}),
+                    "?shifts": ("l", 0, TIME), "?from": ("l", -MESSAGE, MESSAGE), "?to": ("l", -MESSAGE, MESSAGE)}),
         (None, {}),
     ],
     "leaf": [
-        ("prices", {**CASES, **GRID, "prices": ("l", 0, 1 << 50, 3), "?count_prices": ("l", -TIME, TIME)}),
+        ("prices", {**CASES, "length_ns": ("n", 0, SPAN), "step_ns": ("n", 1, TIME), "buckets": COUNTS,
+                    "prices": ("l", 0, 1 << 50, 3), "?count_prices": ("l", -TIME, TIME)}),
         (None, CASES),
     ],
+    "memory": [(None, {"unit": ("n", 1, 1 << 40), "byte_prices": ("l", 0, 1 << 50), "pairs": ("[memory pair",)})],
+    "memory pair": [(None, {"class": COUNT, "entry": COUNT, "exit": COUNT, "leaves": ("[leaf",)})],
+    "windows": [(None, {"intervals": ("[interval",), "?pool": ("gone", "pools")})],
+    "interval": [(None, {"?entry": COUNT, "?exit": COUNT, "?ns": ("l", 0, LAST)})],
 }  # fmt: skip
-# Kinds of proof that earlier versions have written: refused by name.
-GONE = {"pair": {"static": "static proofs", "pool": "pools"}, "windows": {"pool": "pools"}}
 
 
 def rows(numbers, each):
@@ -97,33 +88,29 @@ def check_numbers(value, least, most, each=1):
     demand(all(type(x) is int and least <= x <= most for x in value), "a number out of range")
 
 
-def check_shape(kind, value):
-    if kind.startswith("["):
-        demand(type(value) is list, f"no list of {kind[1:]}")
+def check_value(name, value, kind, *range_):
+    if kind == "n":
+        demand(type(value) is int and range_[0] <= value <= range_[1], f"{name} is out of range")
+    elif kind == "l":
+        check_numbers(value, *range_)
+    elif kind == "gone":
+        raise Wrong(f"{name}: {range_[0]} are no longer verified")
+    elif kind in "tb":
+        demand(type(value) is (str if kind == "t" else bool), f"{name} is of another type")
+    elif kind == "L" or kind[0] == "[":
+        demand(type(value) is list, f"{name} is no list")
         for item in value:
-            check_shape(kind[1:], item)
-        return
+            check_value(name, item, kind[1:] or "l", *range_)
+    else:
+        check_shape(kind, value)
+
+
+def check_shape(kind, value):
     demand(type(value) is dict, f"{kind} is no object")
-    for gone, what in GONE.get(kind, {}).items():
-        demand(value.get(gone) is None, f"{kind}: {gone}: {what} are no longer verified")
-    keys = KINDS.get(kind)
-    if kind in FORMS:
-        keys = next(keys for key, keys in FORMS[kind] if key is None or value.get(key) is not None)
-    for key, (what, *range_) in keys.items():
+    for key, what in next(keys for key, keys in FORMS[kind] if key is None or value.get(key) is not None).items():
         item = value.get(key.lstrip("?"))
-        if item is None:
-            demand(key.startswith("?"), f"{kind}: {key} is missing")
-        elif what == "n":
-            demand(type(item) is int and range_[0] <= item <= range_[1], f"{kind}: {key} is out of range")
-        elif what == "l":
-            check_numbers(item, *range_)
-        elif what == "L":
-            demand(type(item) is list, f"{kind}: {key} is no list")
-            for part in item:
-                check_numbers(part, *range_)
-        elif what in "tb":
-            demand(type(item) is (str if what == "t" else bool), f"{kind}: {key} is of another type")
-        else:
-            check_shape(what, item)
+        demand(item is not None or key.startswith("?"), f"{kind}: {key} is missing")
+        if item is not None:
+            check_value(f"{kind}: {key}", item, *what)
     if kind == "interval":
         check_shape("class", value)

@@ -18,7 +18,7 @@ class Leaf:
             if kind < 0:
                 demand(place == 0 and (kind == -2 or self.receivers is not None), "a time of nothing")
             else:
-                demand(kind < len(b.kinds) and 0 <= place < len(b.kinds[kind]), "a count of no operator")
+                demand(kind < len(b.kinds or []) and 0 <= place < len(b.kinds[kind].inside), "a count of no operator")
                 demand(least <= INT and most <= INT, "a count out of range")
         self.priced = obj.get("prices") is not None
         if not self.priced:
@@ -51,7 +51,7 @@ def counts_cover(b, leaves, depth):
     if not leaves or any(len(x.counts) == depth for x in leaves):
         return bool(leaves)
     first = leaves[0].counts[depth]
-    every = LAST if first[0] < 0 else b.count[first[0]]
+    every = LAST if first[0] < 0 else b.kinds[first[0]].count
     low, high = [], []
     for x in leaves:
         c = x.counts[depth]

@@ -1,5 +1,6 @@
 """Prices on loads (docs/certificate.md, "Loads")."""
 
+from .blocks import longest
 from .files import MESSAGE, SPAN, demand, rows
 
 
@@ -47,13 +48,13 @@ class Loads:
             for k in self.may[i]:
                 for l in self.may[j]:
                     for r in self.p.held(k, l, loads=True) if k != l else ():
-                        meet(r, head[i][k] + b.time(i, k), b.time(j, l) + tail[j][l])
+                        meet(r, head[i][k] + b.ns[i][k], b.ns[j][l] + tail[j][l])
         return sum(y * min(path, first[r] + last[r] if r in first else path) for r, y in enumerate(price))
 
     def costs(self, price, bytes_, out, into):
         """What each operator costs on each device."""
         b, p, K = self.b, self.p, self.K
-        cost = [{k: price[k] * b.time(i, k) + bytes_[k] * (0 if b.is_cut(i) else p.bytes[b.ops[i]])
+        cost = [{k: price[k] * b.ns[i][k] + bytes_[k] * (p.bytes[b.ops[i]] if i in b.inside else 0)
                  for k in self.may[i]} for i in range(b.n)]  # fmt: skip
         for x, e in enumerate(b.edges):
             for k in self.may[e[0]]:
@@ -78,7 +79,7 @@ class Loads:
             total, prices = total + sum(price) * min(begin + end, path), prices + sum(price)
             for i in range(self.b.n):
                 for k in self.may[i]:
-                    h, t, q = head[i][k], self.b.time(i, k), tail[i][k]
+                    h, t, q = head[i][k], self.b.ns[i][k], tail[i][k]
                     left, right = max(0, begin - h), max(0, end - q)  # what may lie before the shift, and behind it
                     within = t - max(left, right) if not (left and right) else min(t - left, t - right, path - begin - end)
                     cost[i][k] += price[k] * max(0, within)
@@ -87,8 +88,9 @@ class Loads:
     def leaf(self, obj):
         b, p, path = self.b, self.p, 0
         if not self.rate:
-            head, tail = b.heads(self.may), b.tails(self.may)
-            path = b.longest(head, tail, self.may)
+            may = tuple(map(tuple, self.may))
+            head, tail = b.reach(True, *may), b.reach(False, *may)
+            path = longest(head, tail, b.ns, may)
         if obj.get("prices") is None:
             return path
         price, bytes_ = obj["prices"], obj.get("byte_prices")

@@ -1,14 +1,18 @@
 """What all tasks of a block pay at least at the prices of a leaf."""
 
+from functools import cache
 from itertools import accumulate
 from operator import add
 
 from .files import INF
 
 
-def least_from(line):
-    """Of each number and those behind it the least."""
-    return list(accumulate(reversed(line), min))[::-1]
+def swept(line, shift, forwards):
+    """By step the least of what is so many steps earlier or sooner or, backwards, so many steps later or further on."""
+    kept = max(len(line) - shift, 0)
+    if forwards:
+        return [INF] * (len(line) - kept) + list(accumulate(line[:kept], min))
+    return list(accumulate(reversed(line[shift:]), min))[::-1] + [INF] * (len(line) - kept)
 
 
 class Pricing:
@@ -17,55 +21,33 @@ class Pricing:
     def __init__(self, b, a, z, leaf, byte_price):
         self.b, self.a, self.z, self.leaf, self.byte_price = b, a, z, leaf, byte_price
         self.N, self.step, self.T = leaf.N, leaf.step, leaf.T
-        self.rate, self.sums, self.lines = {}, {}, {}
-        wide = [v - u for u, v in zip(leaf.buckets, leaf.buckets[1:])]
-        for r in {r for r, _ in leaf.price}:
-            rate = self.rate[r] = []
-            for q, steps in enumerate(wide):
-                rate += [leaf.price.get((r, q), 0)] * steps
+        self.paid, self.line = cache(self.paid), cache(self.line)
         self.arrivals()
         self.sum = INF if self.direct_is_late() else self.add_up()
 
     def paid(self, held):
-        """What is paid by the step for all of these resources, and until each step's begin; None: nothing."""
-        if held not in self.sums:
-            rates = [self.rate[r] for r in held if r in self.rate]
-            rate = list(map(sum, zip(*rates))) if rates else None
-            self.sums[held] = rate and (rate, list(accumulate([y * self.step for y in rate[:-1]], initial=0)))
-        return self.sums[held]
+        """What is paid by the step for all of these resources, and until each step's begin."""
+        rate = []
+        for q, (u, v) in enumerate(zip(self.leaf.buckets, self.leaf.buckets[1:])):
+            rate += [sum(self.leaf.price.get((r, q), 0) for r in held)] * (v - u)
+        return rate, list(accumulate([y * self.step for y in rate[:-1]], initial=0))
 
-    def line(self, held, ns, share):
-        """The least cost of a task by the step of its start; never where it would end too late."""
-        key = (held, ns, share)
-        if key not in self.lines:
-            paid, step = self.paid(held), self.step
-            starts = 0 if ns > self.T else (self.T - ns) // step + 1
-            line = [0] * starts
-            if paid and starts:
-                line = self.costs(*paid, ns, starts)
-                line = line if share == 1 else [v // share for v in line]
-            self.lines[key] = line + [INF] * (self.N - starts)
-        return self.lines[key]
+    def line(self, held, ns, share=1):
+        """The least cost of a task by the step of its start, of which so many share one; never where it would end too late."""
+        (rate, start), (wait, rest), costs = self.paid(held), divmod(ns, self.step), []
+        starts = (self.T - ns) // self.step + 1 if ns <= self.T else 0
+        for g in range(starts if any(rate) else 0):
+            room = min(self.T - ns - g * self.step, self.step - 1)  # the latest start within the step
+            turn = min(room, self.step - rest)  # from here on the task ends in another step: costs are linear in pieces
+            first = start[g + wait] + rest * rate[g + wait] - start[g]
+            then = first + turn * (rate[g + wait] - rate[g])
+            last = then + (room - turn) * (rate[g + wait + 1] - rate[g]) if turn < room else then
+            costs.append(min(first, then, last) // share)
+        return (costs or [0] * starts) + [INF] * (self.N - starts)
 
-    def costs(self, rate, start, ns, starts):
-        """By the step of the start: the cost is linear in pieces, so begin, end and kink of a step are enough."""
-        step, (wait, rest) = self.step, divmod(ns, self.step)
-        kink, costs = step - rest, []
-        for g in range(starts):
-            room = min(self.T - ns - g * step, step - 1)
-            begin, end = start[g], g + wait
-            least = start[end] + rest * rate[end] - begin
-            if room < kink:  # the task ends in the step in which it ends from the step's begin
-                last = start[end] + (rest + room) * rate[end] - begin - room * rate[g]
-            else:
-                last = start[end + 1] + (room - kink) * rate[end + 1] - begin - room * rate[g]
-                least = min(least, start[end + 1] - begin - kink * rate[g])
-            costs.append(last if last < least else least)
-        return costs
-
-    def transfer(self, x, k, l):
-        share = 1 if self.b.p.by_edge else self.b.readers[x]
-        return self.line(self.b.p.held(k, l), self.b.edges[x][3][k][l], share)
+    def transfer(self, one, x, k, l):
+        share = 1 if self.b.p.by_edge else one.readers[x]
+        return self.line(self.b.p.held(k, l), one.edges[x][3][k][l], share) if k != l else [0] * self.N
 
     def arrivals(self):
         """When the shared tensor is on each device: no sooner, no later."""
@@ -102,87 +84,61 @@ class Pricing:
         ns = self.b.shared_ns(self.a, k)
         if self.latest[k] < self.soonest[k]:
             return INF
-        line = self.line(self.b.p.held(self.a, k), ns, 1)
         first, last = (self.soonest[k] - ns) // self.step, (self.latest[k] - ns) // self.step
-        return min(line[first : last + 1], default=INF)
+        return min(self.line(self.b.p.held(self.a, k), ns)[first : last + 1], default=INF)
 
     def add_up(self):
         total = sum(self.send(k) for k in self.leaf.receivers or [])
-        return total + sum(self.component(x) * self.b.count[x] for x in range(len(self.b.kinds)))
+        return total + sum(self.component(kind, one) * one.count for kind, one in enumerate(self.b.kinds or []))
 
-    def from_entry(self, x, k, value):
-        b, e = self.b, self.b.edges[x]
-        shared = self.leaf.receivers is not None and b.is_shared(e)
-        if shared and k not in self.later:
-            first = self.soonest[k] // self.step if k in self.soonest else self.N
-            return [INF] * min(first, self.N) + value[first:]
-        if k == self.a:
-            return value
-        ns, line = e[3][self.a][k], self.transfer(x, self.a, k)
-        wait, first = ns // self.step, (self.soonest[k] - ns) // self.step if shared else 0
-        sent = accumulate(line[first : max(first, self.N - wait)], min)
-        never = min(first + wait, self.N)
-        return [INF] * never + list(map(add, value[never:], sent))
+    def from_entry(self, one, x, k):
+        """What the operator that reads pays besides, by its step on k."""
+        e, first = one.edges[x], 0
+        if self.leaf.receivers is not None and one.is_shared(e):
+            if k not in self.later:
+                first = min(self.soonest[k] // self.step, self.N) if k in self.soonest else self.N
+                return [INF] * first + [0] * (self.N - first)
+            first = (self.soonest[k] - e[3][self.a][k]) // self.step
+        sent = [INF] * min(first, self.N) + self.transfer(one, x, self.a, k)[first:]
+        return swept(sent, e[3][self.a][k] // self.step, True)
 
-    def to_exit(self, x, i, k, value):
-        if k == self.z:
-            return value
-        line, after = self.transfer(x, k, self.z), self.b.time(i, k) // self.step
-        out = list(map(add, value, least_from(line[after:])))
-        return out + [INF] * (self.N - len(out))
-
-    def own(self, kind, place, i):
-        b, out = self.b, {}
-        for k in b.p.may[b.ops[i]]:
-            flat = self.byte_price[k] * b.p.bytes[b.ops[i]] if self.byte_price else 0
-            flat += sum(w for w, c in zip(self.leaf.count_price, self.leaf.counts) if c[:3] == (kind, place, k))
-            value = self.line((k,), b.time(i, k), 1)
-            value = [v + flat for v in value] if flat else value
-            for x, e in enumerate(b.edges):
-                if e[0] == b.entry and e[2] == i:
-                    value = self.from_entry(x, k, value)
-                elif e[2] == b.exit and e[0] == i:
-                    value = self.to_exit(x, i, k, value)
-            out[k] = value
+    def own(self, kind, one, i):
+        """What an operator pays by itself, and for what it has from the entry and for the exit, by device and step."""
+        op, out = one.ops[i], {}
+        for k in one.p.may[op]:
+            flat = self.byte_price[k] * one.p.bytes[op] if self.byte_price else 0
+            of_this = (kind, i - one.inside[0], k)
+            flat += sum(w for w, c in zip(self.leaf.count_price, self.leaf.counts) if c[:3] == of_this)
+            out[k] = [v + flat for v in self.line((k,), one.ns[i][k])]
+            for x, e in enumerate(one.edges):
+                if e[0] == one.entry and e[2] == i:
+                    out[k] = list(map(add, out[k], self.from_entry(one, x, k)))
+                elif e[2] == one.exit and e[0] == i and k != self.z:
+                    out[k] = list(map(add, out[k], swept(self.transfer(one, x, k, self.z), one.ns[i][k] // self.step, False)))
         return out
 
-    def component(self, kind):
-        b, ops = self.b, self.b.kinds[kind]
-        value = {i: self.own(kind, place, i) for place, i in enumerate(ops)}
+    def component(self, kind, one):
+        value = {i: self.own(kind, one, i) for i in one.inside}
 
         def gather(i, above):
-            for x in b.trees[kind]:
-                if x != above and i in (b.edges[x][0], b.edges[x][2]):
-                    e = b.edges[x]
+            for x in one.tree:
+                e = one.edges[x]
+                if x != above and i in (e[0], e[2]):
                     child = e[2] if e[0] == i else e[0]
                     gather(child, x)
-                    message = self.read_by(x, value[child]) if child == e[2] else self.written_by(x, value[child])
                     for k in value[i]:
-                        value[i][k] = list(map(add, value[i][k], message[k]))
+                        value[i][k] = list(map(add, value[i][k], self.message(one, x, value[child], child == e[0], k)))
 
-        gather(ops[0], None)
-        return min(map(min, value[ops[0]].values()), default=INF)
+        gather(one.inside[0], None)
+        return min(map(min, value[one.inside[0]].values()), default=INF)
 
-    def written_by(self, x, child):
-        """The child writes: its least cost by the step and device of the parent, which reads."""
-        i, _, j, t = self.b.edges[x]
-        out = {k: [INF] * self.N for k in self.b.p.may[self.b.ops[j]]}
+    def message(self, one, x, child, writes, k):
+        """Of the child at the other end of an edge, which writes or reads: its least cost by the step of its parent on k."""
+        i, _, _, t = one.edges[x]
+        out = [INF] * self.N
         for l, line in child.items():
-            after = min(self.b.time(i, l) // self.step, self.N)
-            done = [INF] * after + list(accumulate(line[: self.N - after], min))
-            for k, best in out.items():
-                wait = min(t[l][k] // self.step, self.N)
-                ready = done if l == k else accumulate(map(add, done, self.transfer(x, l, k)), min)
-                best[wait:] = map(min, best[wait:], ready)
-        return out
-
-    def read_by(self, x, child):
-        i, _, j, t = self.b.edges[x]
-        out = {k: [INF] * self.N for k in self.b.p.may[self.b.ops[i]]}
-        for l, line in child.items():
-            begun = least_from(line)
-            for k, best in out.items():
-                wait, after = t[k][l] // self.step, self.b.time(i, k) // self.step
-                left = begun[wait:] if l == k else least_from(list(map(add, begun[wait:], self.transfer(x, k, l))))
-                best[: max(0, len(left) - after)] = map(min, best, left[after:])
+            ends = (l, k) if writes else (k, l)
+            runs, wait = one.ns[i][ends[0]] // self.step, t[ends[0]][ends[1]] // self.step
+            sent = list(map(add, swept(line, runs if writes else wait, writes), self.transfer(one, x, *ends)))
+            out = list(map(min, out, swept(sent, wait if writes else runs, writes)))
         return out

@@ -1,6 +1,31 @@
 """Search trees, walked again."""
 
+from collections import defaultdict
+from itertools import combinations
+
 from .files import demand
+
+
+class Node:
+    """What is known: devices left to each operator, heads and tails by (operator, device) and of transfers, tasks in order."""
+
+    def __init__(self, may, head, tail, arcs):
+        self.may, self.head, self.tail, self.arcs = [set(x) for x in may], head.copy(), tail.copy(), arcs
+
+    def part(self, arc=None, i=None, k=None):
+        """A copy where one task more goes before another one, or operator i is on k."""
+        part = Node(self.may, self.head, self.tail, self.arcs + [arc] if arc else self.arcs)
+        if i is not None:
+            part.may[i] = {k}
+        return part
+
+    def cell(self, task):
+        """Where a task's head and tail are."""
+        return (task, min(self.may[task])) if type(task) is int else task
+
+    def room(self):
+        """What is left; it gets less and never more."""
+        return sum(map(len, self.may)) - sum(self.head.values()) - sum(self.tail.values())
 
 
 class Search:
@@ -10,53 +35,54 @@ class Search:
         self.b, self.a, self.z, self.T, self.tree, self.at = b, a, z, obj["length_ns"], obj["tree"], 0
 
     def bound(self):
-        cells = [[0] * self.b.K for _ in range(self.b.n)]
-        may = [set(self.b.allowed(i, self.a, self.z)) for i in range(self.b.n)]
-        self.walk([may, cells, [list(x) for x in cells], {}, {}, []], False)
+        may = [self.b.allowed(i, self.a, self.z) for i in range(self.b.n)]
+        self.walk(Node(may, defaultdict(int), defaultdict(int), []))
         demand(self.at == len(self.tree), "a search goes on behind its end")
         return self.T + 1
 
+    def transfer(self, i, o, j, k):
+        """Operators are tasks by number, transfers as (producer, output, reader or, with flow tensor, device)."""
+        return (i, o, j if self.b.p.by_edge else k)
+
     def task(self, number):
-        """Operators by number, transfers as (producer, output, reader or device)."""
         u, b = number - self.b.n, self.b
         if u < 0:
             return number if number >= 0 else None
         e, to = (u, None) if b.p.by_edge else divmod(u, b.K)
-        return b.edges[e][:2] + (b.edges[e][2] if b.p.by_edge else to,) if e < len(b.edges) else None
+        return self.transfer(*b.edges[e][:3], to) if e < len(b.edges) else None
 
-    def walk(self, node, dead):
+    def walk(self, node):
+        """None: a node that is closed already."""
         need = 3 if self.tree[self.at : self.at + 1] == [-2] else 1
         number = self.tree[self.at : self.at + need]
         demand(len(number) == need, "a search ends before its time")
         self.at += need
-        dead = dead or self.closes(node)
+        if node and self.closes(node):
+            node = None
         if number[0] == -1:
-            demand(dead, "a search leaves a case open")
+            demand(not node, "a search leaves a case open")
         elif number[0] == -2:
             u, v = map(self.task, number[1:])
-            demand(dead or (None not in (u, v) and u != v and self.machines(node, u) & self.machines(node, v)),
+            demand(not node or (None not in (u, v) and u != v and self.machines(node, u) & self.machines(node, v)),
                    "tasks in order that need not be")  # fmt: skip
             for arc in ((u, v), (v, u)):
-                self.walk(None if dead else self.copy(node, arc=arc), dead)
+                self.walk(node and node.part(arc=arc))
         else:
-            demand(number[0] < self.b.n, "a search divides by no operator")
-            for k in self.b.allowed(number[0], self.a, self.z):
-                skip = dead or k not in node[0][number[0]]
-                self.walk(None if skip else self.copy(node, only=(number[0], k)), skip)
+            i = number[0]
+            demand(i < self.b.n, "a search divides by no operator")
+            for k in self.b.allowed(i, self.a, self.z):
+                self.walk(node.part(i=i, k=k) if node and k in node.may[i] else None)
 
-    def copy(self, node, arc=None, only=None):
-        may, head, tail, out_head, out_tail, arcs = node
-        may = [set(x) for x in may]
-        if only:
-            may[only[0]] = {only[1]}
-        return [may, [list(x) for x in head], [list(x) for x in tail], dict(out_head), dict(out_tail),
-                arcs + [arc] if arc else arcs]  # fmt: skip
+    def row(self, node, task):
+        """Head, time and tail of a task that takes place."""
+        at = node.cell(task)
+        return node.head[at], self.b.ns[task][at[1]] if type(task) is int else self.sure[task][0], node.tail[at]
 
     def machines(self, node, task):
         """What the task certainly holds."""
-        b, may = self.b, node[0]
+        b, may = self.b, node.may
         if type(task) is int:
-            return {k for k in may[task] if len(may[task]) == 1 and b.time(task, k) > 0}
+            return {k for k in may[task] if len(may[task]) == 1 and b.ns[task][k] > 0}
         if task not in self.sure or self.sure[task][0] <= 0:
             return set()
         _, ends = self.sure[task]
@@ -65,50 +91,38 @@ class Search:
         return set(b.p.held(*ends)) if None not in ends else set()
 
     def find_transfers(self, node):
-        b, (may, head, tail, out_head, out_tail, _) = self.b, node
+        b, may = self.b, node.may
         self.sure = {}
         for i, o, j, t in b.edges:
             if may[i] & may[j] or (not b.p.by_edge and len(may[j]) > 1):
                 continue
-            task = (i, o, j if b.p.by_edge else min(may[j]))
+            task = self.transfer(i, o, j, min(may[j]))
             least = min(t[k][l] for k in may[i] for l in may[j])
             self.sure[task] = (least, tuple(min(x) if len(x) == 1 else None for x in (may[i], may[j])))
-            done = min(head[i][k] + b.time(i, k) for k in may[i])
-            after = min(b.time(j, l) + tail[j][l] for l in may[j])
-            out_head[task] = max(out_head.get(task, 0), done)
-            out_tail[task] = max(out_tail.get(task, 0), after)
-            if out_head[task] + least + out_tail[task] > self.T:
+            for path, end in ((node.head, i), (node.tail, j)):
+                path[task] = max(path[task], min(path[end, k] + b.ns[end][k] for k in may[end]))
+            if node.head[task] + least + node.tail[task] > self.T:
                 return False
         return True
 
-    def follow_edges(self, node):
-        b, (may, head, tail, out_head, out_tail, _) = self.b, node
-        for i, o, j, t in b.edges:
-            done = [(k, head[i][k] + b.ns[i][k]) for k in may[i]]
-            for l in may[j]:
-                sent = out_head.get((i, o, j if b.p.by_edge else l), 0)
-                head[j][l] = max(head[j][l], min([y if k == l else (y if y > sent else sent) + t[k][l] for k, y in done]))
-        for i, o, j, t in reversed(b.edges):
-            left = [(l, b.ns[j][l] + tail[j][l], out_tail.get((i, o, j if b.p.by_edge else l), 0)) for l in may[j]]
-            for k in may[i]:
-                tail[i][k] = max(tail[i][k], min([y if k == l else (y if y > sent else sent) + t[k][l] for l, y, sent in left]))
-        for i in range(b.n):
-            may[i] -= {k for k in may[i] if head[i][k] + b.ns[i][k] + tail[i][k] > self.T}
-        return all(may)
+    def follow_edges(self, node, forwards):
+        """Heads by the edges into operators or, backwards, tails by those out of them."""
+        b, path = self.b, node.head if forwards else node.tail
+        for i, o, j, t in b.edges if forwards else b.back:
+            done = [(k, path[i, k] + b.ns[i][k]) for k in node.may[i]]
+            ends = (i, o, j) if forwards else (j, o, i)
+            for l in node.may[j]:
+                reached = [y if k == l else max(y, path.get(self.transfer(*ends, l if forwards else k), 0)) + t[k][l] for k, y in done]
+                path[j, l] = max(path[j, l], min(reached))
 
-    def get(self, node, task):
-        may, head, tail, out_head, out_tail, _ = node
-        if type(task) is int:
-            k = min(may[task])
-            return [head[task][k], self.b.time(task, k), tail[task][k]]
-        return [out_head.get(task, 0), self.sure[task][0], out_tail.get(task, 0)]
+    def drop_late(self, node):
+        for i, devices in enumerate(node.may):
+            devices -= {k for k in devices if node.head[i, k] + self.b.ns[i][k] + node.tail[i, k] > self.T}
+        return all(node.may)
 
     def in_order(self, node, u, v):
-        x, y = self.get(node, u), self.get(node, v)
-        for task, side, value in ((v, 0, x[0] + x[1]), (u, 1, y[1] + y[2])):
-            where = node[1 + side][task] if type(task) is int else node[3 + side]
-            key = min(node[0][task]) if type(task) is int else task
-            where[key] = max(where.get(key, 0) if type(where) is dict else where[key], value)
+        p, q, x, y = self.row(node, u), self.row(node, v), node.cell(u), node.cell(v)
+        node.head[y], node.tail[x] = max(q[0], p[0] + p[1]), max(p[2], q[1] + q[2])
 
     def asked(self, jobs):
         return max((h + sum(x[1] for x in jobs if x[0] >= h and x[2] >= q) + q
@@ -116,44 +130,39 @@ class Search:
                     if any(x[0] >= h and x[2] >= q for x in jobs)), default=0)  # fmt: skip
 
     def visit_machines(self, node):
-        b, may, T = self.b, node[0], self.T
-        jobs = {}
+        b, may, jobs = self.b, node.may, {}
         for task in [*range(b.n), *self.sure]:
             for machine in self.machines(node, task):
                 jobs.setdefault(machine, []).append(task)
         for machine, tasks in sorted(jobs.items()):
-            for x, u in enumerate(tasks):
-                for v in tasks[x + 1 :]:
-                    p, q = self.get(node, u), self.get(node, v)
-                    first, second = p[0] + p[1] + q[1] + q[2] <= T, q[0] + q[1] + p[1] + p[2] <= T
-                    if not first and not second:
-                        return False
-                    if first != second:
-                        self.in_order(node, *((u, v) if first else (v, u)))
-            rows = [self.get(node, u) for u in tasks]
-            if self.asked(rows) > T:
+            for u, v in combinations(tasks, 2):
+                p, q = self.row(node, u), self.row(node, v)
+                first, second = p[0] + p[1] + q[1] + q[2] <= self.T, q[0] + q[1] + p[1] + p[2] <= self.T
+                if not first and not second:
+                    return False
+                if first != second:
+                    self.in_order(node, *((u, v) if first else (v, u)))
+            rows = [self.row(node, u) for u in tasks]
+            if self.asked(rows) > self.T:
                 return False
             for i in range(b.n if machine < b.K else 0):
-                if machine in may[i] and len(may[i]) > 1 and b.time(i, machine) > 0:
-                    row = [node[1][i][machine], b.time(i, machine), node[2][i][machine]]
-                    if self.asked([*rows, row]) > T:
+                if machine in may[i] and len(may[i]) > 1 and b.ns[i][machine] > 0:
+                    row = (node.head[i, machine], b.ns[i][machine], node.tail[i, machine])
+                    if self.asked([*rows, row]) > self.T:
                         may[i].discard(machine)
         return True
 
-    def room(self, node):
-        """What is left; it gets less and never more."""
-        may, head, tail, out_head, out_tail, _ = node
-        return sum(map(len, may)) - sum(map(sum, head + tail)) - sum(out_head.values()) - sum(out_tail.values())
-
     def closes(self, node):
         for _ in range(1000):
-            before = self.room(node)
-            if not self.follow_edges(node) or not self.find_transfers(node):
+            before = node.room()
+            self.follow_edges(node, True)
+            self.follow_edges(node, False)
+            if not self.drop_late(node) or not self.find_transfers(node):
                 return True
-            for u, v in node[5]:
+            for u, v in node.arcs:
                 self.in_order(node, u, v)
             if not self.visit_machines(node):
                 return True
-            if self.room(node) == before:
+            if node.room() == before:
                 return False
         return False

@@ -1,5 +1,6 @@
 """From what is proven of blocks to what is proven of a problem."""
 
+from .blocks import longest, longest_paths, turned
 from .files import INF, LAST, check_shape, demand
 from .leaves import prove_leaves, read_leaves
 from .loads import Loads
@@ -7,41 +8,41 @@ from .pricing import Pricing
 from .search import Search
 
 
+def prove_pair(b, pair, apart, bound, firsts, lasts):
+    """Raises what is known of a pair of devices; what was proven with prices on bytes is kept apart."""
+    at = a, z = pair["entry"], pair["exit"]
+    demand(a in firsts and z in lasts, "entry or exit of a pair is out of range")
+    before = ns = bound[at]
+    if pair.get("search") is not None:
+        ns = max(ns, Search(b, a, z, pair["search"]).bound())
+    if pair.get("loads") is not None:
+        loads = Loads(b, a, z)
+        proven = loads.case(pair["loads"])
+        if loads.bytes:  # capacities of equal devices may differ: it holds for this pair alone
+            apart[at] = max(apart[at], proven)
+        else:
+            ns = max(ns, proven)
+    demand(b.kinds is not None or not b.inside or pair.get("leaves") is None, "leaves of a class that was not described")
+    bound[at] = max(ns, prove_leaves(b, a, z, before, pair.get("leaves") or []))
+    most = max(bound[at], apart[at])
+    demand(most >= pair["lower_ns"], f"{pair['lower_ns']} ns are claimed, {most} proven")
+
+
 def prove_class(b, obj):
     """What is proven between all pairs of devices."""
-    K = b.K
-    firsts = range(K) if b.entry is not None else [0]
-    lasts = range(K) if b.exit is not None else [0]
-    bound = {(a, z): b.path(a, z) if a in firsts and z in lasts else 0 for a in range(K) for z in range(K)}
-    described, apart = obj.get("component_kind") is not None, dict.fromkeys(bound, 0)
-    if not described and obj.get("pairs") is None:
-        return bound
-    if described:
+    firsts, lasts = range(b.K if b.entry is not None else 1), range(b.K if b.exit is not None else 1)
+    bound = {(a, z): b.path(a, z) if a in firsts and z in lasts else 0 for a in range(b.K) for z in range(b.K)}
+    least, apart, most = b.equal_devices(), dict.fromkeys(bound, 0), {}
+    if obj.get("component_kind") is not None:
         b.read_class(obj)
+    elif obj.get("pairs") is None:
+        return bound
     for pair in obj.get("pairs") or []:
-        a, z = pair["entry"], pair["exit"]
-        demand(a in firsts and z in lasts, "entry or exit of a pair is out of range")
-        before = ns = bound[a, z]
-        if pair.get("search") is not None:
-            ns = max(ns, Search(b, a, z, pair["search"]).bound())
-        if pair.get("loads") is not None:
-            loads = Loads(b, a, z)
-            proven = loads.case(pair["loads"])
-            if loads.bytes:  # capacities of equal devices may differ: it holds for this pair alone
-                apart[a, z] = max(apart[a, z], proven)
-            else:
-                ns = max(ns, proven)
-        demand(described or not b.components() or pair.get("leaves") is None, "leaves of a class that was not described")
-        bound[a, z] = max(ns, prove_leaves(b, a, z, before, pair.get("leaves") or []))
-        most = max(bound[a, z], apart[a, z])
-        demand(most >= pair["lower_ns"], f"{pair['lower_ns']} ns are claimed, {most} proven")
-    least = b.equal_devices()
+        prove_pair(b, pair, apart, bound, firsts, lasts)
 
     def image(a, z):
-        apart = b.entry is not None and b.exit is not None and a != z
-        return (least[a], least[z], apart)
+        return (least[a], least[z], b.entry is not None and b.exit is not None and a != z)
 
-    most = {}
     for at, ns in bound.items():
         most[image(*at)] = max(most.get(image(*at), 0), ns)
     return {at: max(most[image(*at)], apart[at]) for at in bound}
@@ -60,7 +61,8 @@ def follow(p, entry, exit_):
 
 
 def prove_windows(p, obj):
-    K, intervals = p.K, []
+    K, ways, proven = p.K, list(p.edges), 0
+    head, tail = ([[0] * K for _ in range(p.n)] for _ in "ht")
     for x in obj["intervals"]:
         ends = [x.get(key) for key in ("entry", "exit")]
         demand(all(e is None or e < p.n for e in ends), "entry or exit is no operator")
@@ -68,27 +70,20 @@ def prove_windows(p, obj):
         ns = prove_class(p.block(follow(p, u, v), u is not None, v is not None), x)
         if x.get("ns") is not None:
             demand(len(x["ns"]) == K * K, "ns has not one number per pair of devices")
-            for at, claim in enumerate(x["ns"]):
-                demand(claim <= ns[divmod(at, K)], "more ns are claimed than proven")
-                ns[divmod(at, K)] = claim
-        intervals.append((u, v, ns))
-    head, tail = ([[0] * K for _ in range(p.n)] for _ in "ht")
-    ways = [(i, j, {(k, l): t[k][l] for k in range(K) for l in range(K)}) for i, _, j, t in p.edges]
-    ways += [x for x in intervals if x[0] is not None and x[1] is not None]
-    for u, v, ns in intervals:
-        for k in range(K):
-            if u is None and v is not None:
-                head[v][k] = max(head[v][k], ns[0, k])
-            if u is not None and v is None:
-                tail[u][k] = max(tail[u][k], ns[k, 0])
-    for i, j, ns in sorted(ways, key=lambda x: x[0]):
-        for l in range(K):
-            head[j][l] = max(head[j][l], min(head[i][k] + p.time[i][k] + ns[k, l] for k in p.may[i]))
-    for i, j, ns in sorted(ways, key=lambda x: -x[0]):
-        for k in range(K):
-            tail[i][k] = max(tail[i][k], min(ns[k, l] + p.time[j][l] + tail[j][l] for l in p.may[j]))
-    whole = p.block(range(p.n), False, False)
-    return max([whole.longest(head, tail, p.may)] + [ns[0, 0] for u, v, ns in intervals if u is None and v is None])
+            demand(all(claim <= ns[divmod(at, K)] for at, claim in enumerate(x["ns"])), "more ns are claimed than proven")
+            ns = {divmod(at, K): claim for at, claim in enumerate(x["ns"])}
+        if u is None and v is None:
+            proven = max(proven, ns[0, 0])
+        elif u is None:
+            head[v] = [max(h, ns[0, k]) for k, h in enumerate(head[v])]
+        elif v is None:
+            tail[u] = [max(q, ns[k, 0]) for k, q in enumerate(tail[u])]
+        else:
+            ways.append((u, 0, v, [[ns[k, l] for l in range(K)] for k in range(K)]))
+    ways.sort(key=lambda e: e[0])
+    longest_paths(head, ways, p.time, p.may)
+    longest_paths(tail, turned(ways), p.time, p.may)
+    return max(proven, longest(head, tail, p.time, p.may))
 
 
 def memory_leaf(b, a, z, leaf, proven, unit, price, cheapest):
@@ -130,14 +125,14 @@ def chain_cost(p, cuts, blocks, value, unit, price):
 def prove_memory(p, cuts, blocks, classes, bound, obj):
     unit, price = obj["unit"], obj["byte_prices"]
     demand(len(price) == p.K, "byte_prices has not one price per device")
-    cheap = [sum(min(price[k] for k in p.may[i]) * p.bytes[i] for x, i in enumerate(b.ops) if not b.is_cut(x)) for b in classes]
+    cheap = [sum(min(price[k] for k in p.may[i]) * p.bytes[i] for i in (b.ops[x] for x in b.inside)) for b in classes]
     value = [{at: ns * unit + cheap[c] for at, ns in bound[c].items()} for c in range(len(classes))]
     for pair in obj["pairs"]:
         c, a, z = pair["class"], pair["entry"], pair["exit"]
         demand(c < len(classes) and a < p.K and z < p.K, "class, entry or exit of a pair is out of range")
         b = classes[c]
         demand((b.entry is not None or not a) and (b.exit is not None or not z), "a pair of no class")
-        demand(b.described or not b.components(), "a pair of a class that was not described")
+        demand(b.kinds is not None or not b.inside, "a pair of a class that was not described")
         leaves = read_leaves(b, a, z, pair["leaves"], False)
         if leaves:
             value[c][a, z] = max(value[c][a, z], min(
