@@ -66,7 +66,7 @@ int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int6
     if (!out->leaf)
         return MOIRAI_EFAIL;
     out->n_leaves = 1;
-    out->leaf->price = util_alloc(R, sizeof *out->leaf->price);
+    UTIL_TAKE(&out->leaf->memory, out->leaf->price, R);
     if (!out->leaf->price)
         return MOIRAI_EFAIL;
     memcpy(out->leaf->price, price, sizeof *price * (size_t)p->n_devices);

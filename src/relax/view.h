@@ -10,12 +10,12 @@
 typedef struct relax_view {
     const moirai_problem *p;
     int32_t n, K, n_resources;
-    int32_t n_packets;          /* 0 where transfers load nothing */
-    const int32_t *packet_off;  /* packet -> its edges, which are neighbours */
-    const int64_t *transfer_ns; /* of all classes: the problem's, or made longer */
-    int32_t *out_off, *out;     /* operator -> packets that it produces and somebody reads */
-    bool bytes_bind;            /* memory may be short */
-    int32_t n_shifts;           /* whose devices are resources, too: the last ones */
+    int32_t n_packets;            /* 0 where transfers load nothing */
+    const int32_t *packet_off;    /* packet -> its edges, which are neighbours */
+    const int64_t *transfer_ns;   /* of all classes: the problem's, or made longer */
+    const int32_t *out_off, *out; /* operator -> packets that it produces, read or not */
+    bool bytes_bind;              /* memory may be short */
+    int32_t n_shifts;             /* whose devices are resources, too: the last ones */
     const relax_shift *shift;
     util_memory memory;
 } relax_view;
@@ -59,15 +59,19 @@ static inline int32_t relax_packet_of(const relax_view *v, int32_t e)
     return v->packet_off == v->p->tensor_edge_off ? v->p->edge_tensor[e] : e;
 }
 
+static inline int32_t relax_tensor_of(const relax_view *v, int32_t packet)
+{
+    return v->packet_off == v->p->tensor_edge_off ? packet : v->p->edge_tensor[packet];
+}
+
 static inline int32_t relax_producer(const relax_view *v, int32_t packet)
 {
-    return v->p->tensor_producer[v->p->edge_tensor[v->packet_off[packet]]];
+    return v->p->tensor_producer[relax_tensor_of(v, packet)];
 }
 
 static inline const int64_t *relax_transfers(const relax_view *v, int32_t packet)
 {
-    const moirai_problem *p = v->p;
-    return v->transfer_ns + (int64_t)p->tensor_class[p->edge_tensor[v->packet_off[packet]]] * v->K * v->K;
+    return v->transfer_ns + (int64_t)v->p->tensor_class[relax_tensor_of(v, packet)] * v->K * v->K;
 }
 
 static inline bool relax_single(uint64_t devices)
