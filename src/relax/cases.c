@@ -13,11 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relax/balance.h"
-#include "relax/prices.h"
+#include "relax/messages.h"
 #include "relax/relax.h"
 #include "relax/relax_tuning.h"
-#include "relax/round.h"
 #include "schedule/load.h"
 #include "util/pool.h"
 #include "util/util.h"

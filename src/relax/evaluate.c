@@ -81,7 +81,7 @@ static wide above_zero(wide a)
 static wide transfer_cost(const judge *x, int32_t tensor, int32_t k, int32_t l)
 {
     wide d = moirai_transfer_ns(x->p, tensor, k, l);
-    relax_held held = relax_holds(x->p, k, l);
+    schedule_held held = schedule_holds(x->p, k, l);
     return d * x->leaf->price[held.a] + (held.b == MOIRAI_NONE ? 0 : d * x->leaf->price[held.b]);
 }
 
@@ -176,7 +176,7 @@ static int64_t verdict(judge *x, bool rate)
 int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate, const util_stop *stop)
 {
     static const util_stop never;
-    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = relax_resources(p), .stop = stop};
+    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = schedule_resources(p), .stop = stop};
     *lower_ns = 0;
     if (!sound(&x) || (rate && leaf->n_shifts > 0))
         return 0;

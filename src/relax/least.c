@@ -161,7 +161,7 @@ static double sent(const relax_least *x, const double *price, int32_t packet, in
     double sum = 0;
     for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
         int32_t l = __builtin_ctzll(to);
-        relax_held held = relax_holds(x->v->p, k, l);
+        schedule_held held = schedule_holds(x->v->p, k, l);
         sum += (price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b])) * (double)d[l];
     }
     return sum;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relax/round.h"
+#include "relax/messages.h"
 #include "util/util.h"
 
 #define SCALE_BITS 30
@@ -16,7 +16,7 @@
 
 static int64_t transfer_cost(const relax_view *v, const int64_t *price, const int64_t *d, int32_t k, int32_t l)
 {
-    relax_held held = relax_holds(v->p, k, l);
+    schedule_held held = schedule_holds(v->p, k, l);
     int64_t one = price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b]), cost;
     return k == l ? 0 : util_mul64(&cost, one, d[k * v->K + l]) ? cost : 0;
 }
@@ -82,7 +82,7 @@ static void *own(relax_leaf *leaf, const void *from, size_t n, size_t size)
 
 int32_t relax_leaf_prices(const relax_leaf *leaf, const moirai_problem *p)
 {
-    return relax_resources(p) + leaf->n_shifts * p->n_devices;
+    return schedule_resources(p) + leaf->n_shifts * p->n_devices;
 }
 
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "relax/relax_tuning.h"
-#include "relax/round.h"
+#include "relax/messages.h"
 #include "relax/view.h"
 #include "schedule/paths.h"
 #include "util/sort.h"
@@ -266,7 +266,7 @@ static void drop_idle(game *g)
 /* The mean prices as whole numbers: devices, then those of shifts. */
 static int write_leaf(relax_leaf *leaf, const game *g)
 {
-    int32_t K = g->v.K, R = relax_resources(g->v.p);
+    int32_t K = g->v.K, R = schedule_resources(g->v.p);
     leaf->n_shifts = g->n - 1;
     leaf->unit = 1;
     UTIL_TAKE(&leaf->memory, leaf->shift, (size_t)leaf->n_shifts);

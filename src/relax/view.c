@@ -65,7 +65,7 @@ static int stretch_transfers(relax_view *v, int32_t percent)
 
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent)
 {
-    *v = (relax_view){.p = p, .n = p->n_ops, .K = p->n_devices, .n_resources = relax_resources(p)};
+    *v = (relax_view){.p = p, .n = p->n_ops, .K = p->n_devices, .n_resources = schedule_resources(p)};
     v->bytes_bind = bytes_bind(p);
     v->n_packets = p->congestion == MOIRAI_CONGESTION_NONE ? 0 : p->n_tensors;
     v->packet_off = p->tensor_edge_off;
@@ -120,7 +120,7 @@ static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *dev
         for (int32_t l = 0; l < K; l++) {
             if (l == k || after[l] >= SCHEDULE_NEVER_NS)
                 continue;
-            relax_held held = relax_holds(p, k, l);
+            schedule_held held = schedule_holds(p, k, l);
             widen(w, held.a, before, after[l]);
             if (held.b != MOIRAI_NONE)
                 widen(w, held.b, before, after[l]);
@@ -228,7 +228,7 @@ void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
         const int64_t *d = relax_transfers(v, j) + (int64_t)k * K;
         for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
             int32_t l = __builtin_ctzll(to);
-            relax_held held = relax_holds(p, k, l);
+            schedule_held held = schedule_holds(p, k, l);
             load_ns[held.a] += d[l];
             if (held.b != MOIRAI_NONE)
                 load_ns[held.b] += d[l];

@@ -3,10 +3,11 @@
 #define MOIRAI_RELAX_VIEW_H
 
 #include "relax/relax.h"
+#include "schedule/resources.h"
 #include "util/util.h"
 
-/* Resources: devices 0 .. K-1; then, with congestion port, send ports K .. 2K-1 and receive ports 2K .. 3K-1; with channel, the
- * channel from k to l at K + k K + l; with device, transfers hold the two devices themselves. A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. */
+/* A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. Resources are those of schedule/resources.h, and devices within
+ * shifts. */
 typedef struct relax_view {
     const moirai_problem *p;
     int32_t n, K, n_resources;
@@ -20,31 +21,10 @@ typedef struct relax_view {
     util_memory memory;
 } relax_view;
 
-static inline int32_t relax_resources(const moirai_problem *p)
-{
-    int32_t K = p->n_devices;
-    return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
-}
-
 /* A device within a shift, as a resource. */
 static inline int32_t relax_shift_at(const relax_view *v, int32_t shift, int32_t k)
 {
     return v->n_resources - (v->n_shifts - shift) * v->K + k;
-}
-
-/* What a transfer from k to l holds: two resources, or one and MOIRAI_NONE. */
-typedef struct relax_held {
-    int32_t a, b;
-} relax_held;
-
-static inline relax_held relax_holds(const moirai_problem *p, int32_t k, int32_t l)
-{
-    int32_t K = p->n_devices;
-    switch (p->congestion) {
-    case MOIRAI_CONGESTION_CHANNEL: return (relax_held){K + k * K + l, MOIRAI_NONE};
-    case MOIRAI_CONGESTION_DEVICE: return (relax_held){k, l};
-    default: return (relax_held){K + k, 2 * K + l};
-    }
 }
 
 /* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */

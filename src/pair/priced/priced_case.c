@@ -154,8 +154,7 @@ int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pri
 {
     put_aside(v, c);
     take_value(v, c, value);
-    return pricing_duals_set(&c->found.prices, &v->pair->block.problem, &prices->grid, prices->price,
-                             prices->n_branches);
+    return pricing_duals_set(&c->found.prices, &v->pair->block.problem, prices);
 }
 
 /* ---- dividing ---- */
@@ -164,7 +163,6 @@ int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pri
 static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
 {
     const moirai_problem *q = &v->pair->block.problem;
-    const pricing_duals *found = &from->found.prices, *kept = &from->kept.prices;
     *to = *from;
     to->found.prices.price = to->kept.prices.price = NULL;
     to->branch = util_alloc((size_t)from->n_branches + 1, sizeof *to->branch);
@@ -172,8 +170,8 @@ static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_pric
         return MOIRAI_EFAIL;
     if (from->n_branches)
         memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
-    int rc = pricing_duals_set(&to->found.prices, q, &found->grid, found->price, found->n_branches);
-    return rc ? rc : pricing_duals_set(&to->kept.prices, q, &kept->grid, kept->price, kept->n_branches);
+    int rc = pricing_duals_set(&to->found.prices, q, &from->found.prices);
+    return rc ? rc : pricing_duals_set(&to->kept.prices, q, &from->kept.prices);
 }
 
 static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch question, const int64_t *byte_price)
