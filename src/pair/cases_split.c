@@ -218,12 +218,10 @@ int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x)
     for (int32_t i = 0; copy && i < x->n_cases; i++) {
         const pair_case *from = &x->cases[i];
         copy[i] = (pair_case){.sending = from->sending, .n_branches = from->n_branches, .proven_ns = from->proven_ns};
-        copy[i].branch = util_alloc((size_t)from->n_branches, sizeof *copy[i].branch);
+        copy[i].branch = util_copy(from->branch, (size_t)from->n_branches, sizeof *from->branch);
         out->n++;
         if (!copy[i].branch || pricing_duals_set(&copy[i].proof, &x->block.problem, &from->proof))
             return MOIRAI_EFAIL;
-        for (int32_t j = 0; j < from->n_branches; j++)
-            copy[i].branch[j] = from->branch[j];
     }
     return copy ? 0 : MOIRAI_EFAIL;
 }

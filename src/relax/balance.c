@@ -23,11 +23,6 @@ typedef struct move {
     int32_t device;
 } move;
 
-typedef struct change {
-    int32_t resource;
-    int64_t ns;
-} change;
-
 typedef struct balance {
     const relax_state *s;
     uint8_t *device;

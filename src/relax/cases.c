@@ -315,7 +315,6 @@ static int report(relax_answer *out, tree *t)
     if (!proof->leaf)
         return MOIRAI_EFAIL;
     out->lower_ns = t->node[least_open(t)].lower_ns;
-    out->n_cases = t->n_nodes;
     list_leaves(proof, t, 0);
     proof->rate = t->job->rate;
     proof->proven_ns = INT64_MAX;

@@ -94,7 +94,6 @@ typedef struct relax_answer {
     relax_row row;     /* of relax_solve_chain */
     int32_t n_choices;
     relax_choice choice[RELAX_CHOICES]; /* by load, the least first */
-    int32_t n_cases;                    /* that were looked at */
 } relax_answer;
 
 /* Deterministic, unless the stop ends it. O(cases * rounds * (V K + E K^2)). The answer is to be cleared in every case. */

@@ -310,7 +310,7 @@ static int answer_alone(relax_answer *out, relax_leaf *leaf)
         return MOIRAI_EFAIL;
     *out->proof.leaf = *leaf;
     *leaf = (relax_leaf){0};
-    out->proof.n_leaves = out->n_cases = 1;
+    out->proof.n_leaves = 1;
     out->lower_ns = out->proof.proven_ns = out->proof.leaf->proven_ns;
     return 0;
 }
