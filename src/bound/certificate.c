@@ -15,7 +15,7 @@
 static void write_prices(util_writer *w, const moirai_problem *q, const pricing_duals *proof)
 {
     const pricing_grid *grid = &proof->grid;
-    int32_t buckets = grid->n_buckets, cells = pricing_resource_count(q) * buckets;
+    int32_t buckets = grid->n_buckets, cells = schedule_resources(q) * buckets;
     util_writer_pair_int(w, "length_ns", grid->length_ns);
     util_writer_pair_int(w, "step_ns", grid->step_ns);
     util_writer_pair_ints(w, "buckets", grid->bucket_step, buckets + 1);

@@ -58,7 +58,7 @@ static void fill_predecessors(graph_dag *d)
 static int sort_nodes(graph_dag *d)
 {
     int32_t *missing = util_alloc((size_t)d->n, sizeof *missing);
-    int32_t *heap = util_alloc((size_t)d->n, sizeof *heap);
+    int64_t *heap = util_alloc((size_t)d->n, sizeof *heap);
     int32_t ready = 0, done = 0;
     if (!missing || !heap) {
         free(missing);
@@ -72,7 +72,7 @@ static int sort_nodes(graph_dag *d)
             util_heap_push(heap, ready++, v);
     }
     while (ready > 0) {
-        int32_t v = util_heap_pop(heap, ready--);
+        int32_t v = (int32_t)util_heap_pop(heap, ready--);
         d->topo_rank[v] = done;
         d->topo[done++] = v;
         for (int32_t e = d->succ_off[v]; e < d->succ_off[v + 1]; e++)

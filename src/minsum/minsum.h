@@ -7,14 +7,11 @@
 
 #include "util/stop.h"
 
-/* Functions of variables, without their values. */
+/* Functions of variables, without their values: tables one behind the other, the last variable's states next to each other. */
 typedef struct minsum_shape {
-    int32_t n_vars;
-    const int32_t *states; /* of each variable */
-    int32_t n_terms;
-    const int32_t *off,
-        *var; /* function -> its variables, all different; a table has the last one's states next to each other */
-    const int64_t *at; /* function -> where its table begins among all values */
+    int32_t n_vars, n_terms;
+    int32_t *states;    /* of each variable */
+    int32_t *off, *var; /* function -> its variables, all different */
 } minsum_shape;
 
 typedef struct minsum minsum;

@@ -2,10 +2,7 @@
 #ifndef MOIRAI_PAIR_ANNEAL_H
 #define MOIRAI_PAIR_ANNEAL_H
 
-#include <moirai/schedule.h>
-
-#include "pair/pair_plan.h"
-#include "pricing/master.h"
+#include "pair/pair.h"
 
 /* What a short search from the LP solution of a case has found. */
 typedef struct pair_trial {

@@ -101,8 +101,9 @@ static int solve(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t
 static int store(pair_bound_task *r, int32_t solver, const pair_case *c, const pricing_master_result *found,
                  pricing_duals *to)
 {
-    const pricing_grid *grid = pricing_master_grid(r->pair->master[solver]);
-    return pricing_duals_set(to, &r->pair->block.problem, grid, found->price, c->n_branches);
+    return pricing_duals_set(
+        to, &r->pair->block.problem,
+        &(pricing_duals){*pricing_master_grid(r->pair->master[solver]), (int64_t *)found->price, c->n_branches});
 }
 
 /* Put a length to the case; it is closed if that is all that is wanted. */

@@ -22,7 +22,7 @@ void pair_case_free(pair_case *c)
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight)
 {
     const pricing_grid *grid = pricing_master_grid(m);
-    int32_t resources = pricing_resource_count(&x->block.problem);
+    int32_t resources = schedule_resources(&x->block.problem);
     double sum = 1e-9;
     for (int32_t r = 0; r < resources; r++) {
         weight[r] = 0;
@@ -74,7 +74,7 @@ static void choose_arrival(choice *best, const pricing_sending *how, const prici
 pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
 {
     choice best = {.split = {.on = PRICING_NO_BRANCH}};
-    double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);
+    double *weight = util_alloc((size_t)schedule_resources(&x->block.problem), sizeof *weight);
     if (weight) {
         pair_cases_weights(x, m, price, weight);
         choose_number(&best, &x->block, m, weight);
@@ -93,11 +93,6 @@ void pair_cases_children(const decompose_block *b, pricing_branch split, pricing
     above->most = split.on == PRICING_NUMBER ? b->kind_count[split.kind] : INT64_MAX;
 }
 
-static int copy_prices(const pair_state *x, pricing_duals *to, const pricing_duals *from)
-{
-    return pricing_duals_set(to, &x->block.problem, &from->grid, from->price, from->n_branches);
-}
-
 /* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
  * inherit proof and duals. */
 static int halve(const pair_state *x, pair_case *c, pair_case *d)
@@ -109,7 +104,8 @@ static int halve(const pair_state *x, pair_case *c, pair_case *d)
     *d = *c;
     d->proof.price = d->duals.price = NULL;
     d->branch = util_alloc((size_t)c->n_branches + 1, sizeof *d->branch);
-    if (!d->branch || copy_prices(x, &d->proof, &c->proof) || copy_prices(x, &d->duals, &c->duals)) {
+    if (!d->branch || pricing_duals_set(&d->proof, &x->block.problem, &c->proof) ||
+        pricing_duals_set(&d->duals, &x->block.problem, &c->duals)) {
         pair_case_free(d);
         return MOIRAI_EFAIL;
     }
@@ -181,7 +177,7 @@ static int part_of_case(const pair_state *x, pair_case *out, const pair_case *wh
                        .proven_ns = x->path_ns,
                        .estimate_ns = whole->estimate_ns,
                        .split = {.on = PRICING_NO_BRANCH}};
-    return copy_prices(x, &out->duals, &whole->duals);
+    return pricing_duals_set(&out->duals, &x->block.problem, &whole->duals);
 }
 
 /* Nobody else receives the shared tensor, or one of these next: the last takes the place of the case. */
@@ -222,12 +218,10 @@ int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x)
     for (int32_t i = 0; copy && i < x->n_cases; i++) {
         const pair_case *from = &x->cases[i];
         copy[i] = (pair_case){.sending = from->sending, .n_branches = from->n_branches, .proven_ns = from->proven_ns};
-        copy[i].branch = util_alloc((size_t)from->n_branches, sizeof *copy[i].branch);
+        copy[i].branch = util_copy(from->branch, (size_t)from->n_branches, sizeof *from->branch);
         out->n++;
-        if (!copy[i].branch || copy_prices(x, &copy[i].proof, &from->proof))
+        if (!copy[i].branch || pricing_duals_set(&copy[i].proof, &x->block.problem, &from->proof))
             return MOIRAI_EFAIL;
-        for (int32_t j = 0; j < from->n_branches; j++)
-            copy[i].branch[j] = from->branch[j];
     }
     return copy ? 0 : MOIRAI_EFAIL;
 }

@@ -15,8 +15,7 @@
 #include "problem/equal_devices.h"
 #include "util/util.h"
 
-#define MOST_VALUES ((size_t)1 << 23) /* of all classes, kept for one path */
-#define BLOCKS_PER_LOOK 16            /* at the clock */
+#define BLOCKS_PER_LOOK 16 /* at the clock */
 
 static void free_pair(pair_state *x)
 {
@@ -257,58 +256,30 @@ static void step(const pair_chain *c, const int64_t *value, int32_t block, const
             next[l] += moirai_op_ns(c->p, exit, l);
 }
 
-/* Values of classes are found once where there are few. */
-typedef struct path_tables {
-    int64_t *value; /* of all classes, or of one at a time */
-    bool *known;    /* NULL: one at a time */
-    int8_t *from;   /* [block * K + device] */
-    util_memory memory;
-} path_tables;
-
-static bool open_tables(path_tables *t, const pair_chain *c)
-{
-    size_t cells = (size_t)c->K * (size_t)c->K, n = (size_t)c->s->n_classes;
-    bool all = n * 2 <= (size_t)c->s->n_blocks && n * cells <= MOST_VALUES;
-    *t = (path_tables){0};
-    UTIL_TAKE(&t->memory, t->value, all ? n * cells : cells);
-    UTIL_TAKE(&t->memory, t->from, (size_t)c->s->n_blocks * (size_t)c->K);
-    if (all)
-        UTIL_TAKE(&t->memory, t->known, n);
-    return !t->memory.failed;
-}
-
-static const int64_t *values_of(const path_tables *t, const pair_chain *c, pair_chain_side side, int64_t switch_ns,
-                                int32_t class_)
-{
-    int64_t *value = t->value + (t->known ? (int64_t)class_ * c->K * c->K : 0);
-    if (!t->known || !t->known[class_])
-        class_values(value, c, side, switch_ns, class_);
-    if (t->known)
-        t->known[class_] = true;
-    return value;
-}
-
 static int64_t best_path(const pair_chain *c, pair_chain_side side, int64_t switch_ns, int32_t *cut_device,
                          const util_stop *stop)
 {
-    int64_t finish[MOIRAI_MASK_DEVICES] = {0}, next[MOIRAI_MASK_DEVICES];
+    int64_t finish[MOIRAI_MASK_DEVICES] = {0}, next[MOIRAI_MASK_DEVICES], *value;
     size_t K = (size_t)c->K;
-    path_tables t;
-    bool whole = open_tables(&t, c);
+    int8_t *from; /* [block * K + device] */
+    util_memory memory = {0};
+    UTIL_TAKE(&memory, value, K * K);
+    UTIL_TAKE(&memory, from, (size_t)c->s->n_blocks * K);
+    bool whole = !memory.failed;
     for (int32_t k = 1; k < c->K; k++)
         finish[k] = INT64_MAX; /* before the first cut there is one state */
     for (int32_t i = 0; whole && i < c->s->n_blocks; i++) {
-        const int64_t *value = values_of(&t, c, side, switch_ns, c->s->block_class[i]);
-        step(c, value, i, finish, next, t.from + (size_t)i * K);
+        class_values(value, c, side, switch_ns, c->s->block_class[i]);
+        step(c, value, i, finish, next, from + (size_t)i * K);
         memcpy(finish, next, K * sizeof *finish);
         whole = !stop || i % BLOCKS_PER_LOOK || !util_stopped(stop);
     }
     /* After the last cut there is one state again: device 0. */
     for (int32_t i = c->s->n_blocks - 1, k = 0; whole && cut_device && i > 0; i--) {
-        k = t.from[(size_t)i * K + (size_t)k];
+        k = from[(size_t)i * K + (size_t)k];
         cut_device[i - 1] = k;
     }
-    util_release(&t.memory);
+    util_release(&memory);
     return whole ? finish[0] : side == PAIR_CHAIN_UPPER ? INT64_MAX : 0;
 }
 

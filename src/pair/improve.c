@@ -101,7 +101,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
     rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
     pricing_chosen_column *hints = pricing_master_solution(m, &n_hints);
-    double *weight = util_alloc((size_t)pricing_resource_count(&x->block.problem), sizeof *weight);
+    double *weight = util_alloc((size_t)schedule_resources(&x->block.problem), sizeof *weight);
     if (!hints || !weight)
         rc = MOIRAI_EFAIL;
     if (!rc) {

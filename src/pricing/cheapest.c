@@ -39,7 +39,7 @@
 
 static bool out_of_time(pricing_pricer *w)
 {
-    w->cut_short = w->cut_short || (w->stop && util_stopped(w->stop));
+    w->cut_short = w->cut_short || (w->prices->stop && util_stopped(w->prices->stop));
     return w->cut_short;
 }
 
@@ -49,17 +49,17 @@ static bool out_of_time(pricing_pricer *w)
 static void add_entry_edge(pricing_pricer *w, int64_t *value, int32_t t, int32_t k)
 {
     int32_t N = w->grid->n_steps, a = w->block->entry_device;
-    bool shared = w->at.how.fixed && t == w->shared_tensor;
+    bool shared = w->at.how->fixed && t == w->shared_tensor;
     int64_t ns = moirai_transfer_ns(&w->block->problem, t, a, k), step = w->grid->step_ns;
     if (shared && pricing_pricer_sent(w, k)) {
-        int64_t from = w->at.arrival_ns[k] < 0 ? N : w->at.arrival_ns[k] / step;
+        int64_t from = w->arrival.soonest_ns[k] < 0 ? N : w->arrival.soonest_ns[k] / step;
         for (int32_t g = 0; g < N && g < from; g++)
             value[g] = NONE;
         return;
     }
     if (k == a)
         return;
-    int64_t sent = shared ? (w->at.arrival_ns[k] - ns) / step : 0, n = UTIL_MAX(N - sent - ns / step, 0);
+    int64_t sent = shared ? (w->arrival.soonest_ns[k] - ns) / step : 0, n = UTIL_MAX(N - sent - ns / step, 0);
     pricing_lines_least_before(w->work.line, pricing_pricer_transfer_costs(w, t, a, k) + sent, 1, n);
     pricing_line_fill(value, NONE, N - n);
     pricing_line_add(value + (N - n), w->work.line, n);
@@ -223,8 +223,8 @@ static bool direct_edges_fit(const pricing_pricer *w)
         if (q->tensor_producer[t] != b->entry)
             continue;
         int64_t arrival = moirai_transfer_ns(q, t, b->entry_device, b->exit_device);
-        if (w->at.how.fixed && t == w->shared_tensor) {
-            int64_t sent = w->at.arrival_ns[b->exit_device];
+        if (w->at.how->fixed && t == w->shared_tensor) {
+            int64_t sent = w->arrival.soonest_ns[b->exit_device];
             arrival = sent < 0 ? INT64_MAX : UTIL_MAX(arrival, sent);
         }
         if (arrival > w->grid->length_ns)
@@ -257,7 +257,7 @@ int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pri
     set_present(w, prices);
     pricing_pricer_set_prices(w, prices->resource);
     __int128 sum = 0;
-    for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
+    for (int32_t j = 0; w->at.how->fixed && j < w->at.how->n_receivers; j++) {
         int64_t cost = pricing_pricer_send(w, j, column, data);
         if (cost >= NONE)
             return NONE;

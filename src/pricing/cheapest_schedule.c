@@ -65,11 +65,11 @@ static void use_op(pricing_pricer *w, int32_t op, int32_t k, int32_t g)
     use(w, x, start, 1.0);
     for (int32_t j = q->op_in_off[op]; j < q->op_in_off[op + 1]; j++) {
         int32_t t = q->op_in[j];
-        bool shared = w->at.how.fixed && t == w->shared_tensor;
+        bool shared = w->at.how->fixed && t == w->shared_tensor;
         int64_t ns = moirai_transfer_ns(q, t, w->block->entry_device, k);
         if (q->tensor_producer[t] == b->entry && k != w->block->entry_device && !(shared && pricing_pricer_sent(w, k)))
-            use_transfer(w, t, w->block->entry_device, k, shared ? (w->at.arrival_ns[k] - ns) / step : 0, g - ns / step,
-                         w->tree.readers[t]);
+            use_transfer(w, t, w->block->entry_device, k, shared ? (w->arrival.soonest_ns[k] - ns) / step : 0,
+                         g - ns / step, w->tree.readers[t]);
     }
     if (b->exit < 0 || k == w->block->exit_device)
         return;
@@ -154,10 +154,11 @@ void pricing_pricer_walk(pricing_pricer *w, int32_t kind, pricing_tree_state roo
 
 int64_t pricing_pricer_send(pricing_pricer *w, int32_t j, pricing_column_fn column, void *data)
 {
-    int32_t k = w->at.how.receiver[j];
+    int32_t k = w->at.how->receiver[j];
     pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->block->entry_device, k);
-    int64_t at = 0, first = (w->at.arrival_ns[k] - x.ns) / w->grid->step_ns;
-    int64_t last = w->at.arrived_ns[k] < w->at.arrival_ns[k] ? -1 : (w->at.arrived_ns[k] - x.ns) / w->grid->step_ns;
+    int64_t at = 0, first = (w->arrival.soonest_ns[k] - x.ns) / w->grid->step_ns;
+    int64_t last =
+        w->arrival.latest_ns[k] < w->arrival.soonest_ns[k] ? -1 : (w->arrival.latest_ns[k] - x.ns) / w->grid->step_ns;
     int64_t best = cheapest_transfer(w, w->shared_tensor, w->block->entry_device, k, first, last, &at);
     if (best < NONE && column) {
         clear_uses(w);

@@ -4,16 +4,6 @@
 #include "pricing/pricer.h"
 #include "util/util.h"
 
-int32_t pricing_resource_count(const moirai_problem *q)
-{
-    int32_t K = q->n_devices;
-    switch (q->congestion) {
-    case MOIRAI_CONGESTION_PORT: return 3 * K;
-    case MOIRAI_CONGESTION_CHANNEL: return K + K * K;
-    default: return K;
-    }
-}
-
 void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets)
 {
     grid->length_ns = length_ns;
@@ -94,7 +84,7 @@ int64_t pricing_branch_term(const pricing_case *at, const int64_t *branch_price)
 int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const int64_t *price)
 {
     int64_t sum = 0;
-    int32_t resources = pricing_resource_count(q);
+    int32_t resources = schedule_resources(q);
     for (int32_t r = 0; r < resources; r++)
         for (int32_t i = 0; i < grid->n_buckets; i++)
             sum += price[r * grid->n_buckets + i] * pricing_bucket_ns(grid, i);
@@ -104,7 +94,7 @@ int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, cons
 int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, const int64_t *price, int64_t unit,
                             int64_t least_ns)
 {
-    int32_t resources = pricing_resource_count(q);
+    int32_t resources = schedule_resources(q);
     __int128 value = 0, least = INT64_MAX;
     for (int32_t i = 0; i < grid->n_buckets; i++) { /* linear within a bucket: the ends are enough */
         int64_t from = UTIL_MIN(grid->bucket_step[i] * grid->step_ns, grid->length_ns),
@@ -121,15 +111,12 @@ int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, c
     return (int64_t)UTIL_MAX(least, -(__int128)PRICING_NONE);
 }
 
-int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_grid *grid, const int64_t *price,
-                      int32_t n_branches)
+int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_duals *from)
 {
-    pricing_duals copy = {*grid, NULL, n_branches};
-    if (price) {
-        size_t n = (size_t)pricing_resource_count(q) * (size_t)grid->n_buckets + (size_t)n_branches;
-        if (!(copy.price = util_copy(price, n, sizeof *price)))
-            return MOIRAI_EFAIL;
-    }
+    pricing_duals copy = *from;
+    size_t n = (size_t)(schedule_resources(q) * from->grid.n_buckets + from->n_branches);
+    if (from->price && !(copy.price = util_copy(from->price, n, sizeof *copy.price)))
+        return MOIRAI_EFAIL;
     free(to->price);
     *to = copy;
     return 0;

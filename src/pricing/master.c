@@ -53,9 +53,9 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t s
         return MOIRAI_EFAIL;
     m->b = b;
     m->steps = steps;
-    size_t n = (size_t)(pricing_resource_count(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MASK_DEVICES + b->n_kinds +
+    size_t n = (size_t)(schedule_resources(&b->problem) * PRICING_MAX_BUCKETS + MOIRAI_MASK_DEVICES + b->n_kinds +
                         MAX_BRANCHES + 2);
-    UTIL_TAKE(&m->memory, m->lp.resource, (size_t)pricing_resource_count(&b->problem));
+    UTIL_TAKE(&m->memory, m->lp.resource, (size_t)schedule_resources(&b->problem));
     UTIL_TAKE(&m->memory, m->cell.bucket_ns, n);
     UTIL_TAKE(&m->memory, m->cell.held, n);
     UTIL_TAKE(&m->memory, m->price.dual, n);
@@ -70,7 +70,7 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t s
     int rc = util_taken_all(&m->memory);
     /* Devices have rows from the start; ports and channels get theirs when an LP solution first asks too much of them.
      */
-    for (int32_t r = 0; !rc && r < pricing_resource_count(&b->problem); r++)
+    for (int32_t r = 0; !rc && r < schedule_resources(&b->problem); r++)
         m->lp.resource[r] = r < b->problem.n_devices ? m->lp.n_resources++ : -1;
     if (rc)
         pricing_master_free(m);
@@ -92,7 +92,7 @@ static double price_scale(const pricing_master *m)
 /* Prices of another solve as those of the last one. */
 static void take_start(pricing_master *m, const pricing_duals *start)
 {
-    int32_t cells = pricing_resource_count(&m->b->problem) * start->grid.n_buckets;
+    int32_t cells = schedule_resources(&m->b->problem) * start->grid.n_buckets;
     m->grid = start->grid;
     for (int32_t i = 0; i < cells; i++)
         m->price.center[i] = (double)start->price[i] / price_scale(m) *
@@ -119,14 +119,22 @@ static void snap_to_sends(pricing_master *m)
     }
 }
 
+/* Prices on bytes may differ between equal devices. */
+static void set_case(const pricing_master_task *job, pricing_pricer *w, const pricing_grid *grid)
+{
+    pricing_case at = job->at;
+    at.apart = job->memory_price != NULL;
+    pricing_pricer_set(w, &at, grid);
+}
+
 /* Lay the buckets out for another length. Prices per time stay what they were: a new bucket takes them from the old one
  * around its middle. */
 static void regrid(pricing_master *m, const pricing_duals *start)
 {
     pricing_grid old = m->grid;
-    int32_t resources = pricing_resource_count(&m->b->problem);
+    int32_t resources = schedule_resources(&m->b->problem);
     pricing_grid_init(&m->grid, m->job->length_ns, m->job->length_ns / m->steps + 1, m->job->buckets);
-    pricing_pricer_set(m->w, &m->job->at, &m->grid);
+    set_case(m->job, m->w, &m->grid);
     snap_to_sends(m);
     m->cell.n = resources * m->grid.n_buckets;
     m->lp.n_rows = m->cell.n + m->n_sends + m->b->n_kinds + m->job->at.n_branches;
@@ -199,7 +207,7 @@ static double judge_length(pricing_master *m, const int64_t *price, int64_t bran
 /* What the prices prove: theta, or a value in units. Adds columns on the way. */
 static double judge(pricing_master *m, const int64_t *price)
 {
-    pricing_prices prices = {price, m->job->memory_price};
+    pricing_prices prices = {price, m->job->memory_price, &m->job->stop};
     int64_t cost = pricing_pricer_cost(m->w, &prices, pricing_master_take_column, m);
     int64_t branch_term = pricing_branch_term(&m->job->at, price + m->cell.n);
     if (cost >= PRICING_NONE)
@@ -322,8 +330,6 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     m->failed = 0;
     m->lp.n_solved = 0;
     m->w = job->pricer;
-    pricing_pricer_limit(m->w, &job->stop);
-    pricing_pricer_join(m->w, !job->memory_price);
     pricing_master_set_sending(m, job->at.how);
     if (start)
         take_start(m, start);
@@ -334,7 +340,6 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     for (int32_t i = 0; i < m->cell.n; i++)
         m->cell.held[i] = priced ? 0 : fmin(m->cell.held[i] / m->cell.bucket_ns[i], 1);
     int rc = generate(m, out);
-    pricing_pricer_limit(m->w, NULL);
     pricing_master_lp_free(m);
     out->proven = m->price.best > 1 && !priced;
     out->proven_part = m->price.best_part;
@@ -348,10 +353,9 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
 int64_t pricing_master_reprice(pricing_master *m, const pricing_master_task *job, const pricing_grid *grid,
                                const int64_t *price)
 {
-    const int64_t *branch_price = price + pricing_resource_count(&m->b->problem) * grid->n_buckets;
-    pricing_pricer_join(job->pricer, !job->memory_price);
-    pricing_pricer_set(job->pricer, &job->at, grid);
-    int64_t cost = pricing_pricer_cost(job->pricer, &(pricing_prices){price, job->memory_price}, NULL, NULL);
+    const int64_t *branch_price = price + schedule_resources(&m->b->problem) * grid->n_buckets;
+    set_case(job, job->pricer, grid);
+    int64_t cost = pricing_pricer_cost(job->pricer, &(pricing_prices){price, job->memory_price, NULL}, NULL, NULL);
     if (cost >= PRICING_NONE)
         return PRICING_NONE;
     return cost - pricing_branch_term(&job->at, branch_price) +

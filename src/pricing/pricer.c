@@ -89,11 +89,6 @@ int32_t pricing_pricer_tree(const pricing_pricer *w, int32_t kind, pricing_tree_
     return n;
 }
 
-void pricing_pricer_limit(pricing_pricer *w, const util_stop *stop)
-{
-    w->stop = stop;
-}
-
 void pricing_pricer_free(pricing_pricer *w)
 {
     if (!w)
@@ -159,7 +154,7 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
     size_t N = (size_t)max_steps + 2, K = (size_t)q->n_devices, largest = 1, priced = 0;
     w->block = b;
     w->K = q->n_devices;
-    w->n_resources = pricing_resource_count(q);
+    w->n_resources = schedule_resources(q);
     w->max_steps = max_steps;
     for (int32_t kind = 0; kind < b->n_kinds; kind++) {
         int32_t c = b->kind_component[kind];
@@ -192,7 +187,6 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
         for (int32_t t = 0; t < q->n_tensors; t++)
             w->tree.readers[t] = q->tensor_edge_off[t + 1] - q->tensor_edge_off[t];
         w->shared_tensor = decompose_block_shared_tensor(b);
-        w->stand_in.may_join = true;
         problem_equal_devices(q, w->stand_in.least);
         rc = build_trees(w);
         rc = rc ? rc : assign_lines(w);
@@ -206,17 +200,12 @@ int pricing_pricer_new(pricing_pricer **out, const decompose_block *b, int32_t m
 
 /* ---- equal devices ---- */
 
-void pricing_pricer_join(pricing_pricer *w, bool join)
-{
-    w->stand_in.may_join = join;
-}
-
 /* Devices that the case names are themselves. With congestion channel transfers between two equal devices have channels
  * of their own, for which nothing can stand in. */
 static void find_stand_ins(pricing_pricer *w)
 {
-    uint64_t named = w->at.listed | UINT64_C(1) << w->block->entry_device | UINT64_C(1) << w->block->exit_device;
-    bool join = w->stand_in.may_join && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
+    uint64_t named = w->arrival.listed | UINT64_C(1) << w->block->entry_device | UINT64_C(1) << w->block->exit_device;
+    bool join = !w->at.apart && w->block->problem.congestion != MOIRAI_CONGESTION_CHANNEL;
     int32_t first[MOIRAI_MASK_DEVICES];
     for (int32_t i = 0; i < w->at.n_branches; i++)
         if (w->at.branch[i].on == PRICING_NUMBER || w->at.branch[i].on == PRICING_ARRIVAL)
@@ -257,38 +246,36 @@ static void set_arrivals(pricing_pricer *w)
     int32_t from = w->block->entry_device;
     bool port = q->congestion == MOIRAI_CONGESTION_PORT;
     int64_t sent = 0, rest = w->grid->length_ns;
-    w->at.listed = 0;
+    w->arrival.listed = 0;
     for (int32_t k = 0; k < w->K; k++) {
-        w->at.arrival_ns[k] = k == from ? 0 : -1;
-        w->at.arrived_ns[k] = w->grid->length_ns;
+        w->arrival.soonest_ns[k] = k == from ? 0 : -1;
+        w->arrival.latest_ns[k] = w->grid->length_ns;
     }
-    for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
-        int32_t k = w->at.how.receiver[j];
+    for (int32_t j = 0; w->at.how->fixed && j < w->at.how->n_receivers; j++) {
+        int32_t k = w->at.how->receiver[j];
         sent = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, from, k);
         for (int32_t i = 0; i < w->at.n_branches; i++)
             if (branch[i].on == PRICING_ARRIVAL && branch[i].device == k) {
                 sent = UTIL_MAX(sent, branch[i].least);
-                w->at.arrived_ns[k] = UTIL_MIN(w->at.arrived_ns[k], branch[i].most);
+                w->arrival.latest_ns[k] = UTIL_MIN(w->arrival.latest_ns[k], branch[i].most);
             }
-        w->at.arrival_ns[k] = sent;
-        w->at.listed |= UINT64_C(1) << k;
+        w->arrival.soonest_ns[k] = sent;
+        w->arrival.listed |= UINT64_C(1) << k;
     }
-    for (int32_t k = 0; w->at.how.fixed && w->at.how.open && k < w->K; k++) /* later than all of these */
-        if (w->at.arrival_ns[k] < 0)
-            w->at.arrival_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, from, k);
-    for (int32_t j = w->at.how.fixed ? w->at.how.n_receivers - 1 : -1; j >= 0 && port; j--) {
-        int32_t k = w->at.how.receiver[j];
-        w->at.arrived_ns[k] = UTIL_MIN(w->at.arrived_ns[k], rest);
-        rest = w->at.arrived_ns[k] - moirai_transfer_ns(q, w->shared_tensor, from, k);
+    for (int32_t k = 0; w->at.how->fixed && w->at.how->open && k < w->K; k++) /* later than all of these */
+        if (w->arrival.soonest_ns[k] < 0)
+            w->arrival.soonest_ns[k] = (port ? sent : 0) + moirai_transfer_ns(q, w->shared_tensor, from, k);
+    for (int32_t j = w->at.how->fixed ? w->at.how->n_receivers - 1 : -1; j >= 0 && port; j--) {
+        int32_t k = w->at.how->receiver[j];
+        w->arrival.latest_ns[k] = UTIL_MIN(w->arrival.latest_ns[k], rest);
+        rest = w->arrival.latest_ns[k] - moirai_transfer_ns(q, w->shared_tensor, from, k);
     }
     find_stand_ins(w);
 }
 
 void pricing_pricer_set(pricing_pricer *w, const pricing_case *at, const pricing_grid *grid)
 {
-    w->at.how = *at->how;
-    w->at.n_branches = at->n_branches;
-    w->at.branch = at->branch;
+    w->at = *at;
     w->grid = grid;
     set_arrivals(w);
 }
@@ -299,20 +286,21 @@ bool pricing_pricer_fits(const pricing_pricer *w, const pricing_column *column)
     int64_t step = w->grid->step_ns;
     if (column->finish_ns > w->grid->length_ns)
         return false;
-    if (!w->at.how.fixed)
+    if (!w->at.how->fixed)
         return true;
     if (column->kind < 0) {
-        int32_t k = w->at.how.receiver[-1 - column->kind];
+        int32_t k = w->at.how->receiver[-1 - column->kind];
         /* A step's cheapest start may be anywhere in it. */
-        return column->finish_ns + step >= w->at.arrival_ns[k] && column->finish_ns <= w->at.arrived_ns[k] + step;
+        return column->finish_ns + step >= w->arrival.soonest_ns[k] &&
+               column->finish_ns <= w->arrival.latest_ns[k] + step;
     }
     int32_t begin = b->component_off[b->kind_component[column->kind]];
     for (int32_t i = 0; i < column->n_ops; i++) {
         int32_t op = b->component_op[begin + i];
         for (int32_t j = b->problem.op_in_off[op]; j < b->problem.op_in_off[op + 1]; j++)
             if (b->problem.op_in[j] == w->shared_tensor &&
-                (w->at.arrival_ns[column->device[i]] < 0 ||
-                 column->start[i] / step < w->at.arrival_ns[column->device[i]] / step))
+                (w->arrival.soonest_ns[column->device[i]] < 0 ||
+                 column->start[i] / step < w->arrival.soonest_ns[column->device[i]] / step))
                 return false;
     }
     return true;
@@ -320,22 +308,22 @@ bool pricing_pricer_fits(const pricing_pricer *w, const pricing_column *column)
 
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device)
 {
-    return w->at.arrival_ns[device];
+    return w->arrival.soonest_ns[device];
 }
 
 int64_t pricing_pricer_arrived(const pricing_pricer *w, int32_t device)
 {
-    return w->at.arrived_ns[device];
+    return w->arrival.latest_ns[device];
 }
 
 void pricing_pricer_held(pricing_pricer *w, double *held_ns)
 {
     memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
-    for (int32_t j = 0; w->at.how.fixed && j < w->at.how.n_receivers; j++) {
-        int32_t k = w->at.how.receiver[j];
+    for (int32_t j = 0; w->at.how->fixed && j < w->at.how->n_receivers; j++) {
+        int32_t k = w->at.how->receiver[j];
         pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->block->entry_device, k);
-        pricing_use held = {.start_ns = w->at.arrived_ns[k] - x.ns, .part = 1};
-        held.ns = w->at.arrival_ns[k] - held.start_ns;
+        pricing_use held = {.start_ns = w->arrival.latest_ns[k] - x.ns, .part = 1};
+        held.ns = w->arrival.soonest_ns[k] - held.start_ns;
         for (int32_t i = 0; i < 2; i++)
             if ((i ? x.r2 : x.r1) >= 0)
                 pricing_grid_spread(w->grid, i ? x.r2 : x.r1, &held, NULL, held_ns);

@@ -34,19 +34,15 @@ typedef struct pricing_cost_lines {
     bool *op_filled, *transfer_filled; /* which of these lines are there */
 } pricing_cost_lines;
 
-/* Set by pricing_pricer_set. */
-typedef struct pricing_pricer_case {
-    pricing_sending how;
-    int32_t n_branches;
-    const pricing_branch *branch;
-    int64_t arrival_ns[MOIRAI_MASK_DEVICES]; /* of the shared tensor: no sooner; -1: not received */
-    int64_t arrived_ns[MOIRAI_MASK_DEVICES]; /* and no later */
-    uint64_t listed;                         /* receivers of the case */
-} pricing_pricer_case;
+/* When the shared tensor is where in the case at hand. */
+typedef struct pricing_arrivals {
+    int64_t soonest_ns[MOIRAI_MASK_DEVICES]; /* -1: not received */
+    int64_t latest_ns[MOIRAI_MASK_DEVICES];
+    uint64_t listed; /* receivers of the case */
+} pricing_arrivals;
 
 /* Equal devices of which nothing sets one apart have one of them, the stand-in, priced for all. */
 typedef struct pricing_stand_ins {
-    bool may_join;
     int32_t least[MOIRAI_MASK_DEVICES];  /* the least device that is equal to this one in the block */
     int32_t of[MOIRAI_MASK_DEVICES];     /* by case and branches */
     int32_t copies[MOIRAI_MASK_DEVICES]; /* devices that it stands for, itself included; 0: has a stand-in */
@@ -72,8 +68,7 @@ typedef struct pricing_found {
 } pricing_found;
 
 struct pricing_pricer {
-    const util_stop *stop; /* or NULL */
-    bool cut_short;        /* this pricing was: its numbers mean nothing */
+    bool cut_short; /* this pricing was: its numbers mean nothing */
     const decompose_block *block;
     int32_t K, n_resources, max_steps;
     int32_t shared_tensor;
@@ -81,7 +76,8 @@ struct pricing_pricer {
     const pricing_prices *prices;
     pricing_trees tree;
     pricing_cost_lines lines;
-    pricing_pricer_case at;
+    pricing_case at; /* at hand */
+    pricing_arrivals arrival;
     pricing_stand_ins stand_in;
     pricing_scratch work;
     pricing_found found;
@@ -107,7 +103,7 @@ static inline bool pricing_pricer_allows(const pricing_pricer *w, int32_t op, in
 /* Whether readers of the shared tensor on k have it by a send of the case, which pays for itself. */
 static inline bool pricing_pricer_sent(const pricing_pricer *w, int32_t k)
 {
-    return w->at.how.fixed && (!w->at.how.open || k == w->block->entry_device || w->at.listed >> k & 1);
+    return w->at.how->fixed && (!w->at.how->open || k == w->block->entry_device || w->arrival.listed >> k & 1);
 }
 
 static inline pricing_task_use pricing_pricer_op_task(const pricing_pricer *w, int32_t op, int32_t k)
@@ -119,12 +115,8 @@ static inline pricing_task_use pricing_pricer_transfer_task(const pricing_pricer
                                                             int32_t b)
 {
     const moirai_problem *q = &w->block->problem;
-    int64_t ns = moirai_transfer_ns(q, tensor, a, b);
-    switch (q->congestion) {
-    case MOIRAI_CONGESTION_PORT: return (pricing_task_use){w->K + a, 2 * w->K + b, ns};
-    case MOIRAI_CONGESTION_CHANNEL: return (pricing_task_use){w->K + a * w->K + b, -1, ns};
-    default: return (pricing_task_use){-1, -1, ns};
-    }
+    schedule_held held = schedule_holds(q, a, b);
+    return (pricing_task_use){held.a, held.b, moirai_transfer_ns(q, tensor, a, b)};
 }
 
 /* Least cost over the starts within step g; *start gets where (if not NULL). PRICING_NONE where it would end after

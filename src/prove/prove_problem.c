@@ -100,7 +100,7 @@ int prove_problem_take(prove_problem *q, const prove_problem *p, int32_t n, cons
 /* ---- the order ---- */
 
 /* Of the operators that are ready the first in the file, again and again; returns how many were ever ready. */
-static int32_t find_order(const prove_problem *p, const int32_t *off, int32_t *waits, int32_t *heap, int32_t *order)
+static int32_t find_order(const prove_problem *p, const int32_t *off, int32_t *waits, int64_t *heap, int32_t *order)
 {
     int32_t ready = 0, done = 0;
     for (int32_t e = 0; e < p->n_edges; e++)
@@ -109,7 +109,7 @@ static int32_t find_order(const prove_problem *p, const int32_t *off, int32_t *w
         if (!waits[i])
             util_heap_push(heap, ready++, i);
     while (ready > 0) {
-        int32_t i = order[done++] = util_heap_pop(heap, ready--);
+        int32_t i = order[done++] = (int32_t)util_heap_pop(heap, ready--);
         for (int32_t e = off[i]; e < off[i + 1]; e++)
             if (!--waits[p->edge[e].to])
                 util_heap_push(heap, ready++, p->edge[e].to);
@@ -121,7 +121,8 @@ int prove_problem_sort(prove_problem *p, const prove_problem *raw)
 {
     size_t n = (size_t)raw->n;
     util_memory memory = {0};
-    int32_t *off, *waits, *heap, *order;
+    int32_t *off, *waits, *order;
+    int64_t *heap;
     UTIL_TAKE(&memory, off, n + 1);
     UTIL_TAKE(&memory, waits, n);
     UTIL_TAKE(&memory, heap, n);

@@ -21,7 +21,7 @@ static void add_transfer(rate_balance *b, int32_t packet, int32_t k, int32_t l, 
 {
     const relax_view *v = b->v;
     int64_t ns = sign * relax_transfers(v, packet)[k * v->K + l];
-    relax_held held = relax_holds(v->p, k, l);
+    schedule_held held = schedule_holds(v->p, k, l);
     b->sent_ns += ns;
     b->load_ns[held.a] += ns;
     if (held.b != MOIRAI_NONE)

@@ -47,7 +47,7 @@ static bool take_packet(stages *x, int32_t packet, int32_t k, int32_t l)
 {
     const relax_view *v = x->task->v;
     int64_t ns = relax_transfers(v, packet)[k * v->K + l];
-    relax_held held = relax_holds(v->p, k, l);
+    schedule_held held = schedule_holds(v->p, k, l);
     x->load_ns[held.a] += ns;
     if (held.b != MOIRAI_NONE)
         x->load_ns[held.b] += ns;

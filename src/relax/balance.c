@@ -5,7 +5,7 @@
  * wherever it takes the loads nearer to the target: the sum of the squares of what is above it must fall. Bytes that a device has not count as
  * loads above the target, many times over: devices that no plan can have are of no use. Where single moves are too coarse, the few best
  * assignments are annealed: moves and exchanges of two operators, which full devices need. */
-#include "relax/balance.h"
+#include "relax/messages.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,11 +22,6 @@ typedef struct move {
     int32_t op;
     int32_t device;
 } move;
-
-typedef struct change {
-    int32_t resource;
-    int64_t ns;
-} change;
 
 typedef struct balance {
     const relax_state *s;
@@ -57,7 +52,7 @@ static void add_transfer(balance *b, int32_t packet, int32_t k, int32_t l, int64
     int64_t ns = sign * relax_transfers(v, packet)[k * v->K + l];
     if (ns == 0)
         return;
-    relax_held held = relax_holds(v->p, k, l);
+    schedule_held held = schedule_holds(v->p, k, l);
     add(b, held.a, ns);
     if (held.b != MOIRAI_NONE)
         add(b, held.b, ns);

@@ -13,11 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relax/balance.h"
-#include "relax/prices.h"
+#include "relax/messages.h"
 #include "relax/relax.h"
 #include "relax/relax_tuning.h"
-#include "relax/round.h"
 #include "schedule/load.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -63,8 +61,6 @@ static int find_hubs(tree *t)
         return MOIRAI_EFAIL;
     for (int32_t j = 0; j < v->n_packets; j++) {
         int32_t readers = v->packet_off[j + 1] - v->packet_off[j];
-        if (readers == 0)
-            continue;
         double mean = mean_transfer(v, j), sent = mean * UTIL_MIN(readers, v->K - 1);
         all += sent;
         part[relax_producer(v, j)] += sent;
@@ -147,15 +143,6 @@ static int choose(node *x, const tree *t, const relax_state *s)
     return relax_balance(&x->choice.load_ns, x->choice.device, s, x->lower_ns, &t->job->stop);
 }
 
-/* The parent's numbers prove no less here than there: fewer devices are left. So no case is below its parent. */
-static int take_parents(relax_leaf *leaf, const moirai_problem *p, const relax_leaf *parent)
-{
-    relax_leaf own = *leaf;
-    int rc = relax_leaf_with(leaf, parent, p, own.fixed, own.n_fixed);
-    relax_leaf_clear(&own);
-    return rc;
-}
-
 /* The cases of a hub count only together: each has its part of the time that is left, as they come to their turns. */
 static util_stop turn_of(const tree *t, const node *x)
 {
@@ -184,13 +171,14 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     double value = 0;
     begin(s, parent);
     int rc = relax_find_prices(&value, s, &job);
-    rc = rc ? rc : relax_leaf_write(&x->leaf, s, value);
+    rc = rc ? rc : relax_leaf_write(&x->leaf, s, x->fixed, x->n_fixed, value);
     int64_t lower = 0;
     util_stop evaluation = util_stop_at_least(&t->job->stop, RELAX_CASES_MOMENT_S);
     if (!rc && !given_up(t))
         rc = relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
-    if (!rc && parent && lower < parent->proven_ns) {
-        rc = take_parents(&x->leaf, t->v.p, parent);
+    if (!rc && parent && lower < parent->proven_ns) { /* no less here than there: fewer devices are left */
+        relax_leaf_clear(&x->leaf);
+        rc = relax_leaf_with(&x->leaf, parent, t->v.p, x->fixed, x->n_fixed);
         rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     }
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
@@ -207,11 +195,6 @@ static int solve(void *data, int32_t which)
     x->skipped = which > 0 && util_stopped(&t->job->stop);
     if (x->skipped)
         return 0;
-    x->leaf.fixed = util_alloc((size_t)x->n_fixed, sizeof *x->leaf.fixed);
-    if (!x->leaf.fixed)
-        return MOIRAI_EFAIL;
-    memcpy(x->leaf.fixed, x->fixed, sizeof *x->fixed * (size_t)x->n_fixed);
-    x->leaf.n_fixed = x->n_fixed;
     int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->job->stop);
     rc = rc ? rc : relax_state_open(&s, &t->v, &c);
     rc = rc ? rc : solve_with(x, t, &s, x->parent == MOIRAI_NONE ? t->job->first : &t->node[x->parent].leaf);
@@ -332,7 +315,6 @@ static int report(relax_answer *out, tree *t)
     if (!proof->leaf)
         return MOIRAI_EFAIL;
     out->lower_ns = t->node[least_open(t)].lower_ns;
-    out->n_cases = t->n_nodes;
     list_leaves(proof, t, 0);
     proof->rate = t->job->rate;
     proof->proven_ns = INT64_MAX;

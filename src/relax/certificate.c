@@ -61,12 +61,12 @@ int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_de
 
 int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price, const util_stop *stop)
 {
-    size_t R = (size_t)relax_resources(p);
+    size_t R = (size_t)schedule_resources(p);
     *out = (relax_proof){.leaf = util_alloc(1, sizeof *out->leaf)};
     if (!out->leaf)
         return MOIRAI_EFAIL;
     out->n_leaves = 1;
-    out->leaf->price = util_alloc(R, sizeof *out->leaf->price);
+    UTIL_TAKE(&out->leaf->memory, out->leaf->price, R);
     if (!out->leaf->price)
         return MOIRAI_EFAIL;
     memcpy(out->leaf->price, price, sizeof *price * (size_t)p->n_devices);
@@ -157,7 +157,7 @@ static void write_proof(writing *x, const relax_proof *proof, int32_t depth)
 
 void relax_proof_write(util_writer *w, const relax_proof *proof, const moirai_problem *q)
 {
-    writing x = {.w = w, .K = q->n_devices, .R = relax_resources(q), .n_edges = q->n_edges};
+    writing x = {.w = w, .K = q->n_devices, .R = schedule_resources(q), .n_edges = q->n_edges};
     write_proof(&x, proof, 0);
 }
 
@@ -236,7 +236,7 @@ static void write_all(util_writer *w, const relax_certificate *from)
 {
     const moirai_problem *p = from->p;
     bool of_one = !from->rate || from->in_flight > 0; /* something is said of one request */
-    writing x = {.w = w, .K = p->n_devices, .R = relax_resources(p), .n_edges = p->n_edges};
+    writing x = {.w = w, .K = p->n_devices, .R = schedule_resources(p), .n_edges = p->n_edges};
     relax_certificate_names(w, p);
     if (from->rate)
         util_writer_pair_string(w, "objective", "rate");

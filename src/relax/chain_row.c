@@ -1,6 +1,6 @@
 /* Proofs of blocks in a row (chain.c), for a certificate. */
 #include "relax/chain.h"
-#include "relax/round.h"
+#include "relax/messages.h"
 #include "util/util.h"
 
 /* What proves most of a pair: its own proof, or the numbers of one of its ends. NULL: the longest path does. */

@@ -5,7 +5,7 @@
  * so those of an end on k are tried for an end on l, with k and l exchanged in all of them. Where devices and links are much alike, what is slower than k
  * proves at least as much; it is evaluated in a fraction of the time that finding prices takes. */
 #include "relax/chain.h"
-#include "relax/round.h"
+#include "relax/messages.h"
 #include "relax/view.h"
 #include "util/util.h"
 
@@ -37,7 +37,7 @@ static int exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
         return rc;
     for (int32_t i = 0; i < out->n_fixed; i++)
         out->fixed[i].device = other_name(out->fixed[i].device, a, b);
-    swap_columns(out->price, relax_resources(p) / K, K, a,
+    swap_columns(out->price, schedule_resources(p) / K, K, a,
                  b); /* devices; then ports, or channels by their receivers, */
     for (int32_t l = 0; l < K && p->congestion == MOIRAI_CONGESTION_CHANNEL; l++) /* and by their senders */
         swap(&out->price[K + a * K + l], &out->price[K + b * K + l]);

@@ -81,20 +81,18 @@ static wide above_zero(wide a)
 static wide transfer_cost(const judge *x, int32_t tensor, int32_t k, int32_t l)
 {
     wide d = moirai_transfer_ns(x->p, tensor, k, l);
-    if (x->p->congestion == MOIRAI_CONGESTION_NONE)
-        return 0;
-    relax_held held = relax_holds(x->p, k, l);
+    schedule_held held = schedule_holds(x->p, k, l);
     return d * x->leaf->price[held.a] + (held.b == MOIRAI_NONE ? 0 : d * x->leaf->price[held.b]);
 }
 
-/* What the edges first .. last - 1 of one packet take beyond the cost of its transfers, where its producer is on k. */
-static wide loss(const judge *x, int32_t first, int32_t last, int32_t k)
+/* What the edges of a packet take beyond the cost of its transfers, where its producer is on k. */
+static wide loss(const judge *x, int32_t packet, int32_t k)
 {
-    int32_t K = x->K, tensor = x->p->edge_tensor[first];
+    int32_t K = x->K, tensor = relax_tensor_of(&x->v, packet);
     wide sum = 0;
     for (int32_t l = 0; l < K; l++) {
         wide taken = 0;
-        for (int32_t e = first; e < last; e++)
+        for (int32_t e = x->v.packet_off[packet]; e < x->v.packet_off[packet + 1]; e++)
             if (may(x, x->p->edge_reader[e], l))
                 taken += above_zero((wide)x->leaf->from[(int64_t)e * K + k] + x->leaf->to[(int64_t)e * K + l]);
         sum += above_zero(taken - (l == k ? 0 : transfer_cost(x, tensor, k, l)));
@@ -102,14 +100,14 @@ static wide loss(const judge *x, int32_t first, int32_t last, int32_t k)
     return sum;
 }
 
-static void add_packet(judge *x, int32_t first, int32_t last)
+static void add_packet(judge *x, int32_t packet)
 {
     const moirai_problem *p = x->p;
-    int32_t K = x->K, i = p->tensor_producer[p->edge_tensor[first]];
+    int32_t K = x->K, i = relax_producer(&x->v, packet);
     for (int32_t k = 0; k < K; k++) {
         if (may(x, i, k))
-            x->message[(int64_t)i * K + k] -= loss(x, first, last, k);
-        for (int32_t e = first; e < last; e++) {
+            x->message[(int64_t)i * K + k] -= loss(x, packet, k);
+        for (int32_t e = x->v.packet_off[packet]; e < x->v.packet_off[packet + 1]; e++) {
             x->message[(int64_t)i * K + k] += x->leaf->from[(int64_t)e * K + k];
             x->message[(int64_t)p->edge_reader[e] * K + k] += x->leaf->to[(int64_t)e * K + k];
         }
@@ -119,14 +117,10 @@ static void add_packet(judge *x, int32_t first, int32_t last)
 /* Whether all of them were added. */
 static bool add_packets(judge *x)
 {
-    const moirai_problem *p = x->p;
-    bool apart = p->flow == MOIRAI_FLOW_EDGE;
-    for (int32_t i = 0; i < (apart ? p->n_edges : p->n_tensors); i++) {
-        int32_t first = apart ? i : p->tensor_edge_off[i], last = apart ? i + 1 : p->tensor_edge_off[i + 1];
-        if (x->stop && i % LOOK == 0 && util_stopped(x->stop))
+    for (int32_t j = 0; j < x->v.n_packets; j++) {
+        if (x->stop && j % LOOK == 0 && util_stopped(x->stop))
             return false;
-        if (first < last)
-            add_packet(x, first, last);
+        add_packet(x, j);
     }
     return true;
 }
@@ -182,7 +176,7 @@ static int64_t verdict(judge *x, bool rate)
 int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate, const util_stop *stop)
 {
     static const util_stop never;
-    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = relax_resources(p), .stop = stop};
+    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = schedule_resources(p), .stop = stop};
     *lower_ns = 0;
     if (!sound(&x) || (rate && leaf->n_shifts > 0))
         return 0;

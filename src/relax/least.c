@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "minsum/minsum.h"
 #include "util/util.h"
@@ -27,11 +28,10 @@ struct relax_least {
     const int32_t *of_op; /* NULL: each for itself */
     int32_t n_units;
     minsum *m;
-    minsum_shape shape;
-    int32_t *states, *off, *var; /* the shape's */
-    int64_t *at, n_values;
+    minsum_shape shape; /* variables and terms of units come first */
     term *term;
-    size_t vars_capacity, terms_capacity, off_capacity, at_capacity, scope_capacity;
+    int64_t n_values;
+    util_memory memory;
 };
 
 static int32_t unit_of(const relax_least *x, int32_t op)
@@ -39,32 +39,21 @@ static int32_t unit_of(const relax_least *x, int32_t op)
     return x->of_op ? x->of_op[op] : op;
 }
 
-static int add_variable(relax_least *x, int32_t states)
+static int64_t cells_of(const relax_least *x, int32_t t)
 {
-    if (util_grow(&x->states, &x->vars_capacity, (size_t)x->shape.n_vars + 1, sizeof *x->states))
-        return MOIRAI_EFAIL;
-    x->states[x->shape.n_vars++] = states;
-    return 0;
+    int64_t cells = 1;
+    for (int32_t i = x->shape.off[t]; i < x->shape.off[t + 1]; i++)
+        cells *= x->shape.states[x->shape.var[i]];
+    return cells;
 }
 
 static int add_term(relax_least *x, term t, const int32_t *var, int32_t n)
 {
-    size_t at = (size_t)x->shape.n_terms, first = (size_t)x->off[at];
-    if (util_grow(&x->term, &x->terms_capacity, at + 1, sizeof *x->term) ||
-        util_grow(&x->off, &x->off_capacity, at + 2, sizeof *x->off) ||
-        util_grow(&x->at, &x->at_capacity, at + 1, sizeof *x->at) ||
-        util_grow(&x->var, &x->scope_capacity, first + (size_t)n, sizeof *x->var))
-        return MOIRAI_EFAIL;
-    int64_t cells = 1;
-    for (int32_t i = 0; i < n; i++) {
-        x->var[first + (size_t)i] = var[i];
-        cells *= x->states[var[i]];
-    }
+    int32_t at = x->shape.n_terms++, first = x->shape.off[at];
+    memcpy(x->shape.var + first, var, sizeof *var * (size_t)n);
     x->term[at] = t;
-    x->at[at] = x->n_values;
-    x->n_values += cells;
-    x->off[at + 1] = (int32_t)first + n;
-    x->shape.n_terms++;
+    x->shape.off[at + 1] = first + n;
+    x->n_values += cells_of(x, at);
     return x->n_values > MOST_CELLS ? MOIRAI_ELIMIT : 0;
 }
 
@@ -95,8 +84,8 @@ static int add_packet(relax_least *x, int32_t packet, const int32_t *reader, int
     if (x->v->K > MOST_SET_DEVICES)
         return MOIRAI_ELIMIT;
     scope[1] = x->shape.n_vars;
-    int rc = add_variable(x, 1 << x->v->K);
-    rc = rc ? rc : add_term(x, (term){REACH, packet}, scope, 2);
+    x->shape.states[x->shape.n_vars++] = 1 << x->v->K;
+    int rc = add_term(x, (term){REACH, packet}, scope, 2);
     scope[0] = scope[1];
     for (int32_t i = 0; i < n && !rc; i++) {
         scope[1] = reader[i];
@@ -105,23 +94,33 @@ static int add_packet(relax_least *x, int32_t packet, const int32_t *reader, int
     return rc;
 }
 
-static int add_terms(relax_least *x)
+static int add_terms(relax_least *x, int32_t *reader, int32_t *mark)
 {
     const relax_view *v = x->v;
-    int32_t units = x->n_units;
-    int32_t *reader = util_alloc((size_t)units, sizeof *reader), *mark = util_alloc((size_t)units, sizeof *mark);
-    int rc = reader && mark && !util_grow(&x->off, &x->off_capacity, 1, sizeof *x->off) ? 0 : MOIRAI_EFAIL;
-    if (!rc)
-        x->off[0] = 0;
-    for (int32_t i = 0; i < units && !rc; i++)
-        rc = add_variable(x, v->K);
-    for (int32_t i = 0; i < units && !rc; i++)
+    int rc = 0;
+    for (int32_t i = 0; i < x->n_units && !rc; i++) {
+        x->shape.states[x->shape.n_vars++] = v->K;
         rc = add_term(x, (term){WORK, i}, &i, 1);
+    }
     for (int32_t j = 0; j < v->n_packets && !rc; j++)
-        if (v->packet_off[j] < v->packet_off[j + 1])
-            rc = add_packet(x, j, reader, list_readers(reader, mark, x, j));
-    free(reader);
-    free(mark);
+        rc = add_packet(x, j, reader, list_readers(reader, mark, x, j));
+    return rc;
+}
+
+/* Room for a set of devices to each packet, and for a term to each of its readers. */
+static int open_terms(relax_least *x)
+{
+    size_t units = (size_t)x->n_units, packets = (size_t)x->v->n_packets, edges = (size_t)x->v->p->n_edges;
+    int32_t *reader, *mark;
+    util_memory scratch = {0};
+    UTIL_TAKE(&x->memory, x->shape.states, units + packets);
+    UTIL_TAKE(&x->memory, x->term, units + packets + edges);
+    UTIL_TAKE(&x->memory, x->shape.off, units + packets + edges + 1);
+    UTIL_TAKE(&x->memory, x->shape.var, units + 2 * packets + 2 * edges);
+    UTIL_TAKE(&scratch, reader, units);
+    UTIL_TAKE(&scratch, mark, units);
+    int rc = x->memory.failed || scratch.failed ? MOIRAI_EFAIL : add_terms(x, reader, mark);
+    util_release(&scratch);
     return rc;
 }
 
@@ -135,20 +134,13 @@ int relax_least_new(relax_least **out, const relax_view *v, const int32_t *of_op
     x->v = v;
     x->of_op = of_op;
     x->n_units = of_op ? n_units : v->n;
-    int rc = add_terms(x);
-    if (!rc) {
-        x->shape.states = x->states;
-        x->shape.off = x->off;
-        x->shape.var = x->var;
-        x->shape.at = x->at;
-        rc = minsum_new(&x->m, &x->shape, MOST_CELLS, stop);
-    }
-    if (rc) {
+    int rc = open_terms(x);
+    rc = rc ? rc : minsum_new(&x->m, &x->shape, MOST_CELLS, stop);
+    if (rc)
         relax_least_free(x);
-        return rc == MOIRAI_ELIMIT ? 0 : rc;
-    }
-    *out = x;
-    return 0;
+    else
+        *out = x;
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
 void relax_least_free(relax_least *x)
@@ -156,11 +148,7 @@ void relax_least_free(relax_least *x)
     if (!x)
         return;
     minsum_free(x->m);
-    free(x->states);
-    free(x->off);
-    free(x->var);
-    free(x->at);
-    free(x->term);
+    util_release(&x->memory);
     free(x);
 }
 
@@ -173,7 +161,7 @@ static double sent(const relax_least *x, const double *price, int32_t packet, in
     double sum = 0;
     for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
         int32_t l = __builtin_ctzll(to);
-        relax_held held = relax_holds(x->v->p, k, l);
+        schedule_held held = schedule_holds(x->v->p, k, l);
         sum += (price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b])) * (double)d[l];
     }
     return sum;
@@ -197,25 +185,24 @@ static void set_send(double *value, const relax_least *x, const double *price, i
 static void set_values(double *value, const relax_least *x, const double *cost, const double *price)
 {
     int32_t K = x->v->K, sets = 1 << UTIL_MIN(K, MOST_SET_DEVICES);
-    for (int32_t t = 0; t < x->shape.n_terms; t++) {
-        double *own = value + x->at[t];
+    for (int32_t i = 0; i < x->v->n; i++)
+        for (int32_t k = 0; k < K; k++)
+            value[unit_of(x, i) * (int64_t)K + k] += cost[(int64_t)i * K + k];
+    for (int32_t t = 0; t < x->shape.n_terms; value += cells_of(x, t++)) {
         int32_t of = x->term[t].of;
         switch (x->term[t].kind) {
-        case WORK: break; /* below */
-        case SEND: set_send(own, x, price, of, x->off[t + 1] - x->off[t] - 1); break;
+        case WORK: break; /* above */
+        case SEND: set_send(value, x, price, of, x->shape.off[t + 1] - x->shape.off[t] - 1); break;
         case REACH:
             for (int32_t i = 0; i < K * sets; i++)
-                own[i] = sent(x, price, of, i / sets, (uint64_t)(i % sets));
+                value[i] = sent(x, price, of, i / sets, (uint64_t)(i % sets));
             break;
         case READ:
             for (int32_t i = 0; i < sets * K; i++)
-                own[i] = i / K >> i % K & 1 ? 0 : HUGE_VAL;
+                value[i] = i / K >> i % K & 1 ? 0 : HUGE_VAL;
             break;
         }
     }
-    for (int32_t i = 0; i < x->v->n; i++) /* the first terms are those of units */
-        for (int32_t k = 0; k < K; k++)
-            value[x->at[unit_of(x, i)] + k] += cost[(int64_t)i * K + k];
 }
 
 int relax_least_find(const relax_least *x, const double *cost, const double *price, uint8_t *device, double *sum,

@@ -51,8 +51,6 @@ static int32_t find_live(relax_state *s)
     int32_t n_shared = 0;
     for (int32_t j = 0; j < v->n_packets; j++) {
         s->shared[j] = MOIRAI_NONE;
-        if (v->packet_off[j] == v->packet_off[j + 1])
-            continue;
         int32_t open = readers_open(s, j, &s->served[j]), from = relax_producer(v, j);
         bool known = relax_single(s->c->devices[from]);
         if (open == 0 || (known && (open == 1 || open > MOST_READERS)))
@@ -150,8 +148,6 @@ void relax_set_costs(relax_state *s)
         for (int32_t k = 0; k < K; k++)
             s->unary[(int64_t)i * K + k] = s->c->devices[i] >> k & 1 ? relax_own_cost(s, i, k) : NEVER;
     for (int32_t j = 0; j < v->n_packets; j++) {
-        if (v->packet_off[j] == v->packet_off[j + 1])
-            continue;
         pay_for_served(s, j);
         if (!s->open[j] && relax_single(s->c->devices[relax_producer(v, j)]))
             pay_by_readers(s, j);

@@ -1,7 +1,9 @@
-/* What every operator costs at given prices: its own part, and messages over edges whose ends are both open. Private. */
+/* What every operator costs at given prices, its own part, and messages over edges whose ends are both open; and what is made of it: better
+ * prices, the numbers of a leaf, balanced loads. Private. */
 #ifndef MOIRAI_RELAX_MESSAGES_H
 #define MOIRAI_RELAX_MESSAGES_H
 
+#include "relax/least.h"
 #include "relax/view.h"
 #include "util/util.h"
 
@@ -43,7 +45,7 @@ void relax_decode(uint8_t *device, const relax_state *s);
 /* Time of packet from k to l at the prices. */
 static inline double relax_cost(const relax_state *s, const int64_t *transfer_ns, int32_t k, int32_t l)
 {
-    relax_held held = relax_holds(s->v->p, k, l);
+    schedule_held held = schedule_holds(s->v->p, k, l);
     double price = s->price[held.a] + (held.b == MOIRAI_NONE ? 0 : s->price[held.b]);
     return price * (double)transfer_ns[k * s->v->K + l];
 }
@@ -57,5 +59,38 @@ static inline int32_t relax_readers_at(const relax_state *s, int32_t packet, int
         n += (int32_t)(s->c->devices[v->p->edge_reader[e]] >> l & 1);
     return n;
 }
+
+/* ---- prices.c: the best prices of a case, by cutting planes ---- */
+
+typedef struct relax_prices_task {
+    double goal_ns; /* enough */
+    int32_t rounds;
+    bool bytes;               /* memory may be short: prices on bytes as well */
+    const relax_least *least; /* the cheapest assignments, exactly; NULL: by messages */
+    util_stop stop;
+} relax_prices_task;
+
+/* Raises the value of the state's case from the prices and messages that it has; it ends with the best. *value_ns: the solver's
+ * number, no proof. */
+int relax_find_prices(double *value_ns, relax_state *s, const relax_prices_task *job);
+
+/* ---- round.c: prices and messages as the whole numbers of a leaf ---- */
+
+/* All of an empty leaf but what is proven; `length_ns`: about that. To be cleared also after a failure. */
+int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *fixed, int32_t n_fixed,
+                     double length_ns);
+/* The numbers of a leaf where these operators are fixed: it proves no less where they are more. To be cleared also after a failure. */
+int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
+                    int32_t n_fixed);
+void relax_leaf_clear(relax_leaf *leaf);
+
+/* ---- balance.c: from the cheapest devices at good prices to loads that are balanced ---- */
+
+/* Changes `device` until the largest load with its offset is about target_ns, or no move helps. *load_ns gets it. O(V K) memory;
+ * a few passes of O(V K + E K). */
+int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64_t target_ns, const util_stop *stop);
+/* The same by annealing, from a device for each operator: O(steps x degree). Deterministic. */
+int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v, const relax_case *c, int64_t target_ns,
+                         int64_t steps, const util_stop *stop);
 
 #endif

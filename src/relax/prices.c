@@ -11,7 +11,7 @@
  * they prove all but a few 1e-5 of it.
  *
  * There are only 3 K prices (ports) or K + K^2 (channels), and the master is solved by the simplex of our own. */
-#include "relax/prices.h"
+#include "relax/messages.h"
 
 #include <math.h>
 #include <stdlib.h>

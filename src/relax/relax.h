@@ -31,6 +31,7 @@ typedef struct relax_leaf {
     int64_t *from, *to; /* [edge * devices + device]: added to what its producer, its reader costs there; NULL: all 0 */
     int64_t unit;       /* of which these are multiples: files have shorter numbers so */
     int64_t proven_ns;  /* of plans in this case */
+    util_memory memory; /* of the arrays */
 } relax_leaf;
 
 /* Leaves that leave no plan out: the least of them is a bound. */
@@ -93,7 +94,6 @@ typedef struct relax_answer {
     relax_row row;     /* of relax_solve_chain */
     int32_t n_choices;
     relax_choice choice[RELAX_CHOICES]; /* by load, the least first */
-    int32_t n_cases;                    /* that were looked at */
 } relax_answer;
 
 /* Deterministic, unless the stop ends it. O(cases * rounds * (V K + E K^2)). The answer is to be cleared in every case. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relax/round.h"
+#include "relax/messages.h"
 #include "util/util.h"
 
 #define SCALE_BITS 30
@@ -16,7 +16,7 @@
 
 static int64_t transfer_cost(const relax_view *v, const int64_t *price, const int64_t *d, int32_t k, int32_t l)
 {
-    relax_held held = relax_holds(v->p, k, l);
+    schedule_held held = schedule_holds(v->p, k, l);
     int64_t one = price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b]), cost;
     return k == l ? 0 : util_mul64(&cost, one, d[k * v->K + l]) ? cost : 0;
 }
@@ -71,48 +71,38 @@ static void write_live(relax_leaf *leaf, const relax_state *s, double scale)
             }
 }
 
-static void *copy(const void *from, size_t n, size_t size)
+/* A copy of the leaf's own; NULL where there is nothing to copy. */
+static void *own(relax_leaf *leaf, const void *from, size_t n, size_t size)
 {
-    void *to = from ? util_alloc(n, size) : NULL;
-    if (to)
+    void *to = from ? util_take(&leaf->memory, n, size) : NULL;
+    if (to && n)
         memcpy(to, from, n * size);
     return to;
 }
 
 int32_t relax_leaf_prices(const relax_leaf *leaf, const moirai_problem *p)
 {
-    return relax_resources(p) + leaf->n_shifts * p->n_devices;
+    return schedule_resources(p) + leaf->n_shifts * p->n_devices;
 }
 
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
                     int32_t n_fixed)
 {
     size_t cells = (size_t)p->n_edges * (size_t)p->n_devices;
-    *out = (relax_leaf){.n_fixed = n_fixed,
-                        .fixed = util_alloc((size_t)n_fixed, sizeof *out->fixed),
-                        .n_shifts = leaf->n_shifts,
-                        .shift = copy(leaf->shift, (size_t)leaf->n_shifts, sizeof *leaf->shift),
-                        .price = copy(leaf->price, (size_t)relax_leaf_prices(leaf, p), sizeof *leaf->price),
-                        .byte_price = copy(leaf->byte_price, (size_t)p->n_devices, sizeof *leaf->byte_price),
-                        .from = copy(leaf->from, cells, sizeof *leaf->from),
-                        .to = copy(leaf->to, cells, sizeof *leaf->to),
-                        .unit = leaf->unit,
-                        .proven_ns = leaf->proven_ns};
-    if (!out->fixed || !out->price || !out->shift != !leaf->shift || !out->byte_price != !leaf->byte_price ||
-        !out->from != !leaf->from || !out->to != !leaf->to)
-        return MOIRAI_EFAIL;
-    memcpy(out->fixed, fixed, sizeof *fixed * (size_t)n_fixed);
-    return 0;
+    *out =
+        (relax_leaf){.n_fixed = n_fixed, .n_shifts = leaf->n_shifts, .unit = leaf->unit, .proven_ns = leaf->proven_ns};
+    out->fixed = own(out, fixed, (size_t)n_fixed, sizeof *fixed);
+    out->shift = own(out, leaf->shift, (size_t)leaf->n_shifts, sizeof *leaf->shift);
+    out->price = own(out, leaf->price, (size_t)relax_leaf_prices(leaf, p), sizeof *leaf->price);
+    out->byte_price = own(out, leaf->byte_price, (size_t)p->n_devices, sizeof *leaf->byte_price);
+    out->from = own(out, leaf->from, cells, sizeof *leaf->from);
+    out->to = own(out, leaf->to, cells, sizeof *leaf->to);
+    return util_taken_all(&out->memory);
 }
 
 void relax_leaf_clear(relax_leaf *leaf)
 {
-    free(leaf->fixed);
-    free(leaf->shift);
-    free(leaf->price);
-    free(leaf->byte_price);
-    free(leaf->from);
-    free(leaf->to);
+    util_release(&leaf->memory);
     *leaf = (relax_leaf){0};
 }
 
@@ -122,34 +112,34 @@ static void round_down(int64_t *message, size_t n, int64_t unit)
         message[i] -= message[i] % unit + (message[i] % unit < 0 ? unit : 0);
 }
 
-int relax_leaf_write(relax_leaf *leaf, const relax_state *s, double length_ns)
+int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *fixed, int32_t n_fixed,
+                     double length_ns)
 {
     const relax_view *v = s->v;
     size_t cells = (size_t)v->p->n_edges * (size_t)v->K;
     int32_t bits = (int32_t)fmin(SCALE_BITS, SUM_BITS - log2(fmax(length_ns, 1)));
     double scale = ldexp(1, UTIL_MAX(bits, 0));
     bool bytes = false;
+    leaf->n_fixed = n_fixed;
+    leaf->fixed = own(leaf, fixed, (size_t)n_fixed, sizeof *fixed);
     leaf->n_shifts = v->n_shifts;
-    leaf->shift = copy(v->shift, (size_t)v->n_shifts, sizeof *v->shift);
-    leaf->price = util_alloc((size_t)v->n_resources, sizeof *leaf->price);
+    leaf->shift = own(leaf, v->shift, (size_t)v->n_shifts, sizeof *v->shift);
+    UTIL_TAKE(&leaf->memory, leaf->price, (size_t)v->n_resources);
     for (int32_t k = 0; k < v->K; k++)
         bytes |= s->byte_price[k] * scale >= 1;
     if (bytes)
-        leaf->byte_price = util_alloc((size_t)v->K, sizeof *leaf->byte_price);
+        UTIL_TAKE(&leaf->memory, leaf->byte_price, (size_t)v->K);
     if (v->n_packets > 0) {
-        leaf->from = util_alloc(cells, sizeof *leaf->from);
-        leaf->to = util_alloc(cells, sizeof *leaf->to);
+        UTIL_TAKE(&leaf->memory, leaf->from, cells);
+        UTIL_TAKE(&leaf->memory, leaf->to, cells);
     }
-    if (!leaf->price || !leaf->shift != !v->shift || (bytes && !leaf->byte_price) ||
-        (v->n_packets > 0 && (!leaf->from || !leaf->to)))
+    if (leaf->memory.failed)
         return MOIRAI_EFAIL;
     for (int32_t r = 0; r < v->n_resources; r++)
         leaf->price[r] = (int64_t)(fmax(s->price[r], 0) * scale);
     for (int32_t k = 0; k < v->K && bytes; k++)
         leaf->byte_price[k] = (int64_t)fmin(fmax(s->byte_price[k], 0) * scale, ldexp(1, 40));
     for (int32_t j = 0; j < v->n_packets; j++) {
-        if (v->packet_off[j] == v->packet_off[j + 1])
-            continue;
         write_served(leaf, s, j);
         if (!s->open[j] && relax_single(s->c->devices[relax_producer(v, j)]))
             write_readers(leaf, s, j);

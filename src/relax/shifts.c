@@ -13,9 +13,10 @@
 #include <string.h>
 
 #include "relax/relax_tuning.h"
-#include "relax/round.h"
+#include "relax/messages.h"
 #include "relax/view.h"
 #include "schedule/paths.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #define SCALE_BITS 30
@@ -44,12 +45,6 @@ static bool may(const game *g, int64_t at)
 
 /* ---- the shifts that are tried ---- */
 
-static int compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* So many of the operators' least heads, or tails, that are all different, evenly. */
 static int find_ends(game *g, int32_t which)
 {
@@ -62,7 +57,7 @@ static int find_ends(game *g, int32_t which)
         for (int64_t at = i * g->v.K; at < (i + 1) * g->v.K; at++)
             least[i + 1] = may(g, at) ? UTIL_MIN(least[i + 1], path[at]) : least[i + 1];
     }
-    qsort(least, (size_t)n + 1, sizeof *least, compare);
+    qsort(least, (size_t)n + 1, sizeof *least, util_by_int64);
     for (int64_t i = 1; i <= n; i++)
         if (least[i] != least[different - 1])
             least[different++] = least[i];
@@ -271,13 +266,12 @@ static void drop_idle(game *g)
 /* The mean prices as whole numbers: devices, then those of shifts. */
 static int write_leaf(relax_leaf *leaf, const game *g)
 {
-    int32_t K = g->v.K, R = relax_resources(g->v.p);
+    int32_t K = g->v.K, R = schedule_resources(g->v.p);
     leaf->n_shifts = g->n - 1;
-    leaf->fixed = util_alloc(0, sizeof *leaf->fixed);
-    leaf->shift = util_alloc((size_t)leaf->n_shifts, sizeof *leaf->shift);
-    leaf->price = util_alloc((size_t)relax_leaf_prices(leaf, g->v.p), sizeof *leaf->price);
     leaf->unit = 1;
-    if (!leaf->fixed || !leaf->shift || !leaf->price)
+    UTIL_TAKE(&leaf->memory, leaf->shift, (size_t)leaf->n_shifts);
+    UTIL_TAKE(&leaf->memory, leaf->price, (size_t)relax_leaf_prices(leaf, g->v.p));
+    if (leaf->memory.failed)
         return MOIRAI_EFAIL;
     memcpy(leaf->shift, g->shift + 1, sizeof *leaf->shift * (size_t)leaf->n_shifts);
     for (int32_t r = 0; r < g->n * K; r++)
@@ -316,7 +310,7 @@ static int answer_alone(relax_answer *out, relax_leaf *leaf)
         return MOIRAI_EFAIL;
     *out->proof.leaf = *leaf;
     *leaf = (relax_leaf){0};
-    out->proof.n_leaves = out->n_cases = 1;
+    out->proof.n_leaves = 1;
     out->lower_ns = out->proof.proven_ns = out->proof.leaf->proven_ns;
     return 0;
 }

@@ -30,22 +30,27 @@ static bool bytes_bind(const moirai_problem *p)
     return false;
 }
 
-static void list_packets(relax_view *v)
+/* With flow edge each edge is a packet. */
+static int list_edges(relax_view *v)
 {
-    for (int32_t j = 0; j < v->n_packets; j++)
-        if (v->packet_off[j] < v->packet_off[j + 1])
-            v->out_off[relax_producer(v, j) + 1]++;
-    for (int32_t i = 0; i < v->n; i++)
-        v->out_off[i + 1] += v->out_off[i];
-    for (int32_t j = v->n_packets - 1; j >= 0; j--) /* offsets run back to the beginnings */
-        if (v->packet_off[j] < v->packet_off[j + 1])
-            v->out[--v->out_off[relax_producer(v, j) + 1]] = j;
-    for (int32_t i = 0; i < v->n; i++)
-        v->out_off[i] = v->out_off[i + 1];
-    int32_t all = 0;
-    for (int32_t j = 0; j < v->n_packets; j++)
-        all += v->packet_off[j] < v->packet_off[j + 1];
-    v->out_off[v->n] = all;
+    const moirai_problem *p = v->p;
+    int32_t *off, *out_off, *out, at = 0;
+    UTIL_TAKE(&v->memory, off, (size_t)p->n_edges + 1);
+    UTIL_TAKE(&v->memory, out_off, (size_t)v->n + 1);
+    UTIL_TAKE(&v->memory, out, (size_t)p->n_edges);
+    if (v->memory.failed)
+        return MOIRAI_EFAIL;
+    for (int32_t i = 0; i < v->n; i++, out_off[i] = at)
+        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++)
+            for (int32_t t = p->op_out[o], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
+                out[at++] = e;
+    for (int32_t e = 0; e <= p->n_edges; e++)
+        off[e] = e;
+    v->n_packets = p->n_edges;
+    v->packet_off = off;
+    v->out_off = out_off;
+    v->out = out;
+    return 0;
 }
 
 static int stretch_transfers(relax_view *v, int32_t percent)
@@ -60,24 +65,15 @@ static int stretch_transfers(relax_view *v, int32_t percent)
 
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent)
 {
-    *v = (relax_view){.p = p, .n = p->n_ops, .K = p->n_devices, .n_resources = relax_resources(p)};
+    *v = (relax_view){.p = p, .n = p->n_ops, .K = p->n_devices, .n_resources = schedule_resources(p)};
     v->bytes_bind = bytes_bind(p);
-    if (p->congestion != MOIRAI_CONGESTION_NONE)
-        v->n_packets = p->flow == MOIRAI_FLOW_TENSOR ? p->n_tensors : p->n_edges;
+    v->n_packets = p->congestion == MOIRAI_CONGESTION_NONE ? 0 : p->n_tensors;
     v->packet_off = p->tensor_edge_off;
-    if (v->n_packets > 0 && p->flow == MOIRAI_FLOW_EDGE) {
-        int32_t *own = util_take(&v->memory, (size_t)p->n_edges + 1, sizeof *own);
-        for (int32_t e = 0; e <= p->n_edges && own; e++)
-            own[e] = e;
-        v->packet_off = own;
-    }
-    UTIL_TAKE(&v->memory, v->out_off, (size_t)v->n + 1);
-    UTIL_TAKE(&v->memory, v->out, (size_t)v->n_packets);
-    if (v->memory.failed)
-        return MOIRAI_EFAIL;
-    list_packets(v);
+    v->out_off = p->op_out_off;
+    v->out = p->op_out;
     v->transfer_ns = p->class_transfer_ns;
-    return send_percent == 100 ? 0 : stretch_transfers(v, send_percent);
+    int rc = v->n_packets > 0 && p->flow == MOIRAI_FLOW_EDGE ? list_edges(v) : 0;
+    return rc || send_percent == 100 ? rc : stretch_transfers(v, send_percent);
 }
 
 void relax_view_close(relax_view *v)
@@ -124,7 +120,7 @@ static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *dev
         for (int32_t l = 0; l < K; l++) {
             if (l == k || after[l] >= SCHEDULE_NEVER_NS)
                 continue;
-            relax_held held = relax_holds(p, k, l);
+            schedule_held held = schedule_holds(p, k, l);
             widen(w, held.a, before, after[l]);
             if (held.b != MOIRAI_NONE)
                 widen(w, held.b, before, after[l]);
@@ -145,8 +141,7 @@ static void find_offsets(relax_case *c, windows *w, const relax_view *v, const i
     for (int32_t j = 0; j < v->n_packets; j++) {
         if (j % LOOK == 0 && util_stopped(stop))
             return;
-        if (v->packet_off[j] < v->packet_off[j + 1])
-            widen_by_packet(w, v, c->devices, j, head, tail);
+        widen_by_packet(w, v, c->devices, j, head, tail);
     }
     for (int32_t r = 0; r < v->n_resources; r++)
         c->offset_ns[r] = w->head[r] >= SCHEDULE_NEVER_NS ? c->path_ns : UTIL_MIN(w->head[r] + w->tail[r], c->path_ns);
@@ -229,13 +224,11 @@ void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
         uint64_t to = 0;
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             to |= UINT64_C(1) << device[p->edge_reader[e]];
-        if (!to)
-            continue;
         int32_t k = device[relax_producer(v, j)];
         const int64_t *d = relax_transfers(v, j) + (int64_t)k * K;
         for (to &= ~(UINT64_C(1) << k); to; to &= to - 1) {
             int32_t l = __builtin_ctzll(to);
-            relax_held held = relax_holds(p, k, l);
+            schedule_held held = schedule_holds(p, k, l);
             load_ns[held.a] += d[l];
             if (held.b != MOIRAI_NONE)
                 load_ns[held.b] += d[l];

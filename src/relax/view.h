@@ -3,48 +3,28 @@
 #define MOIRAI_RELAX_VIEW_H
 
 #include "relax/relax.h"
+#include "schedule/resources.h"
 #include "util/util.h"
 
-/* Resources: devices 0 .. K-1; then, with congestion port, send ports K .. 2K-1 and receive ports 2K .. 3K-1; with channel, the
- * channel from k to l at K + k K + l; with device, transfers hold the two devices themselves. A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. */
+/* A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. Resources are those of schedule/resources.h, and devices within
+ * shifts. */
 typedef struct relax_view {
     const moirai_problem *p;
     int32_t n, K, n_resources;
-    int32_t n_packets;          /* 0 where transfers load nothing */
-    const int32_t *packet_off;  /* packet -> its edges, which are neighbours */
-    const int64_t *transfer_ns; /* of all classes: the problem's, or made longer */
-    int32_t *out_off, *out;     /* operator -> packets that it produces and somebody reads */
-    bool bytes_bind;            /* memory may be short */
-    int32_t n_shifts;           /* whose devices are resources, too: the last ones */
+    int32_t n_packets;            /* 0 where transfers load nothing */
+    const int32_t *packet_off;    /* packet -> its edges, which are neighbours */
+    const int64_t *transfer_ns;   /* of all classes: the problem's, or made longer */
+    const int32_t *out_off, *out; /* operator -> packets that it produces, read or not */
+    bool bytes_bind;              /* memory may be short */
+    int32_t n_shifts;             /* whose devices are resources, too: the last ones */
     const relax_shift *shift;
     util_memory memory;
 } relax_view;
-
-static inline int32_t relax_resources(const moirai_problem *p)
-{
-    int32_t K = p->n_devices;
-    return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
-}
 
 /* A device within a shift, as a resource. */
 static inline int32_t relax_shift_at(const relax_view *v, int32_t shift, int32_t k)
 {
     return v->n_resources - (v->n_shifts - shift) * v->K + k;
-}
-
-/* What a transfer from k to l holds: two resources, or one and MOIRAI_NONE. */
-typedef struct relax_held {
-    int32_t a, b;
-} relax_held;
-
-static inline relax_held relax_holds(const moirai_problem *p, int32_t k, int32_t l)
-{
-    int32_t K = p->n_devices;
-    switch (p->congestion) {
-    case MOIRAI_CONGESTION_CHANNEL: return (relax_held){K + k * K + l, MOIRAI_NONE};
-    case MOIRAI_CONGESTION_DEVICE: return (relax_held){k, l};
-    default: return (relax_held){K + k, 2 * K + l};
-    }
 }
 
 /* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */
@@ -59,15 +39,19 @@ static inline int32_t relax_packet_of(const relax_view *v, int32_t e)
     return v->packet_off == v->p->tensor_edge_off ? v->p->edge_tensor[e] : e;
 }
 
+static inline int32_t relax_tensor_of(const relax_view *v, int32_t packet)
+{
+    return v->packet_off == v->p->tensor_edge_off ? packet : v->p->edge_tensor[packet];
+}
+
 static inline int32_t relax_producer(const relax_view *v, int32_t packet)
 {
-    return v->p->tensor_producer[v->p->edge_tensor[v->packet_off[packet]]];
+    return v->p->tensor_producer[relax_tensor_of(v, packet)];
 }
 
 static inline const int64_t *relax_transfers(const relax_view *v, int32_t packet)
 {
-    const moirai_problem *p = v->p;
-    return v->transfer_ns + (int64_t)p->tensor_class[p->edge_tensor[v->packet_off[packet]]] * v->K * v->K;
+    return v->transfer_ns + (int64_t)v->p->tensor_class[relax_tensor_of(v, packet)] * v->K * v->K;
 }
 
 static inline bool relax_single(uint64_t devices)

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* One more than `size`, for which there is room. */
-static inline void util_heap_push(int32_t *heap, int32_t size, int32_t value)
+static inline void util_heap_push(int64_t *heap, int32_t size, int64_t value)
 {
     int32_t i = size;
     for (; i > 0 && heap[(i - 1) / 2] > value; i = (i - 1) / 2)
@@ -14,9 +14,10 @@ static inline void util_heap_push(int32_t *heap, int32_t size, int32_t value)
 }
 
 /* Takes the least of `size` > 0, which is one less then. */
-static inline int32_t util_heap_pop(int32_t *heap, int32_t size)
+static inline int64_t util_heap_pop(int64_t *heap, int32_t size)
 {
-    int32_t least = heap[0], last = heap[--size], i = 0;
+    int64_t least = heap[0], last = heap[--size];
+    int32_t i = 0;
     for (int32_t below = 1; below < size; below = 2 * i + 1) {
         below += below + 1 < size && heap[below + 1] < heap[below];
         if (heap[below] >= last)

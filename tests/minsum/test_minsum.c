@@ -1,6 +1,7 @@
 /* The least sum, against all states of small problems. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "minsum/minsum.h"
 #include "support/check.h"
@@ -44,8 +45,7 @@ static void draw(example *e, uint64_t seed)
         for (; cells > 0; cells--)
             e->value[n_values++] = util_rng_below(&rng, 7) ? util_rng_below(&rng, 1000) : HUGE_VAL;
     }
-    e->shape =
-        (minsum_shape){.n_vars = n, .states = e->states, .n_terms = n_terms, .off = e->off, .var = e->var, .at = e->at};
+    e->shape = (minsum_shape){.n_vars = n, .states = e->states, .n_terms = n_terms, .off = e->off, .var = e->var};
 }
 
 static double sum_of(const example *e, const int32_t *state)
@@ -102,22 +102,23 @@ static void test_minsum_is_linear_in_long_networks(void **state)
     enum { RUNGS = 5000, N = 2 * RUNGS, TERMS = 3 * RUNGS - 1 };
     int32_t *states = util_alloc(N, sizeof *states), *off = util_alloc(TERMS + 1, sizeof *off),
             *var = util_alloc(2 * (size_t)TERMS, sizeof *var), *found = util_alloc(N, sizeof *found), n = 0;
-    int64_t *at = util_alloc(TERMS, sizeof *at);
-    double value[9 + 3] = {0, 3, 3, 3, 0, 3, 3, 3, 0, 7, 2, 5}, least;
+    double *value = util_alloc(9 * TERMS, sizeof *value), least;
+    static const double differ[9] = {0, 3, 3, 3, 0, 3, 3, 3, 0}, first[3] = {7, 2, 5};
     for (int32_t v = 0; v < N; v++)
         states[v] = 3;
     for (int32_t r = 0; r < RUNGS; r++)
         for (int32_t i = 0; i < 3 && n < TERMS - 1; i++, off[n + 1] = off[n] + 2, n++) {
             if (i > 0 && r == RUNGS - 1)
                 continue;
+            memcpy(value + (ptrdiff_t)9 * n, differ, sizeof differ);
             var[off[n]] = i == 2 ? 2 * r + 1 : 2 * r;
             var[off[n] + 1] = i == 0 ? 2 * r + 1 : i == 1 ? 2 * r + 2 : 2 * r + 3;
         }
-    at[n] = 9; /* of the first variable alone */
+    memcpy(value + (ptrdiff_t)9 * n, first, sizeof first);
     var[off[n]] = 0;
     off[n + 1] = off[n] + 1;
     n++;
-    minsum_shape shape = {.n_vars = N, .states = states, .n_terms = n, .off = off, .var = var, .at = at};
+    minsum_shape shape = {.n_vars = N, .states = states, .n_terms = n, .off = off, .var = var};
     util_stop stop = {0};
     minsum *m;
     assert_ok(minsum_new(&m, &shape, 27 * N, &stop));
@@ -126,7 +127,7 @@ static void test_minsum_is_linear_in_long_networks(void **state)
     for (int32_t v = 0; v < N; v++)
         assert_int_equal(found[v], 1);
     minsum_free(m);
-    void *all[] = {states, off, var, found, at};
+    void *all[] = {states, off, var, found, value};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }
@@ -137,7 +138,6 @@ static void test_minsum_refuses_wide_networks(void **state)
     (void)state;
     enum { N = 12, TERMS = N * (N - 1) / 2 };
     int32_t states[N], off[TERMS + 1] = {0}, var[2 * TERMS], n = 0;
-    int64_t at[TERMS] = {0};
     for (int32_t a = 0; a < N; a++) {
         states[a] = 4;
         for (int32_t b = 0; b < a; b++, n++) {
@@ -146,7 +146,7 @@ static void test_minsum_refuses_wide_networks(void **state)
             off[n + 1] = 2 * (n + 1);
         }
     }
-    minsum_shape shape = {.n_vars = N, .states = states, .n_terms = n, .off = off, .var = var, .at = at};
+    minsum_shape shape = {.n_vars = N, .states = states, .n_terms = n, .off = off, .var = var};
     util_stop stop = {0};
     minsum *m;
     assert_int_equal(minsum_new(&m, &shape, 1 << 20, &stop), MOIRAI_ELIMIT);

@@ -11,11 +11,11 @@ static void test_pricing_resources_by_congestion(void **state)
 {
     (void)state;
     moirai_problem q = {.n_devices = 3, .congestion = MOIRAI_CONGESTION_PORT};
-    assert_int_equal(pricing_resource_count(&q), 9);
+    assert_int_equal(schedule_resources(&q), 9);
     q.congestion = MOIRAI_CONGESTION_CHANNEL;
-    assert_int_equal(pricing_resource_count(&q), 12);
+    assert_int_equal(schedule_resources(&q), 12);
     q.congestion = MOIRAI_CONGESTION_NONE;
-    assert_int_equal(pricing_resource_count(&q), 3);
+    assert_int_equal(schedule_resources(&q), 3);
 }
 
 /* T = 15 in steps of 1: steps 0 .. 15, the last of them without length. */
@@ -154,13 +154,13 @@ static void test_pricing_duals_are_copies(void **state)
     fill(&g, price);
     price[6] = 11;
     price[7] = -12;
-    assert_ok(pricing_duals_set(&kept, &q, &g, price, 2));
+    assert_ok(pricing_duals_set(&kept, &q, &(pricing_duals){g, price, 2}));
     price[4] = price[7] = 0;
     assert_int_equal(kept.price[4], 2);
     assert_int_equal(kept.price[7], -12);
     assert_int_equal(kept.n_branches, 2);
     assert_int_equal(kept.grid.bucket_step[2], 22);
-    assert_ok(pricing_duals_set(&kept, &q, &g, NULL, 0));
+    assert_ok(pricing_duals_set(&kept, &q, &(pricing_duals){.grid = g}));
     assert_null(kept.price);
 }
 

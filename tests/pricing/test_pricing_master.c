@@ -46,7 +46,7 @@ static bool prices_exclude(fixture *f, const pricing_master_task *task, const pr
 {
     const moirai_problem *q = &f->t.b->problem;
     const pricing_grid *grid = pricing_master_grid(f->m);
-    const int64_t *branch_price = r->price + pricing_resource_count(q) * grid->n_buckets;
+    const int64_t *branch_price = r->price + schedule_resources(q) * grid->n_buckets;
     pricing_pricer_set(f->w, &task->at, grid);
     int64_t cost = pricing_pricer_cost(f->w, &(pricing_prices){.resource = r->price}, NULL, NULL);
     return cost >= PRICING_NONE ||

@@ -18,7 +18,7 @@ typedef struct fixture {
 /* Case and grid of the fixture from here on. */
 static void set_case(fixture *f, const pricing_sending *how, const pricing_branch *branch)
 {
-    pricing_pricer_set(f->w, &(pricing_case){how, branch != NULL, branch}, &f->grid);
+    pricing_pricer_set(f->w, &(pricing_case){.how = how, .n_branches = branch != NULL, .branch = branch}, &f->grid);
 }
 
 /* The block between the first two cuts, entry and exit on A, T = length in steps of `step`. */

@@ -123,7 +123,7 @@ static bool verifier_excludes(const prove_block *v, const pair_state *x, int32_t
                        .n_buckets = grid->n_buckets,
                        .bucket = (int32_t *)grid->bucket_step,
                        .price = price,
-                       .branch_price = price + pricing_resource_count(&x->block.problem) * grid->n_buckets};
+                       .branch_price = price + schedule_resources(&x->block.problem) * grid->n_buckets};
     for (int32_t i = 0; i < how->n_receivers; i++)
         leaf.receiver[i] = how->receiver[i];
     for (int32_t i = 0; i < at->n_branches; i++)

@@ -154,17 +154,15 @@ int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pri
 {
     put_aside(v, c);
     take_value(v, c, value);
-    return pricing_duals_set(&c->found.prices, &v->pair->block.problem, &prices->grid, prices->price,
-                             prices->n_branches);
+    return pricing_duals_set(&c->found.prices, &v->pair->block.problem, prices);
 }
 
 /* ---- dividing ---- */
 
-/* Branches and prices are the copy's own. */
+/* Branches, with room for one more, and prices are the copy's own. */
 static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
 {
     const moirai_problem *q = &v->pair->block.problem;
-    const pricing_duals *found = &from->found.prices, *kept = &from->kept.prices;
     *to = *from;
     to->found.prices.price = to->kept.prices.price = NULL;
     to->branch = util_alloc((size_t)from->n_branches + 1, sizeof *to->branch);
@@ -172,8 +170,8 @@ static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_pric
         return MOIRAI_EFAIL;
     if (from->n_branches)
         memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
-    int rc = pricing_duals_set(&to->found.prices, q, &found->grid, found->price, found->n_branches);
-    return rc ? rc : pricing_duals_set(&to->kept.prices, q, &kept->grid, kept->price, kept->n_branches);
+    int rc = pricing_duals_set(&to->found.prices, q, &from->found.prices);
+    return rc ? rc : pricing_duals_set(&to->kept.prices, q, &from->kept.prices);
 }
 
 static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch question, const int64_t *byte_price)
@@ -189,19 +187,18 @@ static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch questi
 
 int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price)
 {
-    pair_priced_case below = {0};
-    *d = (pair_priced_case){0};
-    if (copy_case(v, &below, c) || copy_case(v, d, c)) {
-        pair_priced_case_free(&below);
+    pricing_branch at_most, at_least;
+    pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
+    if (!grown)
+        return MOIRAI_EFAIL;
+    c->branch = grown;
+    if (copy_case(v, d, c)) {
         pair_priced_case_free(d);
         return MOIRAI_EFAIL;
     }
-    pricing_branch at_most, at_least;
     pair_cases_children(&v->pair->block, c->end.split, &at_most, &at_least);
-    ask(v, &below, at_most, byte_price);
+    ask(v, c, at_most, byte_price);
     ask(v, d, at_least, byte_price);
-    pair_priced_case_free(c);
-    *c = below;
     return 0;
 }
 
