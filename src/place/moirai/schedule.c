@@ -108,16 +108,9 @@ static bool part_is_some(const engine *x)
     return !x->part.whole && x->part.n > 0 && is_open(x);
 }
 
-/* Bytes of one state: transfers of every tensor to every device, and when each line is free at every mark. */
 static bool state_fits(const engine *x)
 {
-    const moirai_problem *p = x->in.p;
-    double K = p->n_devices, lines = K + (p->congestion == MOIRAI_CONGESTION_CHANNEL ? K * K : 2 * K);
-    double slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : p->n_tensors * K;
-    double bytes = slots * (sizeof(place_whole_slot) + 2 * sizeof(int64_t)) +
-                   (p->n_ops / (double)PLACE_WHOLE_STRIDE + 2) * lines * 4 * sizeof(int64_t) +
-                   p->n_ops * K * sizeof(int64_t);
-    return bytes <= MANY_MOST_BYTES;
+    return place_whole_fits(x->in.p);
 }
 
 /* ---- lists ---- */
