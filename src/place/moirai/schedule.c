@@ -98,14 +98,9 @@ static bool needs_starts(const engine *x)
     return !x->in.best || is_open(x);
 }
 
-static bool part_is_whole(const engine *x)
+static bool few_matter(const engine *x)
 {
-    return x->part.whole;
-}
-
-static bool part_is_some(const engine *x)
-{
-    return !x->part.whole && x->part.n > 0 && is_open(x);
+    return x->part.n > 0;
 }
 
 static bool state_fits(const engine *x)
@@ -159,11 +154,10 @@ static const engine_turn again[] = {
 
 /* On more devices than a mask has. */
 static const engine_turn many[] = {
-    {.step = &step_part, .share = 1, .when = part_is_whole}, /* nothing else matters */
+    {.step = &step_part, .share = 1, .when = few_matter}, /* nothing else matters */
     {.step = &step_kinds, .share = 0.35, .when = is_open},
     {.step = &step_starts, .share = 0.3, .when = needs_starts},
     {.step = &step_paths, .share = 0.2, .when = is_open},
-    {.step = &step_part, .share = 0.55, .when = part_is_some},
     {.step = &step_whole_anneal, .share = 1, .rounds = 4, .when = state_fits},
 };
 
