@@ -433,16 +433,9 @@ static int print_levels(pair_chain *c, const char *name)
     printf("| %s | %d x %d operators in %d components of %d kinds |\n", name, c->s->class_count[class_],
            c->s->block_size[block], c->block[class_]->n_components, c->block[class_]->n_kinds);
     for (int32_t level = 0; !rc && level <= 3; level++) {
-        pair_refine_task job = {.class_ = class_,
-                                .entry_device = k,
-                                .exit_device = k,
-                                .level = level,
-                                .need_ns = INT64_MAX,
-                                .improve = true,
-                                .effort = 1,
-                                .seed = 1};
+        pair_refine_task job = {.level = level, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
         if (level > 0 && pair->level < level)
-            rc = pair_refine(c, &job);
+            rc = pair_refine(pair, &job);
         if (!rc)
             print_level(pair, what[level], used);
     }

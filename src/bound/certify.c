@@ -34,7 +34,6 @@ static int search_one(certifying *x, pair_state *pair)
 static int certify_one(void *data, int32_t i)
 {
     certifying *x = data;
-    int32_t K = x->c->K;
     int64_t index = x->pick[i];
     pair_state *pair = x->c->pair[index];
     if (util_stopped(&x->job->stop)) /* there may be thousands of them, and each would begin */
@@ -45,10 +44,7 @@ static int certify_one(void *data, int32_t i)
         x->searched[index] = true;
         return search_one(x, pair);
     }
-    pair_refine_task task = {.class_ = (int32_t)(index / K / K),
-                             .entry_device = (int32_t)(index / K % K),
-                             .exit_device = (int32_t)(index % K),
-                             .level = ++x->level[index],
+    pair_refine_task task = {.level = ++x->level[index],
                              .need_ns = INT64_MAX,
                              .prices_only = true,
                              .effort = x->job->effort,
@@ -58,7 +54,7 @@ static int certify_one(void *data, int32_t i)
     if (!pair || !pair->block.n_interior)
         return 0;
     int32_t before = pair->level;
-    int rc = pair_refine(x->c, &task);
+    int rc = pair_refine(pair, &task);
     pair->level = UTIL_MAX(pair->level, before);
     return rc;
 }

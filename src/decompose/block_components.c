@@ -1,14 +1,12 @@
 /* What a block falls into when its cuts are taken away, and which of these parts are copies of each other.
  *
- * Components by union-find over interior edges. Copies agree in times, bytes, devices and edges, operator by operator; they are looked up by a
- * hash of the first three, so that a hundred thousand branches of which no two are equal are compared with hardly any other. O(V + E). */
+ * Components by union-find over interior edges. Copies agree in times, bytes, devices and edges, operator by operator. O(V K + E). */
 #include "decompose/block.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/group.h"
-#include "util/hash.h"
 #include "util/util.h"
 
 static int32_t root_of(int32_t *parent, int32_t i)
@@ -64,67 +62,41 @@ static int find_components(decompose_block *b)
     return 0;
 }
 
-static bool same_edges(const decompose_block *b, int32_t i, int32_t j)
+/* Where its inputs come from and its outputs go, seen from its component. */
+static void spell_edges(util_spelling *w, const decompose_block *b, int32_t i)
 {
     const moirai_problem *q = &b->problem;
-    int32_t di = q->op_in_off[i + 1] - q->op_in_off[i], dj = q->op_in_off[j + 1] - q->op_in_off[j];
-    int32_t oi = q->op_out_off[i + 1] - q->op_out_off[i], oj = q->op_out_off[j + 1] - q->op_out_off[j];
-    if (di != dj || oi != oj)
-        return false;
-    for (int32_t d = 0; d < di; d++) {
-        int32_t s = q->op_in[q->op_in_off[i] + d], t = q->op_in[q->op_in_off[j] + d];
-        if (q->tensor_class[s] != q->tensor_class[t] ||
-            b->op_place[q->tensor_producer[s]] != b->op_place[q->tensor_producer[t]] ||
-            (q->tensor_producer[s] == b->entry && s != t))
-            return false;
+    util_spell(w, q->op_in_off[i + 1] - q->op_in_off[i]);
+    for (int32_t j = q->op_in_off[i]; j < q->op_in_off[i + 1]; j++) {
+        int32_t t = q->op_in[j], from = q->tensor_producer[t];
+        util_spell(w, q->tensor_class[t]);
+        util_spell(w, b->op_place[from]);
+        util_spell(w, from == b->entry ? t : MOIRAI_NONE); /* copies read the same tensors of the entry */
     }
-    for (int32_t d = 0; d < oi; d++) {
-        int32_t s = q->op_out[q->op_out_off[i] + d], t = q->op_out[q->op_out_off[j] + d];
-        int32_t ds = q->tensor_edge_off[s + 1] - q->tensor_edge_off[s];
-        if (q->tensor_class[s] != q->tensor_class[t] || ds != q->tensor_edge_off[t + 1] - q->tensor_edge_off[t])
-            return false;
-        for (int32_t r = 0; r < ds; r++)
-            if (b->op_place[q->edge_reader[q->tensor_edge_off[s] + r]] !=
-                b->op_place[q->edge_reader[q->tensor_edge_off[t] + r]])
-                return false;
+    util_spell(w, q->op_out_off[i + 1] - q->op_out_off[i]);
+    for (int32_t j = q->op_out_off[i]; j < q->op_out_off[i + 1]; j++) {
+        int32_t t = q->op_out[j];
+        util_spell(w, q->tensor_class[t]);
+        util_spell(w, q->tensor_edge_off[t + 1] - q->tensor_edge_off[t]);
+        for (int32_t e = q->tensor_edge_off[t]; e < q->tensor_edge_off[t + 1]; e++)
+            util_spell(w, b->op_place[q->edge_reader[e]]);
     }
-    return true;
 }
 
-static bool same_component(const void *data, int32_t c, int32_t d)
+/* What copies share; one with a group is a copy of none. */
+static void spell_component(util_spelling *w, const void *data, int32_t c)
 {
     const decompose_block *b = data;
     const moirai_problem *q = &b->problem;
-    int32_t n = b->component_off[c + 1] - b->component_off[c], K = q->n_devices;
-    if (n != b->component_off[d + 1] - b->component_off[d])
-        return false;
-    for (int32_t x = 0; x < n; x++) {
-        int32_t i = b->component_op[b->component_off[c] + x], j = b->component_op[b->component_off[d] + x];
-        if (q->op_memory_bytes[i] != q->op_memory_bytes[j] || q->op_devices[i] != q->op_devices[j] ||
-            q->op_group[i] != MOIRAI_NONE || q->op_group[j] != MOIRAI_NONE ||
-            memcmp(q->op_time_ns + (int64_t)i * K, q->op_time_ns + (int64_t)j * K, sizeof(int64_t) * (size_t)K) ||
-            !same_edges(b, i, j))
-            return false;
-    }
-    return true;
-}
-
-/* Of what copies share; one with a group is a copy of none. */
-static uint64_t hash_component(const void *data, int32_t c)
-{
-    const decompose_block *b = data;
-    const moirai_problem *q = &b->problem;
-    size_t K = (size_t)q->n_devices;
-    uint64_t h = UTIL_HASH_BEGIN;
     for (int32_t x = b->component_off[c]; x < b->component_off[c + 1]; x++) {
-        size_t i = (size_t)b->component_op[x];
-        h = util_hash_walk(h, q->op_time_ns + i * K, K * sizeof *q->op_time_ns);
-        h = util_hash_walk(h, q->op_memory_bytes + i, sizeof *q->op_memory_bytes);
-        h = util_hash_walk(h, q->op_devices + i, sizeof *q->op_devices);
-        if (q->op_group[i] != MOIRAI_NONE)
-            h = util_hash_walk(h, &c, sizeof c);
+        int32_t i = b->component_op[x];
+        util_spell(w, q->op_memory_bytes[i]);
+        util_spell(w, (int64_t)q->op_devices[i]);
+        util_spell(w, q->op_group[i] == MOIRAI_NONE ? MOIRAI_NONE : c);
+        for (int32_t k = 0; k < q->n_devices; k++)
+            util_spell(w, moirai_op_ns(q, i, k));
+        spell_edges(w, b, i);
     }
-    return h;
 }
 
 static int find_kinds(decompose_block *b)
@@ -135,8 +107,7 @@ static int find_kinds(decompose_block *b)
     UTIL_TAKE(&b->memory, b->kind_count, n);
     if (b->memory.failed)
         return MOIRAI_EFAIL;
-    util_group_task job = {b, hash_component, same_component};
-    int rc = util_group(b->component_kind, b->kind_component, &b->n_kinds, b->n_components, &job);
+    int rc = util_group(b->component_kind, b->kind_component, &b->n_kinds, b->n_components, spell_component, b);
     for (int32_t c = 0; c < b->n_components && !rc; c++)
         b->kind_count[b->component_kind[c]]++;
     return rc;

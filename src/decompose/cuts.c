@@ -114,20 +114,10 @@ static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *cho
     return rc;
 }
 
-/* A block spelled as integers; equal spellings are equal blocks. */
-typedef struct spelling {
-    int64_t *word;
-    size_t n, capacity;
-    int failed;
-} spelling;
-
-static void spell(spelling *w, int64_t value)
-{
-    if (!w->failed && util_grow(&w->word, &w->capacity, w->n + 1, sizeof *w->word))
-        w->failed = 1;
-    if (!w->failed)
-        w->word[w->n++] = value;
-}
+typedef struct classifying {
+    const moirai_problem *p;
+    const decompose_cuts *s;
+} classifying;
 
 /* Number of `op` inside the block: 0 entry, 1.. interior, size+1 exit, -1 elsewhere. */
 static int32_t local_number(const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
@@ -136,93 +126,58 @@ static int32_t local_number(const moirai_problem *p, const decompose_cuts *s, in
     return z >= first - 1 && z <= first + size ? z - first + 1 : -1;
 }
 
-static void spell_inputs(spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
+static void spell_inputs(util_spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
 {
     for (int32_t j = p->op_in_off[op]; j < p->op_in_off[op + 1]; j++) {
         int32_t t = p->op_in[j], from = p->tensor_producer[t], number = local_number(p, s, block, from);
         if (number < 0)
             continue;
-        spell(w, -2 - number);
-        spell(w, t - p->op_out[p->op_out_off[from]]);
-        spell(w, p->tensor_class[t]);
-        spell(w, p->tensor_bytes[t]);
+        util_spell(w, -2 - number);
+        util_spell(w, t - p->op_out[p->op_out_off[from]]);
+        util_spell(w, p->tensor_class[t]);
+        util_spell(w, p->tensor_bytes[t]);
     }
 }
 
 /* Groups are spelled by the local number of their first member; what a group has outside is not compared
  * (nothing that is computed per block looks at it). */
-static void spell_op(spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
+static void spell_op(util_spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block, int32_t op)
 {
-    spell(w, p->op_memory_bytes[op]);
-    spell(w, (int64_t)p->op_devices[op]);
+    util_spell(w, p->op_memory_bytes[op]);
+    util_spell(w, (int64_t)p->op_devices[op]);
     for (int32_t k = 0; k < p->n_devices; k++)
-        spell(w, moirai_op_ns(p, op, k));
+        util_spell(w, moirai_op_ns(p, op, k));
     int64_t group = -1;
     if (p->op_group[op] >= 0)
         for (int32_t z = 0; z < s->block_size[block] && group < 0; z++)
             if (p->op_group[p->topo[s->block_first[block] + z]] == p->op_group[op])
                 group = z;
-    spell(w, group);
+    util_spell(w, group);
     spell_inputs(w, p, s, block, op);
 }
 
-static void spell_block(spelling *w, const moirai_problem *p, const decompose_cuts *s, int32_t block)
+static void spell_block(util_spelling *w, const void *data, int32_t block)
 {
-    w->n = 0;
+    const classifying *x = data;
+    const decompose_cuts *s = x->s;
     int32_t exit = decompose_exit(s, block);
-    spell(w, s->block_size[block]);
-    spell(w, (decompose_entry(s, block) >= 0) + 2 * (exit >= 0));
+    util_spell(w, s->block_size[block]);
+    util_spell(w, (decompose_entry(s, block) >= 0) + 2 * (exit >= 0));
     for (int32_t z = 0; z < s->block_size[block]; z++)
-        spell_op(w, p, s, block, p->topo[s->block_first[block] + z]);
+        spell_op(w, x->p, s, block, x->p->topo[s->block_first[block] + z]);
     if (exit >= 0)
-        spell_inputs(w, p, s, block, exit);
-}
-
-static uint64_t hash_words(const spelling *w)
-{
-    uint64_t h = 1469598103934665603u;
-    for (size_t i = 0; i < w->n; i++) {
-        h ^= (uint64_t)w->word[i];
-        h *= 0x9E3779B97F4A7C15u;
-        h ^= h >> 29;
-    }
-    return h;
-}
-
-typedef struct classifying {
-    const moirai_problem *p;
-    const decompose_cuts *s;
-    spelling *one, *other;
-} classifying;
-
-static uint64_t hash_block(const void *data, int32_t block)
-{
-    const classifying *x = data;
-    spell_block(x->one, x->p, x->s, block);
-    return hash_words(x->one);
-}
-
-static bool same_block(const void *data, int32_t i, int32_t j)
-{
-    const classifying *x = data;
-    spell_block(x->one, x->p, x->s, i);
-    spell_block(x->other, x->p, x->s, j);
-    return x->one->n == x->other->n && !memcmp(x->one->word, x->other->word, x->one->n * sizeof *x->one->word);
+        spell_inputs(w, x->p, s, block, exit);
 }
 
 static int classify(decompose_cuts *s, const moirai_problem *p)
 {
-    spelling one = {0}, other = {0};
-    util_group_task job = {&(classifying){p, s, &one, &other}, hash_block, same_block};
     UTIL_TAKE(&s->memory, s->class_block, (size_t)s->n_blocks);
     UTIL_TAKE(&s->memory, s->class_count, (size_t)s->n_blocks);
     int rc = util_taken_all(&s->memory);
-    rc = rc ? rc : util_group(s->block_class, s->class_block, &s->n_classes, s->n_blocks, &job);
-    rc = one.failed || other.failed ? MOIRAI_EFAIL : rc;
+    rc = rc ? rc
+            : util_group(s->block_class, s->class_block, &s->n_classes, s->n_blocks, spell_block, &(classifying){p, s});
     for (int32_t i = 0; !rc && i < s->n_blocks; i++)
         s->class_count[s->block_class[i]]++;
-    free(one.word);
-    free(other.word);
     return rc;
 }
 

@@ -123,16 +123,6 @@ bool exact_memory(exact_search *s, exact_state *st, bool *changed)
     return sets_fit(s, st);
 }
 
-static int64_t start_of(const exact_search *s, const exact_state *st, int32_t task)
-{
-    return *exact_head(s, st, task);
-}
-
-static int64_t finish_of(const exact_search *s, const exact_state *st, int32_t task)
-{
-    return *exact_head(s, st, task) + exact_length(s, st, task);
-}
-
 /* All tasks that must have ended before tensor t is gone from device d, into `task`; all operators for an output. */
 static int32_t users(const exact_search *s, const exact_state *st, int32_t t, int32_t d, int32_t *task)
 {
@@ -188,10 +178,10 @@ static int32_t lives(const exact_search *s, const exact_state *st, int32_t d)
             continue;
         exact_life life = {EXACT_NONE_NS, 0, s->p->tensor_bytes[t], t};
         for (int32_t a = 0; a < count; a++)
-            life.begin = UTIL_MIN(life.begin, start_of(s, st, task[a]));
+            life.begin = UTIL_MIN(life.begin, *exact_head(s, st, task[a]));
         count = users(s, st, t, d, task);
         for (int32_t a = 0; a < count; a++)
-            life.end = UTIL_MAX(life.end, finish_of(s, st, task[a]));
+            life.end = UTIL_MAX(life.end, *exact_head(s, st, task[a]) + exact_length(s, st, task[a]));
         if (life.end > life.begin)
             s->work.life[n++] = life;
     }

@@ -57,9 +57,8 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
     return rc;
 }
 
-int pair_refine(pair_chain *c, const pair_refine_task *job)
+int pair_refine(pair_state *x, const pair_refine_task *job)
 {
-    pair_state *x = c->pair[pair_chain_index(c, job->class_, job->entry_device, job->exit_device)];
     const level_plan *level = &levels[job->level];
     pair_improve_task search = {.pair = x, .level = job->level, .seed = job->seed, .stop = job->stop};
     int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;

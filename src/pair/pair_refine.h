@@ -7,7 +7,6 @@
 #define PAIR_LEVELS 4
 
 typedef struct pair_refine_task {
-    int32_t class_, entry_device, exit_device;
     int32_t level;    /* 1 .. PAIR_LEVELS */
     int64_t need_ns;  /* no use in proving more than this */
     bool prices_only; /* they are raised even where something else has proven the pair: for a certificate */
@@ -28,6 +27,6 @@ int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b);
 /* Every pair that some block can have. */
 int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop);
 /* One level up. Touches this pair alone, so that different pairs can be refined at the same time. */
-int pair_refine(pair_chain *c, const pair_refine_task *job);
+int pair_refine(pair_state *x, const pair_refine_task *job);
 
 #endif

@@ -56,5 +56,7 @@ int64_t place_fit_least_bytes(const moirai_problem *p, int32_t k);
 int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, const place_units *u,
                    int32_t *op_device, const int64_t *priority, const moirai_task *order, int64_t n_order,
                    const util_stop *stop);
+/* The same by upward ranks, from devices that stay as they are. */
+int place_fit_devices(moirai_plan **out, const moirai_problem *p, const int32_t *op_device, const util_stop *stop);
 
 #endif

@@ -7,6 +7,7 @@
  * stops after a bounded number of steps. Bin packing is NP-hard: no method that is fast always succeeds. */
 #include "place/fit.h"
 #include "problem/device_set.h"
+#include "problem/problem_build.h"
 #include "util/util.h"
 #include "util/text.h"
 
@@ -26,8 +27,9 @@ typedef struct moving {
     int32_t *list;
     double *harm;
     int32_t *heap;
-    int32_t *weight_off, *weight; /* unit -> shared weights that its operators read, each once; NULL: there are none */
+    int32_t *weight_off, *weight; /* unit -> shared weights that its operators read, each once */
     int32_t *held;                /* [weight * K + k]: how many units on k read it */
+    int64_t *bytes;               /* of each unit with all its weights, as if alone */
     util_memory memory;
 } moving;
 
@@ -36,29 +38,29 @@ typedef struct moving {
 static int index_weights(moving *m)
 {
     const moirai_problem *p = m->p;
-    size_t n = (size_t)m->u->n, reads = (size_t)p->weight_reader_off[p->n_weights];
+    const place_units *u = m->u;
+    int32_t *off, *of_op, *seen, n = 0;
+    int rc = problem_weights_by_op(p, &off, &of_op);
     UTIL_TAKE(&m->memory, m->held, (size_t)p->n_weights * (size_t)p->n_devices);
-    UTIL_TAKE(&m->memory, m->weight_off, n + 2);
-    UTIL_TAKE(&m->memory, m->weight, reads);
-    int32_t *last = util_alloc(n, sizeof *last);
-    int rc = last ? util_taken_all(&m->memory) : MOIRAI_EFAIL;
-    for (int pass = 0; pass < 2 && !rc; pass++) {
-        memset(last, 0, n * sizeof *last);
-        for (int32_t w = 0; w < p->n_weights; w++)
-            for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++) {
-                int32_t unit = m->u->of_op[p->weight_reader[e]];
-                if (last[unit] == w + 1)
-                    continue;
-                last[unit] = w + 1;
-                if (pass == 0)
-                    m->weight_off[unit + 2]++;
-                else
-                    m->weight[m->weight_off[unit + 1]++] = w;
+    UTIL_TAKE(&m->memory, m->weight_off, (size_t)u->n + 1);
+    UTIL_TAKE(&m->memory, m->weight, rc ? 0 : (size_t)off[p->n_ops]);
+    UTIL_TAKE(&m->memory, m->bytes, (size_t)u->n);
+    UTIL_TAKE(&m->memory, seen, (size_t)p->n_weights); /* by which unit, from 1 on */
+    rc = rc ? rc : util_taken_all(&m->memory);
+    for (int32_t unit = 0; unit < u->n && !rc; unit++) {
+        m->bytes[unit] = u->bytes[unit];
+        for (int32_t j = u->off[unit]; j < u->off[unit + 1]; j++)
+            for (int32_t e = off[u->op[j]]; e < off[u->op[j] + 1]; e++) {
+                int32_t w = of_op[e];
+                m->bytes[unit] += seen[w] == unit + 1 ? 0 : p->weight_bytes[w];
+                if (seen[w] != unit + 1)
+                    m->weight[n++] = w;
+                seen[w] = unit + 1;
             }
-        for (size_t unit = 0; pass == 0 && unit < n; unit++)
-            m->weight_off[unit + 2] += m->weight_off[unit + 1];
+        m->weight_off[unit + 1] = n;
     }
-    free(last);
+    free(off);
+    free(of_op);
     return rc;
 }
 
@@ -67,24 +69,15 @@ static int index_weights(moving *m)
 static int64_t bytes_on(const moving *m, int32_t unit, int32_t k, int32_t others)
 {
     int64_t bytes = m->u->bytes[unit];
-    for (int32_t e = m->weight_off ? m->weight_off[unit] : 0; m->weight_off && e < m->weight_off[unit + 1]; e++)
+    for (int32_t e = m->weight_off[unit]; e < m->weight_off[unit + 1]; e++)
         if (m->held[m->weight[e] * m->p->n_devices + k] == others)
             bytes += m->p->weight_bytes[m->weight[e]];
     return bytes;
 }
 
-/* With all its weights, as if alone. */
-static int64_t whole_bytes(const moving *m, int32_t unit)
-{
-    int64_t bytes = m->u->bytes[unit];
-    for (int32_t e = m->weight_off ? m->weight_off[unit] : 0; m->weight_off && e < m->weight_off[unit + 1]; e++)
-        bytes += m->p->weight_bytes[m->weight[e]];
-    return bytes;
-}
-
 static void count_held(moving *m, int32_t unit, int32_t k, int32_t change)
 {
-    for (int32_t e = m->weight_off ? m->weight_off[unit] : 0; m->weight_off && e < m->weight_off[unit + 1]; e++)
+    for (int32_t e = m->weight_off[unit]; e < m->weight_off[unit + 1]; e++)
         m->held[m->weight[e] * m->p->n_devices + k] += change;
 }
 
@@ -117,7 +110,7 @@ static int check_totals(const moving *m)
     for (int32_t k = 0; k < m->p->n_devices; k++)
         capacity += UTIL_MAX(m->capacity[k], 0);
     for (int32_t unit = 0; unit < m->u->n; unit++) {
-        int64_t most = -1, bytes = whole_bytes(m, unit);
+        int64_t most = -1, bytes = m->bytes[unit];
         need += m->u->bytes[unit];
         for (int32_t k = 0; k < m->p->n_devices; k++)
             if (place_unit_may(m->u, unit, k))
@@ -207,7 +200,7 @@ static void shed(moving *m, int32_t from)
     int32_t n = 0;
     double harm = 0;
     for (int32_t unit = 0; unit < m->u->n; unit++) {
-        if (m->where[unit] != from || whole_bytes(m, unit) == 0 || best_move(m, unit, &harm) == MOIRAI_NONE)
+        if (m->where[unit] != from || m->bytes[unit] == 0 || best_move(m, unit, &harm) == MOIRAI_NONE)
             continue;
         m->harm[unit] = harm / (double)UTIL_MAX(bytes_on(m, unit, from, 1), 1);
         m->heap[n++] = unit;
@@ -235,7 +228,7 @@ static int by_falling_bytes(const void *left, const void *right, void *data)
 {
     const moving *m = data;
     int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
-    int64_t x = whole_bytes(m, a), y = whole_bytes(m, b);
+    int64_t x = m->bytes[a], y = m->bytes[b];
     if (x != y)
         return x > y ? -1 : 1;
     return (a > b) - (a < b);
@@ -263,7 +256,7 @@ static int pack(moving *m, const int32_t *wanted, uint64_t *tried)
     const place_units *u = m->u;
     int32_t n = 0, depth = 0;
     for (int32_t unit = 0; unit < u->n; unit++)
-        if (whole_bytes(m, unit) > 0) {
+        if (m->bytes[unit] > 0) {
             m->list[n++] = unit;
             move_unit(m, unit, MOIRAI_NONE);
         }
@@ -338,8 +331,8 @@ int place_fit_assignment(const moirai_problem *p, const place_units *u, const in
     UTIL_TAKE(&m.memory, m.heap, n);
     int32_t *wanted = util_take(&m.memory, n, sizeof *wanted);
     uint64_t *tried = util_take(&m.memory, n * (size_t)u->words, sizeof *tried);
-    int rc = p->n_weights ? index_weights(&m) : 0;
-    rc = rc ? rc : m.memory.failed ? MOIRAI_EFAIL : fit(&m, wanted, tried);
+    int rc = index_weights(&m); /* asks whether all is there */
+    rc = rc ? rc : fit(&m, wanted, tried);
     util_release(&m.memory);
     return rc;
 }

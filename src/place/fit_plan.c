@@ -326,3 +326,17 @@ int place_fit_plan(moirai_plan **out, moirai_sim *sim, const moirai_problem *p, 
     moirai_sim_dispatch(sim, op_device, priority);
     return sim->stopped ? late() : moirai_sim_plan(out, sim);
 }
+
+int place_fit_devices(moirai_plan **out, const moirai_problem *p, const int32_t *op_device, const util_stop *stop)
+{
+    moirai_sim *sim = NULL;
+    place_units *units = NULL;
+    int32_t *device = util_copy(op_device, (size_t)p->n_ops, sizeof *device);
+    int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
+    rc = rc ? rc : place_units_new(&units, p);
+    rc = rc ? rc : place_fit_plan(out, sim, p, units, device, NULL, NULL, 0, stop);
+    place_units_free(units);
+    moirai_sim_free(sim);
+    free(device);
+    return rc;
+}

@@ -24,7 +24,7 @@ extern const moirai_placer place_moirai;
 /* The plan of m-topo; where it may fail, MOIRAI_ELIMIT if the time is up before its first simulation has ended. */
 int place_m_topo_within(moirai_plan **out, const moirai_problem *p, const util_stop *stop, bool may_fail);
 
-/* Congestion device, where transfers hold their devices (hold.c): the placer's plan for ports, carried out and improved with devices
+/* Congestion device, where transfers hold their devices (moirai/hold.c): the placer's plan for ports, carried out and improved with devices
  * held; its bounds hold here as well. As placer->place. */
 int place_holding_devices(moirai_plan **out, const moirai_problem *p, const moirai_placer *placer,
                           const moirai_place_options *o);

@@ -23,9 +23,9 @@ static const struct heuristic {
     bool by_programme;
     bool explains; /* what it says of a problem that does not fit is true of others, too */
 } heuristic[] = {
-    {&place_single, '1', false, true}, {&place_heft, 'H', false, true},   {&place_m_etf, 'E', false, true},
-    {&place_m_topo, 'T', false, true}, {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false},
-    {&place_chain, 'C', false, false}, {&place_m_sct, 'P', true, false},  {&place_getf, 'G', true, false},
+    {&place_single, '1', false, true}, {&place_heft, 'H', false, true},        {&place_m_etf, 'E', false, true},
+    {&place_random, 'R', false, true}, {&place_sequential, 'Q', false, false}, {&place_chain, 'C', false, false},
+    {&place_m_sct, 'P', true, false},  {&place_getf, 'G', true, false},
 };
 
 static const struct heuristic topo = {&place_m_topo, 'T', false, true};
@@ -35,7 +35,7 @@ static const struct heuristic topo = {&place_m_topo, 'T', false, true};
 static bool is_doubtful_alone(const moirai_problem *p)
 {
     int64_t all = 0, largest = 0;
-    if (p->memory != MOIRAI_MEMORY_PEAK || p->n_ops < PLACE_FIT_LARGE)
+    if (p->memory != MOIRAI_MEMORY_PEAK)
         return false;
     for (int32_t i = 0; i < p->n_ops; i++)
         all += p->op_memory_bytes[i];
@@ -48,24 +48,6 @@ static bool is_doubtful_alone(const moirai_problem *p)
     return all > largest;
 }
 
-/* Devices of the start, moved as little as memory asks for. */
-static int mend(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
-{
-    moirai_sim *sim = NULL;
-    place_units *units = NULL;
-    int32_t *device = util_alloc((size_t)p->n_ops, sizeof *device);
-    int rc = device ? moirai_sim_new(&sim, p) : MOIRAI_EFAIL;
-    rc = rc ? rc : place_units_new(&units, p);
-    if (!rc) {
-        memcpy(device, start->op_device, sizeof *device * (size_t)p->n_ops);
-        rc = place_fit_plan(out, sim, p, units, device, NULL, NULL, 0, stop);
-    }
-    place_units_free(units);
-    moirai_sim_free(sim);
-    free(device);
-    return rc;
-}
-
 static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
 {
     int rc = moirai_plan_tighten(out, p, start);
@@ -73,10 +55,11 @@ static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_pl
         return rc;
     moirai_plan_free(*out);
     *out = NULL;
-    return mend(out, p, start, stop);
+    return place_fit_devices(out, p, start->op_device, stop); /* moved as little as memory asks for */
 }
 
-static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h, bool offered)
+static int use_heuristic(moirai_plan **out, const place_starts_task *task, const struct heuristic *h, bool offered,
+                         const util_stop *stop)
 {
     const char *why;
     int64_t size = ((int64_t)task->p->n_ops + task->p->n_edges) * task->p->n_devices;
@@ -87,20 +70,20 @@ static int use_heuristic(moirai_plan **out, const place_starts_task *task, const
         return MOIRAI_ELIMIT;
     if (h->placer ==
         &place_m_topo) /* unlike the others it ends its plan whatever the time, but where there is one already */
-        return place_m_topo_within(out, task->p, task->stop, offered);
-    moirai_place_options o = {.budget = util_stop_rest(task->stop, &task->o->budget), .gap = task->o->gap};
+        return place_m_topo_within(out, task->p, stop, offered);
+    moirai_place_options o = {.budget = util_stop_rest(stop, &task->o->budget), .gap = task->o->gap};
     return h->placer->place(out, task->p, &o);
 }
 
 /* One heuristic, or the user's start (NULL); what it found is offered. */
-static int try_start(place_starts_task *task, bool *offered, const struct heuristic *h)
+static int try_start(place_starts_task *task, bool *offered, const struct heuristic *h, const util_stop *stop)
 {
     moirai_plan *plan = NULL;
     int found = MOIRAI_EINFEASIBLE;
     if (h)
-        found = use_heuristic(&plan, task, h, *offered);
+        found = use_heuristic(&plan, task, h, *offered, stop);
     else if (task->o->start)
-        found = use_start(&plan, task->p, task->o->start, task->stop);
+        found = use_start(&plan, task->p, task->o->start, stop);
     if (!found) {
         *offered = true;
         return task->offer(task->data, plan, h ? h->letter : 'S');
@@ -110,38 +93,28 @@ static int try_start(place_starts_task *task, bool *offered, const struct heuris
     return found == MOIRAI_EFAIL ? found : 0;
 }
 
-/* m-topo before its turn; half of the time where a single device has not had its own. */
-static int try_topo(place_starts_task *task, bool *offered, bool half)
-{
-    const util_stop *whole = task->stop;
-    util_stop part = half ? util_stop_part(whole, 0.5) : *whole;
-    task->stop = &part;
-    int rc = try_start(task, offered, &topo);
-    task->stop = whole;
-    return rc;
-}
-
 static bool is_enough(const place_starts_task *task, bool offered)
 {
     return offered && (task->first || util_stopped(task->stop));
 }
 
+/* Where no device holds all, m-topo has a plan of a million operators long before those that look at every device. */
+static int32_t turn_of_topo(const place_starts_task *task)
+{
+    bool soon = task->p->n_ops >= PLACE_FIT_LARGE && !task->has_plan;
+    return !soon ? 3 : is_doubtful_alone(task->p) ? 0 : 1;
+}
+
 int place_starts(place_starts_task *task)
 {
-    bool offered = task->has_plan, early = false; /* m-topo had its turn */
+    bool offered = task->has_plan;
+    int32_t n = sizeof heuristic / sizeof *heuristic, topo_turn = turn_of_topo(task);
     task->why[0] = '\0';
-    int rc = try_start(task, &offered, NULL);
-    for (size_t i = 0; i < sizeof heuristic / sizeof *heuristic && !rc && !is_enough(task, offered); i++) {
-        const struct heuristic *h = &heuristic[i];
-        /* Where no device holds all, it has a plan of a million operators long before those that look at every device. */
-        bool soon = h->placer == &place_heft || (h->placer == &place_single && is_doubtful_alone(task->p));
-        if (soon && !offered && !early && task->p->n_ops >= PLACE_FIT_LARGE) {
-            early = true;
-            rc = try_topo(task, &offered, h->placer == &place_single);
-        }
-        bool over = is_enough(task, offered) || (early && h->placer == &place_m_topo);
-        if (!rc && !over)
-            rc = try_start(task, &offered, h);
+    int rc = try_start(task, &offered, NULL, task->stop);
+    for (int32_t i = 0; i <= n && !rc && !is_enough(task, offered); i++) {
+        const struct heuristic *h = i == topo_turn ? &topo : &heuristic[i - (i > topo_turn)];
+        util_stop half = util_stop_part(task->stop, 0.5); /* the other is for a single device */
+        rc = try_start(task, &offered, h, i == topo_turn && i == 0 ? &half : task->stop);
     }
     return rc;
 }

@@ -3,7 +3,6 @@
 #include "prove/prove_problem_read.h"
 
 #include "util/group.h"
-#include "util/hash.h"
 
 #define LOOK 16 /* tables per look at the clock */
 
@@ -28,17 +27,11 @@ static int fill_table(const prove_reader *x, prove_tensor *t, int64_t *out)
     return 0;
 }
 
-static uint64_t hash_tensor(const void *data, int32_t t)
+static void spell_tensor(util_spelling *w, const void *data, int32_t t)
 {
     const prove_tensor *x = &((const prove_reader *)data)->tensor[t];
-    int64_t key = x->own ? t : x->bytes; /* one with a table of its own is like no other */
-    return util_hash_walk(UTIL_HASH_BEGIN, &key, sizeof key);
-}
-
-static bool same_table(const void *data, int32_t s, int32_t t)
-{
-    const prove_tensor *a = &((const prove_reader *)data)->tensor[s], *b = &((const prove_reader *)data)->tensor[t];
-    return !a->own && !b->own && a->bytes == b->bytes && !a->n_readers == !b->n_readers;
+    util_spell(w, x->own ? -1 - (int64_t)t : x->bytes); /* one with a table of its own is like no other */
+    util_spell(w, x->n_readers > 0);
 }
 
 /* Tensors of one size share a table: networks have many tensors and few sizes. */
@@ -50,7 +43,7 @@ static int find_tables(prove_reader *x)
     UTIL_TAKE(&x->p->memory, group, (size_t)x->n_tensors);
     UTIL_TAKE(&x->p->memory, first, (size_t)x->n_tensors);
     int rc = util_taken_all(&x->p->memory);
-    rc = rc ? rc : util_group(group, first, &n, x->n_tensors, &(util_group_task){x, hash_tensor, same_table});
+    rc = rc ? rc : util_group(group, first, &n, x->n_tensors, spell_tensor, x);
     if (!rc && !PROVE_TAKE(x->kept, table, (size_t)n * cells))
         rc = MOIRAI_EFAIL;
     for (int32_t i = 0; i < n && !rc; i++) {

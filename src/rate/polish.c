@@ -7,23 +7,71 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/moves.h"
+#include "place/fit.h"
 #include "rate/search.h"
 #include "util/pool.h"
 #include "util/util.h"
 
 #define BATCH 8
-#define BATCHES 6.0    /* times the effort and the part */
-#define TRIES 400      /* of moves, until one is worth a simulation */
-#define SHORT_STREAM 4 /* a share of the usual tasks */
+#define BATCHES 6.0      /* times the effort and the part */
+#define MOST_DOUBLINGS 6 /* of the steps of a move */
+#define TRIES 400        /* of moves, until one is worth a simulation */
+#define SHORT_STREAM 4   /* a share of the usual tasks */
+
+typedef struct moves {
+    const moirai_problem *p; /* of one operator at least */
+    const place_units *units;
+    util_rng rng;
+} moves;
 
 typedef struct polish {
     rate_search *s;
-    place_moves moves;
+    moves moves;
     const rate_candidate *now; /* the plan that is changed, one of `own` or of the search */
     rate_candidate *own[BATCH], *kept;
     rate_judge_task task;
 } polish;
+
+/* ---- moves ---- */
+
+/* A random operator next to this one, or MOIRAI_NONE. */
+static int32_t neighbour(moves *m, int32_t op)
+{
+    const moirai_problem *p = m->p;
+    int32_t n_in = p->op_in_off[op + 1] - p->op_in_off[op], n_out = p->op_out_off[op + 1] - p->op_out_off[op];
+    if (n_in + n_out == 0)
+        return MOIRAI_NONE;
+    int32_t which = (int32_t)util_rng_below(&m->rng, (uint32_t)(n_in + n_out));
+    if (which < n_in)
+        return p->tensor_producer[p->op_in[p->op_in_off[op] + which]];
+    int32_t t = p->op_out[p->op_out_off[op] + which - n_in], n = p->tensor_edge_off[t + 1] - p->tensor_edge_off[t];
+    return n == 0 ? MOIRAI_NONE : p->edge_reader[p->tensor_edge_off[t] + (int32_t)util_rng_below(&m->rng, (uint32_t)n)];
+}
+
+static void put(const moves *m, int32_t *device, int32_t unit, int32_t k)
+{
+    const place_units *u = m->units;
+    for (int32_t i = u->off[unit]; i < u->off[unit + 1] && place_unit_may(u, unit, k); i++)
+        device[u->op[i]] = k;
+}
+
+/* An operator and some of those around it that share its device, 2 to 32 steps along edges, go to a device of a neighbour, or to any;
+ * groups stay together, and nothing goes where it may not run. Perhaps nothing moves. */
+static void make_move(moves *m, int32_t *device)
+{
+    int32_t op = (int32_t)util_rng_below(&m->rng, (uint32_t)m->p->n_ops), own = device[op];
+    int32_t next = util_rng_below(&m->rng, 2) ? neighbour(m, op) : MOIRAI_NONE;
+    int32_t k = next == MOIRAI_NONE || device[next] == own ? (int32_t)util_rng_below(&m->rng, (uint32_t)m->p->n_devices)
+                                                           : device[next];
+    uint32_t steps = UINT32_C(1) << util_rng_below(&m->rng, MOST_DOUBLINGS);
+    for (uint32_t i = 0; i < steps && op != MOIRAI_NONE; i++) {
+        if (device[op] == own)
+            put(m, device, m->units->of_op[op], k);
+        op = neighbour(m, op);
+    }
+}
+
+/* ---- batches ---- */
 
 static int judge_one(void *data, int32_t i)
 {
@@ -42,7 +90,7 @@ static int propose(rate_candidate **out, polish *x, int64_t *load)
     for (int32_t tries = 0; tries < TRIES && !rc; tries++) {
         bool fits = true;
         memcpy((*out)->device[0], x->now->device[0], bytes);
-        place_move(&x->moves, (*out)->device[0]);
+        make_move(&x->moves, (*out)->device[0]);
         if (!memcmp((*out)->device[0], x->now->device[0], bytes))
             continue;
         int64_t most = rate_loads(load, &s->v, *out, &all, 1);

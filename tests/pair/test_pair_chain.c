@@ -125,8 +125,8 @@ static void test_pair_chain_share_of_a_class(void **state)
     assert_int_equal(pair_chain_path(c, PAIR_CHAIN_UPPER, NULL), 3 * 10 + 2 * 200);
     assert_int_equal(pair_chain_path(c, PAIR_CHAIN_LOWER, NULL), 3 * 10 + 2 * 100);
     /* Refining one pair serves both blocks. */
-    pair_refine_task job = {.class_ = layer, .level = 2, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
-    assert_ok(pair_refine(c, &job));
+    pair_refine_task job = {.level = 2, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
+    assert_ok(pair_refine(c->pair[pair_chain_index(c, layer, 0, 0)], &job));
     assert_int_equal(pair_chain_path(c, PAIR_CHAIN_UPPER, NULL), 3 * 10 + 2 * 200);
     assert_int_equal(pair_chain_path(c, PAIR_CHAIN_LOWER, NULL), 3 * 10 + 2 * 200);
     pair_chain_free(c);

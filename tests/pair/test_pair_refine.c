@@ -10,14 +10,9 @@
 
 static void refine(tiny_pair *f, int32_t level, bool prices_only)
 {
-    pair_refine_task job = {.class_ = f->class_,
-                            .level = level,
-                            .need_ns = INT64_MAX,
-                            .prices_only = prices_only,
-                            .improve = true,
-                            .effort = 1,
-                            .seed = 1};
-    assert_ok(pair_refine(f->c, &job));
+    pair_refine_task job = {
+        .level = level, .need_ns = INT64_MAX, .prices_only = prices_only, .improve = true, .effort = 1, .seed = 1};
+    assert_ok(pair_refine(f->x, &job));
     assert_int_equal(f->x->level, level);
 }
 
@@ -149,9 +144,8 @@ static void test_pair_cases_stop_at_what_is_needed(void **state)
     (void)state;
     tiny_pair f;
     tiny_pair_open(&f, TINY_THREE);
-    pair_refine_task job = {
-        .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
-    assert_ok(pair_refine(f.c, &job));
+    pair_refine_task job = {.level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
+    assert_ok(pair_refine(f.x, &job));
     assert_true(f.x->lower_ns >= 149 && f.x->lower_ns <= 151);
     assert_int_equal(f.x->n_cases, 2);
     tiny_pair_close(&f);
@@ -163,9 +157,8 @@ static void test_pair_refine_is_certified(void **state)
     (void)state;
     tiny_pair f;
     tiny_pair_open(&f, TINY_THREE);
-    pair_refine_task job = {
-        .class_ = f.class_, .level = 1, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
-    assert_ok(pair_refine(f.c, &job));
+    pair_refine_task job = {.level = 1, .need_ns = INT64_MAX, .improve = true, .effort = 1, .seed = 1};
+    assert_ok(pair_refine(f.x, &job));
     assert_int_equal(f.x->lower_ns, 200);
     assert_false(f.x->exhausted);
     assert_int_equal(pair_certified_ns(f.x), 200);
@@ -214,19 +207,18 @@ static void test_pair_cases_go_on_from_where_they_were(void **state)
     (void)state;
     tiny_pair f;
     tiny_pair_open(&f, TINY_THREE);
-    pair_refine_task job = {
-        .class_ = f.class_, .level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
-    assert_ok(pair_refine(f.c, &job));
+    pair_refine_task job = {.level = 1, .need_ns = 150, .prices_only = true, .effort = 1, .seed = 1};
+    assert_ok(pair_refine(f.x, &job));
     assert_true(f.x->lower_ns < 200);
     assert_int_equal(f.x->sent_buckets, 1);
     int64_t solves = f.x->solves;
     job.need_ns = INT64_MAX;
-    assert_ok(pair_refine(f.c, &job));
+    assert_ok(pair_refine(f.x, &job));
     assert_int_equal(f.x->lower_ns, 200);
     assert_int_equal(pair_leaves_ns(f.x), 200);
     assert_true(f.x->solves > solves);
     job.level = 2; /* other buckets: anew, and what was proven stays */
-    assert_ok(pair_refine(f.c, &job));
+    assert_ok(pair_refine(f.x, &job));
     assert_int_equal(f.x->lower_ns, 200);
     tiny_pair_close(&f);
 }
@@ -245,14 +237,13 @@ static void test_pair_cases_are_the_same_on_any_number_of_threads(void **state)
     for (int i = 0; i < 2; i++) {
         tiny_pair_open(&f[i], SIX_HEADS);
         for (int32_t level = 1; level <= 3; level++) {
-            pair_refine_task job = {.class_ = f[i].class_,
-                                    .level = level,
+            pair_refine_task job = {.level = level,
                                     .need_ns = INT64_MAX,
                                     .prices_only = true,
                                     .effort = 0.3,
                                     .seed = 1,
                                     .threads = i ? 4 : 1};
-            assert_ok(pair_refine(f[i].c, &job));
+            assert_ok(pair_refine(f[i].x, &job));
         }
     }
     const pair_state *x = f[0].x, *y = f[1].x;

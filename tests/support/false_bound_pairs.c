@@ -230,16 +230,13 @@ static bool check_pair(pair_chain *c, int32_t class_, int32_t a, int32_t z, cons
     int32_t levels = x->block.n_interior ? PAIR_LEVELS : 0;
     good = check_loads(x, solved ? &found : NULL, why);
     for (int32_t level = 1; level <= levels && good; level++) {
-        pair_refine_task job = {.class_ = class_,
-                                .entry_device = a,
-                                .exit_device = z,
-                                .level = level,
+        pair_refine_task job = {.level = level,
                                 .need_ns = INT64_MAX,
                                 .prices_only = true,
                                 .improve = level > 2,
                                 .effort = 0.2,
                                 .seed = seed};
-        if (pair_refine(c, &job))
+        if (pair_refine(x, &job))
             good = false_bound_fail(why, "level %d: %s", level, moirai_error_message());
         else if (solved && x->lower_ns > found.makespan_ns)
             good = false_bound_fail(why, "pair %d %d, level %d: bound %lld, optimum %lld", a, z, level,

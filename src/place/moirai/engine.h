@@ -34,7 +34,7 @@ typedef struct engine {
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     pair_chain *one_block;           /* the whole as one, for its certificate; NULL: not needed */
-    many_part part;                  /* of more devices than a mask has; */
+    many_part part;                  /* of more devices than a mask has, those that can matter; */
     int (*place)(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o); /* what places it there */
 } engine;
 

@@ -98,26 +98,14 @@ static bool needs_starts(const engine *x)
     return !x->in.best || is_open(x);
 }
 
-static bool part_is_whole(const engine *x)
+static bool few_matter(const engine *x)
 {
-    return x->part.whole;
+    return x->part.n > 0;
 }
 
-static bool part_is_some(const engine *x)
-{
-    return !x->part.whole && x->part.n > 0 && is_open(x);
-}
-
-/* Bytes of one state: transfers of every tensor to every device, and when each line is free at every mark. */
 static bool state_fits(const engine *x)
 {
-    const moirai_problem *p = x->in.p;
-    double K = p->n_devices, lines = K + (p->congestion == MOIRAI_CONGESTION_CHANNEL ? K * K : 2 * K);
-    double slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : p->n_tensors * K;
-    double bytes = slots * (sizeof(place_whole_slot) + 2 * sizeof(int64_t)) +
-                   (p->n_ops / (double)PLACE_WHOLE_STRIDE + 2) * lines * 4 * sizeof(int64_t) +
-                   p->n_ops * K * sizeof(int64_t);
-    return bytes <= MANY_MOST_BYTES;
+    return place_whole_fits(x->in.p);
 }
 
 /* ---- lists ---- */
@@ -166,11 +154,10 @@ static const engine_turn again[] = {
 
 /* On more devices than a mask has. */
 static const engine_turn many[] = {
-    {.step = &step_part, .share = 1, .when = part_is_whole}, /* nothing else matters */
+    {.step = &step_part, .share = 1, .when = few_matter}, /* nothing else matters */
     {.step = &step_kinds, .share = 0.35, .when = is_open},
     {.step = &step_starts, .share = 0.3, .when = needs_starts},
     {.step = &step_paths, .share = 0.2, .when = is_open},
-    {.step = &step_part, .share = 0.55, .when = part_is_some},
     {.step = &step_whole_anneal, .share = 1, .rounds = 4, .when = state_fits},
 };
 

@@ -1,10 +1,10 @@
 /* More devices than a mask has (MOIRAI_MASK_DEVICES).
  *
- * Plans: a list scheduler that knows kinds of devices (many_list.c), and the whole engine on a part of the devices (many_choose.c), whose
- * plan is one of the whole. What the other steps do on few devices, heuristics and annealing, they do on many.
+ * Plans: the whole engine, where few of the devices can matter (many_choose.c), whose plan and bound are those of the whole; else a list
+ * scheduler that knows kinds of devices (many_list.c). What the other steps do on few devices, heuristics and annealing, they do on many.
+ * A search on the fastest 64 devices is not worth its time: annealing of the whole gains more (docs/results.md).
  *
- * Bounds hold for all devices: loads and paths of the whole; what the engine has proven of the part only where the part
- * has all devices that can matter. */
+ * Bounds hold for all devices: loads and paths of the whole. */
 #include <stdlib.h>
 
 #include "place/moirai/engine.h"
@@ -58,9 +58,10 @@ static int search_part(engine *x, const engine_turn *turn)
     o.certificate_path = NULL;
     int rc = problem_part(&q, in->p, x->part.device, x->part.n);
     rc = rc ? rc : x->place(&plan, &q, &o);
-    if (!rc && x->part.whole)
+    if (!rc) {
         incumbent_take_bound(in, plan->lower_bound_ns);
-    rc = rc ? rc : carry_back(in, &q, &x->part, plan);
+        rc = carry_back(in, &q, &x->part, plan);
+    }
     moirai_plan_free(plan);
     problem_part_clear(&q);
     return rc == MOIRAI_EINFEASIBLE || rc == MOIRAI_ELIMIT

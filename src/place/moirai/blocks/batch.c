@@ -17,21 +17,14 @@ static int refine_one(void *data, int32_t i)
     blocks *x = data;
     pair_refine_task job = x->batch.task[i];
     int32_t level = job.level;
-    int64_t at = pair_chain_index(x->c, job.class_, job.entry_device, job.exit_device);
-    pair_state *pair = x->c->pair[at];
+    pair_state *pair = x->batch.pair[i];
     job.level = UTIL_MIN(level, PAIR_LEVELS);
-    int rc = pair_refine(x->c, &job);
+    int rc = pair_refine(pair, &job);
     if (job.improve)
         pair->plan_level = UTIL_MAX(pair->plan_level, level);
     if (!job.plans_only)
         pair->level = level;
     return rc;
-}
-
-static const pair_state *batch_pair(const blocks *x, int32_t i)
-{
-    const pair_refine_task *job = &x->batch.task[i];
-    return pair_chain_at(x->c, job->class_, job->entry_device, job->exit_device);
 }
 
 void blocks_count_path(blocks *x, const int32_t *device)
@@ -85,14 +78,11 @@ static bool worth_a_plan(const blocks *x, int64_t i, int32_t level)
 
 static void add_to_batch(blocks *x, int64_t i)
 {
-    const pair_state *pair = pair_chain_get(x->c, i);
-    int32_t K = x->c->K;
+    pair_state *pair = x->c->pair[i];
     bool bound = bound_is_due(x, i);
     int32_t level = bound ? pair->level + 1 : UTIL_MAX(pair->plan_level, 1) + 1;
-    x->batch.task[x->batch.n++] = (pair_refine_task){.class_ = (int32_t)(i / K / K),
-                                                     .entry_device = (int32_t)(i / K % K),
-                                                     .exit_device = (int32_t)(i % K),
-                                                     .level = level,
+    x->batch.pair[x->batch.n] = pair;
+    x->batch.task[x->batch.n++] = (pair_refine_task){.level = level,
                                                      .need_ns = needed(x, i),
                                                      .improve = !bound || worth_a_plan(x, i, level),
                                                      .plans_only = !bound,
@@ -145,7 +135,7 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
         return 0;
     x->in->work += x->batch.n;
     for (int32_t i = 0; i < x->batch.n; i++)
-        before[i] = batch_pair(x, i)->plan.length_ns;
+        before[i] = x->batch.pair[i]->plan.length_ns;
     x->batches_left--;
     /* Cores that pairs leave over go to their cases and runs, also those that a pair leaves when it is done. */
     int32_t cores = x->in->o->budget.threads > 0 ? x->in->o->budget.threads : util_cores();
@@ -153,7 +143,7 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
         x->batch.task[i].threads = cores;
     int rc = util_pool_run(refine_one, x, x->batch.n, x->in->o->budget.threads);
     for (int32_t i = 0; i < x->batch.n; i++)
-        *found |= batch_pair(x, i)->plan.length_ns < before[i];
+        *found |= x->batch.pair[i]->plan.length_ns < before[i];
     return rc;
 }
 

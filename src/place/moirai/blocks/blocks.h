@@ -15,6 +15,7 @@
 
 /* The pairs to refine next. */
 typedef struct blocks_batch {
+    pair_state *pair[BLOCKS_BATCH];
     pair_refine_task task[BLOCKS_BATCH];
     int32_t n;
     int64_t *weight;     /* per pair: how much of the gap hangs on it */

@@ -28,25 +28,22 @@ static int first_level(void *data, int32_t i)
 {
     blocks *x = data;
     int32_t K = x->c->K, class_ = (int32_t)(x->opened[i] / K / K);
-    const pair_state *pair = pair_chain_get(x->c, x->opened[i]);
-    if (!pair->open || pair->level > 0 || incumbent_stopped(x->in))
+    pair_state *pair = x->c->pair[x->opened[i]];
+    if (!pair || !pair->open || pair->level > 0 || incumbent_stopped(x->in))
         return 0;
     if (x->many && !pair->loads.tried)
-        return pair_raise_loads(x->c->pair[x->opened[i]], x->in->stop);
+        return pair_raise_loads(pair, x->in->stop);
     /* Plans that do not mind the memory are of little use where it binds, and not worth the time where many classes
      * want it. */
     bool much = x->share[class_] > BLOCKS_OPEN_SMALL_SHARE && (!x->in->memory_binds || x->n_large <= 1);
-    pair_refine_task job = {.class_ = class_,
-                            .entry_device = (int32_t)(x->opened[i] / K % K),
-                            .exit_device = (int32_t)(x->opened[i] % K),
-                            .level = 1,
+    pair_refine_task job = {.level = 1,
                             .need_ns = INT64_MAX,
                             .improve = much,
                             .effort = x->in->o->budget.effort * (much ? 1 : 0.4),
                             .seed = x->in->o->budget.seed,
                             .threads = 1,
                             .stop = x->in->stop};
-    return pair_refine(x->c, &job);
+    return pair_refine(pair, &job);
 }
 
 static int first_levels(blocks *x, const int64_t *opened, int32_t n)

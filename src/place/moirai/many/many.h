@@ -4,15 +4,13 @@
 
 #include "place/moirai/incumbent/incumbent.h"
 
-/* The devices that a part has; `whole`: an optimum of the problem is one of the part, too, so that what is proven of the part
- * holds for the problem. */
+/* The devices that can matter: an optimum of the problem is one on these alone, too, so that what is proven of them holds for the
+ * problem. */
 typedef struct many_part {
-    int32_t n, device[MOIRAI_MASK_DEVICES];
-    bool whole;
+    int32_t n, device[MOIRAI_MASK_DEVICES]; /* n 0: more than a mask has */
 } many_part;
 
-/* Which devices to search on: all that can matter where these are few, else the fast and well-linked ones. Of no device
- * (n 0) where operators need more than a mask has. O(V K + tables). */
+/* O(V K + tables). */
 int many_choose(many_part *out, const moirai_problem *p);
 
 /* A list scheduler that looks at one device of each kind and at those that have the inputs: O((V + E) log K) rather than

@@ -61,46 +61,27 @@ void place_whole_set_order(place_whole *w, int32_t first, int32_t n, const int32
     }
 }
 
-void place_whole_pull(place_whole *w, int32_t op, int32_t to)
+void place_whole_shift(place_whole *w, int32_t op, int32_t to)
 {
-    int32_t last = w->position[op], n = last - to + 1, ahead = 0, behind = n;
+    int32_t at = w->position[op], first = UTIL_MIN(at, to), n = UTIL_MAX(at, to) - first + 1, marked = 0;
+    int32_t now = ++w->trial.mark_now, *mark = w->trial.mark_of_op;
+    const int32_t *order = w->trial.cut.order;
+    bool later = to > at;
     if (n < 2)
         return;
-    keep_cut(w, to, last);
-    int32_t now = ++w->trial.mark_now;
-    w->trial.mark_of_op[op] = now;
-    for (int32_t x = n - 1; x >= 0; x--) { /* the stretch backwards: what precedes a marked operator is marked before */
-        int32_t i = w->trial.cut.order[x];
-        if (w->trial.mark_of_op[i] == now)
-            for (int32_t j = w->in.off[i]; j < w->in.off[i + 1]; j++)
-                w->trial.mark_of_op[w->in.producer[j]] = now;
-        else
-            w->trial.cut.spare[--behind] = i;
+    keep_cut(w, first, first + n - 1);
+    mark[op] = now;
+    for (int32_t x = 0; x < n; x++) { /* away from op: what reads from a marked one is marked, or what that reads */
+        int32_t i = order[later ? x : n - 1 - x];
+        for (int32_t j = w->in.off[i]; j < w->in.off[i + 1] && (mark[i] == now) != later; j++) {
+            int32_t producer = w->in.producer[j];
+            if (mark[later ? producer : i] == now)
+                mark[later ? i : producer] = now;
+        }
+        marked += mark[i] == now;
     }
+    int32_t along = later ? n - marked : 0, others = later ? 0 : marked;
     for (int32_t x = 0; x < n; x++)
-        if (w->trial.mark_of_op[w->trial.cut.order[x]] == now)
-            w->trial.cut.spare[ahead++] = w->trial.cut.order[x];
-    place_whole_set_order(w, to, n, w->trial.cut.spare);
-}
-
-void place_whole_push(place_whole *w, int32_t op, int32_t to)
-{
-    int32_t first = w->position[op], n = to - first + 1, ahead = 0, behind = 0;
-    if (n < 2)
-        return;
-    keep_cut(w, first, to);
-    int32_t now = ++w->trial.mark_now;
-    w->trial.mark_of_op[op] = now;
-    for (int32_t x = 1; x < n; x++) {
-        int32_t i = w->trial.cut.order[x];
-        for (int32_t j = w->in.off[i]; j < w->in.off[i + 1] && w->trial.mark_of_op[i] != now; j++)
-            if (w->trial.mark_of_op[w->in.producer[j]] == now)
-                w->trial.mark_of_op[i] = now;
-        if (w->trial.mark_of_op[i] != now)
-            w->trial.cut.spare[ahead++] = i;
-    }
-    for (int32_t x = 0; x < n; x++)
-        if (w->trial.mark_of_op[w->trial.cut.order[x]] == now)
-            w->trial.cut.spare[ahead + behind++] = w->trial.cut.order[x];
+        w->trial.cut.spare[mark[order[x]] == now ? along++ : others++] = order[x];
     place_whole_set_order(w, first, n, w->trial.cut.spare);
 }

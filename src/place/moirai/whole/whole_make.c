@@ -1,4 +1,5 @@
 /* Making and freeing a state of the whole graph (whole_sim.c): its tables, O(V + E). */
+#include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_sim.h"
 
 #include <stdlib.h>
@@ -53,6 +54,23 @@ static bool allocate(place_whole *w)
     return !w->memory.failed;
 }
 
+/* Devices, then ports or channels. */
+static int32_t count_lines(const moirai_problem *p)
+{
+    int32_t K = p->n_devices;
+    return p->congestion == MOIRAI_CONGESTION_PORT ? 3 * K : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K : K;
+}
+
+/* Transfers of every tensor to every device, and when each line is free at every mark. */
+bool place_whole_fits(const moirai_problem *p)
+{
+    double K = p->n_devices, slots = p->flow == MOIRAI_FLOW_EDGE ? p->n_edges : p->n_tensors * K;
+    double bytes = slots * (sizeof(place_whole_slot) + 2 * sizeof(int64_t)) +
+                   (p->n_ops / (double)PLACE_WHOLE_STRIDE + 2) * count_lines(p) * 4 * sizeof(int64_t) +
+                   p->n_ops * K * sizeof(int64_t);
+    return bytes <= MANY_MOST_BYTES;
+}
+
 static void flatten_inputs(place_whole *w)
 {
     const moirai_problem *p = w->p;
@@ -71,15 +89,11 @@ int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop 
     place_whole *w = util_alloc(1, sizeof *w);
     if (!w)
         return MOIRAI_EFAIL;
-    int32_t K = p->n_devices;
     w->p = p;
     w->n = p->n_ops;
-    w->K = K;
+    w->K = p->n_devices;
     w->in.per_edge = p->flow == MOIRAI_FLOW_EDGE;
-    w->in.port = p->congestion == MOIRAI_CONGESTION_PORT;
-    w->n_lines = p->congestion == MOIRAI_CONGESTION_PORT      ? 3 * K
-                 : p->congestion == MOIRAI_CONGESTION_CHANNEL ? K + K * K
-                                                              : K;
+    w->n_lines = count_lines(p);
     w->n_marks = (w->n + PLACE_WHOLE_STRIDE - 1) / PLACE_WHOLE_STRIDE + 1;
     if (!allocate(w) || place_units_new(&w->units, p)) {
         place_whole_free(w);

@@ -14,7 +14,7 @@
 #include "place/moirai/whole/whole_moves.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "anneal/anneal.h"
 #include "place/moirai/incumbent/engine_tuning.h"
@@ -22,16 +22,31 @@
 int place_mover_open(place_mover *m, const moirai_problem *p, const util_stop *stop)
 {
     size_t n = (size_t)p->n_ops;
-    m->stretch = util_alloc(UTIL_MAX(n, WHOLE_MOVES_STRETCH), sizeof(int32_t));
-    m->seen = util_alloc(n, sizeof(int32_t));
-    return m->stretch && m->seen ? place_whole_new(&m->w, p, stop) : MOIRAI_EFAIL;
+    UTIL_TAKE(&m->memory, m->best_device, n);
+    UTIL_TAKE(&m->memory, m->best_order, n);
+    UTIL_TAKE(&m->memory, m->stretch, UTIL_MAX(n, WHOLE_MOVES_STRETCH));
+    UTIL_TAKE(&m->memory, m->seen, n);
+    return m->memory.failed ? MOIRAI_EFAIL : place_whole_new(&m->w, p, stop);
 }
 
 void place_mover_clear(place_mover *m)
 {
     place_whole_free(m->w);
-    free(m->stretch);
-    free(m->seen);
+    util_release(&m->memory);
+}
+
+static void keep_best(place_mover *m)
+{
+    const place_whole *w = m->w;
+    m->best_ns = w->makespan_ns;
+    memcpy(m->best_device, w->device, sizeof *w->device * (size_t)w->n);
+    memcpy(m->best_order, w->order, sizeof *w->order * (size_t)w->n);
+}
+
+void place_mover_begin(place_mover *m, const int32_t *device, const int32_t *order)
+{
+    place_whole_set(m->w, device, order);
+    keep_best(m);
 }
 
 static int32_t draw(place_mover *m, int32_t n)
@@ -113,10 +128,7 @@ static void move_order(place_mover *m, int32_t op)
 {
     place_whole *w = m->w;
     int32_t by = 1 + draw(m, 1 << (1 + draw(m, 7))), q = w->position[op];
-    if (util_rng_below(&m->rng, 2))
-        place_whole_pull(w, op, UTIL_MAX(q - by, 0));
-    else
-        place_whole_push(w, op, UTIL_MIN(q + by, w->n - 1));
+    place_whole_shift(w, op, util_rng_below(&m->rng, 2) ? UTIL_MAX(q - by, 0) : UTIL_MIN(q + by, w->n - 1));
 }
 
 /* With an operator on another device that takes neither half nor twice its time. */
@@ -136,8 +148,10 @@ static void exchange(place_mover *m, int32_t op)
     }
 }
 
-void place_mover_make(place_mover *m)
+/* A trial: begins one and changes something. */
+static void make(void *data)
 {
+    place_mover *m = data;
     int32_t op = draw_op(m), dice = draw(m, 100);
     place_whole_begin(m->w);
     if (m->exchanges && draw(m, 100) < WHOLE_MOVES_EXCHANGES) {
@@ -167,41 +181,31 @@ static double added_load(const place_whole *w, const double *worth)
     return sum;
 }
 
-typedef struct cooling {
-    place_mover *m;
-    const place_cooling *job;
-} cooling;
-
-static void move(void *data)
-{
-    place_mover_make(((cooling *)data)->m);
-}
-
 static bool judge(void *data, double above)
 {
-    cooling *x = data;
-    place_whole *w = x->m->w;
-    if (x->job->worth)
-        above -= x->job->lean * added_load(w, x->job->worth);
+    place_mover *m = data;
+    place_whole *w = m->w;
+    if (m->lean > 0)
+        above -= m->lean * added_load(w, m->worth);
     if (place_whole_try(w, w->makespan_ns + (int64_t)floor(above)) == INT64_MAX) {
         place_whole_reject(w);
         return true;
     }
     place_whole_accept(w);
-    x->job->accepted(x->job->data);
+    if (w->makespan_ns < m->best_ns)
+        keep_best(m);
     return true;
 }
 
-void place_mover_cool(place_mover *m, const place_cooling *job)
+void place_mover_cool(place_mover *m, double hot_ns, double cold_ns, int64_t evaluations, const util_stop *stop)
 {
-    cooling x = {.m = m, .job = job};
-    anneal_run(&(anneal_task){.hot = job->hot_ns,
-                              .cold = job->cold_ns,
-                              .steps = job->evaluations,
+    anneal_run(&(anneal_task){.hot = hot_ns,
+                              .cold = cold_ns,
+                              .steps = evaluations,
                               .stride = WHOLE_MOVES_STRIDE,
                               .rng = &m->rng,
-                              .stop = job->stop,
-                              .data = &x,
-                              .move = move,
+                              .stop = stop,
+                              .data = m,
+                              .move = make,
                               .judge = judge});
 }

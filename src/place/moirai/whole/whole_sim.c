@@ -27,13 +27,17 @@
 /* The lines that a transfer holds; with congestion `none` there are none. */
 static inline bool lines_of(const place_whole *w, int32_t from, int32_t to, int32_t *a, int32_t *b)
 {
-    if (w->in.port) {
+    moirai_congestion congestion = w->p->congestion;
+    if (congestion == MOIRAI_CONGESTION_PORT) {
         *a = w->K + from;
         *b = 2 * w->K + to;
-    } else {
+    } else if (congestion == MOIRAI_CONGESTION_CHANNEL) {
         *a = *b = w->K + from * w->K + to;
+    } else { /* the devices themselves */
+        *a = from;
+        *b = to;
     }
-    return w->n_lines > w->K;
+    return congestion != MOIRAI_CONGESTION_NONE;
 }
 
 /* The latest position among the readers of a tensor that were behind position q. */

@@ -24,7 +24,7 @@ typedef struct place_whole_slot_log {
 typedef struct place_whole_input {
     int32_t *off, *producer, *slot, *class_; /* slot of device 0, class * K * K */
     int64_t *least_tail_ns;                  /* [op * K + device] */
-    bool per_edge, port;                     /* flow edge; congestion port */
+    bool per_edge;                           /* flow edge */
 } place_whole_input;
 
 /* How late everything may be without lengthening the schedule; of the state at hand or of one shortly before. */
@@ -69,7 +69,7 @@ typedef struct place_whole_trial {
 typedef struct place_whole {
     const moirai_problem *p;
     int32_t n, K;
-    int32_t n_lines; /* devices, then ports or channels: when each is free */
+    int32_t n_lines; /* devices, then ports or channels, if transfers hold such: when each is free */
     int32_t n_marks; /* marks lie before positions 0, STRIDE, ... and after the last */
     place_whole_input in;
     place_units *units; /* operators that share a device */
@@ -87,6 +87,8 @@ typedef struct place_whole {
     util_memory memory; /* of all arrays */
 } place_whole;
 
+/* Whether a state of the problem takes no more memory than there should be; there are several at a time. */
+bool place_whole_fits(const moirai_problem *p);
 int place_whole_new(place_whole **out, const moirai_problem *p, const util_stop *stop);
 void place_whole_free(place_whole *w);
 
@@ -103,10 +105,9 @@ void place_whole_begin(place_whole *w);
 /* The operator and its group to another device; false (and no change) where it is not allowed, does not fit (static
  * bytes), or is there already. */
 bool place_whole_move(place_whole *w, int32_t op, int32_t device);
-/* At most one of these per trial. The operator goes to an earlier (later) position, and what precedes (follows) it on
- * the way goes with it. */
-void place_whole_pull(place_whole *w, int32_t op, int32_t to);
-void place_whole_push(place_whole *w, int32_t op, int32_t to);
+/* At most once per trial. The operator goes to an earlier (later) position, and what precedes (follows) it on the way
+ * goes with it. */
+void place_whole_shift(place_whole *w, int32_t op, int32_t to);
 /* The makespan, or INT64_MAX where it is above `limit_ns`. That may be a guess: what the change delays is compared with
  * how late it may be. */
 int64_t place_whole_try(place_whole *w, int64_t limit_ns);
