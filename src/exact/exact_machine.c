@@ -152,15 +152,6 @@ static bool select_pairs(const exact_search *s, exact_job *job, int32_t n, bool 
     return true;
 }
 
-static void write_back(const exact_search *s, exact_state *st, const exact_job *job, int32_t n)
-{
-    for (int32_t a = 0; a < n; a++) {
-        int64_t *head = exact_head(s, st, job[a].task), *tail = exact_tail(s, st, job[a].task);
-        *head = UTIL_MAX(*head, job[a].r);
-        *tail = UTIL_MAX(*tail, job[a].q);
-    }
-}
-
 static int64_t preemptive(exact_search *s, const exact_job *job, int32_t n)
 {
     memcpy(s->work.job_spare, job, (size_t)n * sizeof *job);
@@ -174,10 +165,8 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
     if (!select_pairs(s, job, n, &moved))
         return false;
     int64_t lb = preemptive(s, job, n);
-    if (moved) {
-        write_back(s, st, job, n);
-        *changed = true;
-    }
+    for (int32_t a = 0; moved && a < n; a++)
+        exact_raise_task(s, st, job[a].task, job[a].r, job[a].q, changed);
     st->lb_ns = UTIL_MAX(st->lb_ns, lb);
     *least = lb;
     return lb < s->below_ns;
@@ -223,9 +212,14 @@ static bool try_all(exact_search *s, exact_state *st, int32_t k, exact_job *job,
 bool exact_machines(exact_search *s, exact_state *st, bool *changed)
 {
     int32_t machines = exact_machine_count(s);
+    if (st->looked_below_ns != s->below_ns)
+        st->stale_devices = UINT64_MAX;
+    st->looked_below_ns = s->below_ns;
     for (int32_t m = 0; m < machines; m++) {
-        if (s->work.machine_count[m] < 2 && m >= s->K)
+        if (m < s->K ? !(st->stale_devices >> m & 1) : s->work.machine_count[m] < 2)
             continue;
+        if (m < s->K)
+            st->stale_devices &= ~(UINT64_C(1) << m);
         int32_t n = exact_machine_jobs(s, st, m, s->work.job);
         int64_t lb = n == 1 ? s->work.job->r + s->work.job->p + s->work.job->q : 0;
         if (n >= 2 && !one_machine(s, st, s->work.job, n, &lb, changed))

@@ -25,7 +25,13 @@ typedef struct exact_state {
     int64_t lb_ns;
     int32_t n_arcs; /* of search.arc, those that hold here */
     int32_t n_open; /* operators with more than one device left */
+    uint8_t *
+        stale; /* per operator: EXACT_STALE_HEAD, EXACT_STALE_TAIL, where a neighbour has moved since it was looked at */
+    uint64_t stale_devices;  /* devices of which a task has moved since they were looked at, */
+    int64_t looked_below_ns; /* for plans below this */
 } exact_state;
+
+enum { EXACT_STALE_HEAD = 1, EXACT_STALE_TAIL = 2 };
 
 /* An automorphism of the graph: exchanges operators pairwise and changes nothing that a makespan depends on. */
 typedef struct exact_mirror {
@@ -129,6 +135,11 @@ void exact_tails(exact_search *s, exact_state *st, bool *changed);
 /* Which transfers are sure, between which devices: fills s->slot.active and its companions. */
 void exact_activate(exact_search *s, const exact_state *st);
 void exact_arcs(exact_search *s, exact_state *st, bool *changed);
+/* A task of which it is certain where it runs. */
+void exact_raise_task(const exact_search *s, exact_state *st, int32_t task, int64_t head, int64_t tail, bool *changed);
+/* The task's head, or what else its readers' heads hang on, has moved; its tail, or what else its producers' tails hang on. */
+void exact_head_moved(const exact_search *s, exact_state *st, int32_t task);
+void exact_tail_moved(const exact_search *s, exact_state *st, int32_t task);
 
 /* exact_propagate.c: to (nearly) a fixed point. False: no plan below s->below_ns is left in this node. */
 bool exact_propagate(exact_search *s, exact_state *st);

@@ -103,7 +103,8 @@ void exact_root(exact_search *s)
     exact_state *st = s->stack.state[0];
     size_t rows = (size_t)s->n * (size_t)s->K * sizeof(int64_t), X = (size_t)s->X;
     memset(st->head, 0, 2 * rows + 2 * X * sizeof(int64_t));
-    st->lb_ns = 0;
+    memset(st->stale, EXACT_STALE_HEAD | EXACT_STALE_TAIL, (size_t)s->n);
+    st->lb_ns = st->looked_below_ns = 0;
     st->n_arcs = st->n_open = 0;
     memcpy(st->dom, s->p->op_devices, (size_t)s->n * sizeof *st->dom);
     for (int32_t i = 0; i < s->n; i++)

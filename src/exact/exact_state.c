@@ -8,7 +8,7 @@
 static exact_state *new_state(exact_search *s)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8;
+    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8 + n;
     if (s->stack.bytes + bytes > EXACT_SETUP_MOST_STACK_BYTES)
         return NULL;
     exact_state *st = util_alloc(1, bytes);
@@ -20,16 +20,19 @@ static exact_state *new_state(exact_search *s)
     st->tail = st->head + n * K;
     st->xhead = st->tail + n * K;
     st->xtail = st->xhead + X;
+    st->stale = (uint8_t *)(st->xtail + X);
     return st;
 }
 
 static void copy_state(const exact_search *s, exact_state *to, const exact_state *from)
 {
     size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8);
+    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8 + n);
     to->lb_ns = from->lb_ns;
     to->n_arcs = from->n_arcs;
     to->n_open = from->n_open;
+    to->stale_devices = from->stale_devices;
+    to->looked_below_ns = from->looked_below_ns;
 }
 
 exact_state *exact_push(exact_search *s, int32_t depth)
@@ -61,8 +64,12 @@ bool exact_restrict(exact_search *s, exact_state *st, int32_t op, uint64_t keep,
         return false;
     if (EXACT_ONLY(dom))
         st->n_open -= size;
-    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++)
+    for (int32_t a = s->unit.off[u]; a < s->unit.off[u + 1]; a++) {
         st->dom[s->unit.op[a]] = dom;
+        exact_head_moved(s, st, s->unit.op[a]);
+        exact_tail_moved(s, st, s->unit.op[a]);
+    }
+    st->stale_devices |= EXACT_ONLY(dom) ? dom : 0;
     *changed = true;
     return true;
 }

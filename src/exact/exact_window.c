@@ -21,12 +21,38 @@ static inline int64_t rest_of(const exact_search *s, const exact_state *st, int3
     return st->tail[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
 }
 
-static inline void raise(int64_t *value, int64_t to, bool *changed)
+static inline bool raise(int64_t *value, int64_t to, bool *changed)
 {
-    if (to > *value) {
-        *value = to;
-        *changed = true;
-    }
+    if (to <= *value)
+        return false;
+    *value = to;
+    *changed = true;
+    return true;
+}
+
+/* Of a transfer, or an operator. */
+static int32_t producer_of(const exact_search *s, int32_t task)
+{
+    int32_t x = task - s->n;
+    return task < s->n ? task : s->p->tensor_producer[s->mode.edge ? s->p->edge_tensor[x] : x / s->K];
+}
+
+void exact_head_moved(const exact_search *s, exact_state *st, int32_t task)
+{
+    const moirai_problem *p = s->p;
+    int32_t j = producer_of(s, task);
+    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++)
+        for (int32_t t = p->op_out[a], e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++)
+            st->stale[p->edge_reader[e]] |= EXACT_STALE_HEAD;
+}
+
+void exact_tail_moved(const exact_search *s, exact_state *st, int32_t task)
+{
+    const moirai_problem *p = s->p;
+    if (task >= s->n)
+        st->stale[producer_of(s, task)] |= EXACT_STALE_TAIL;
+    for (int32_t a = task < s->n ? p->op_in_off[task] : 0; task < s->n && a < p->op_in_off[task + 1]; a++)
+        st->stale[p->tensor_producer[p->op_in[a]]] |= EXACT_STALE_TAIL;
 }
 
 /* When the tensor of edge e can be on device k at the soonest. */
@@ -82,17 +108,22 @@ static int64_t over_devices(const exact_search *s, const exact_state *st, int32_
 static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed)
 {
     const moirai_problem *p = s->p;
-    int64_t h = 0;
+    int64_t h = st->head[(int64_t)i * s->K + k];
     uint64_t from = 0;
     for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
-        h = UTIL_MAX(h, arrival(s, st, p->op_in_edge[a], k));
-        uint64_t dom = st->dom[p->tensor_producer[p->op_in[a]]];
+        int32_t j = p->tensor_producer[p->op_in[a]];
+        uint64_t dom = st->dom[j];
+        if (!(dom >> k & 1) || finish_of(s, st, j, k) > h) /* else on k it would be there in time */
+            h = UTIL_MAX(h, arrival(s, st, p->op_in_edge[a], k));
         if (EXACT_ONLY(dom))
             from |= dom;
     }
     if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain)
         h = over_devices(s, st, i, k, h, from, head_over_device);
-    raise(&st->head[(int64_t)i * s->K + k], h, changed);
+    if (raise(&st->head[(int64_t)i * s->K + k], h, changed)) {
+        st->stale_devices |= UINT64_C(1) << k;
+        exact_head_moved(s, st, i);
+    }
 }
 
 void exact_heads(exact_search *s, exact_state *st, bool *changed)
@@ -100,7 +131,9 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
     const moirai_problem *p = s->p;
     for (int32_t a = 0; a < s->n; a++) {
         int32_t i = p->topo[a];
-        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
+        bool stale = st->stale[i] & EXACT_STALE_HEAD;
+        st->stale[i] &= (uint8_t)~EXACT_STALE_HEAD;
+        for (uint64_t m = stale ? st->dom[i] : 0; m != 0; m &= m - 1)
             head_of(s, st, i, EXACT_FIRST(m), changed);
     }
     for (int32_t a = 0; a < s->slot.n_active; a++) {
@@ -108,7 +141,8 @@ void exact_heads(exact_search *s, exact_state *st, bool *changed)
         int64_t least = EXACT_NONE_NS;
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
             least = UTIL_MIN(least, finish_of(s, st, j, EXACT_FIRST(m)));
-        raise(&st->xhead[x], least, changed);
+        if (raise(&st->xhead[x], least, changed))
+            exact_head_moved(s, st, s->n + x);
     }
 }
 
@@ -140,14 +174,15 @@ static int64_t tail_over_device(const exact_search *s, const exact_state *st, in
 static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool *changed)
 {
     const moirai_problem *p = s->p;
-    int64_t q = 0;
+    int64_t q = st->tail[(int64_t)j * s->K + l];
     uint64_t to = 0;
     int32_t readers = 0;
     for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++) {
         int32_t t = p->op_out[a];
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            q = UTIL_MAX(q, departure(s, st, e, l));
             uint64_t dom = st->dom[p->edge_reader[e]];
+            if (!(dom >> l & 1) || rest_of(s, st, p->edge_reader[e], l) > q)
+                q = UTIL_MAX(q, departure(s, st, e, l));
             if (EXACT_ONLY(dom))
                 to |= dom;
             readers++;
@@ -155,7 +190,10 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
     }
     if (readers >= 2 && !s->mode.plain)
         q = over_devices(s, st, j, l, q, to, tail_over_device);
-    raise(&st->tail[(int64_t)j * s->K + l], q, changed);
+    if (raise(&st->tail[(int64_t)j * s->K + l], q, changed)) {
+        st->stale_devices |= UINT64_C(1) << l;
+        exact_tail_moved(s, st, j);
+    }
 }
 
 /* Tails of transfers that are certain: what their readers need after them. */
@@ -176,14 +214,17 @@ static void slot_tail(const exact_search *s, exact_state *st, int32_t x, bool *c
                 q = UTIL_MAX(q, rest_of(s, st, i, d));
         }
     }
-    raise(&st->xtail[x], q, changed);
+    if (raise(&st->xtail[x], q, changed))
+        exact_tail_moved(s, st, s->n + x);
 }
 
 void exact_tails(exact_search *s, exact_state *st, bool *changed)
 {
     for (int32_t a = s->n - 1; a >= 0; a--) {
         int32_t j = s->p->topo[a];
-        for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
+        bool stale = st->stale[j] & EXACT_STALE_TAIL;
+        st->stale[j] &= (uint8_t)~EXACT_STALE_TAIL;
+        for (uint64_t m = stale ? st->dom[j] : 0; m != 0; m &= m - 1)
             tail_of(s, st, j, EXACT_FIRST(m), changed);
     }
     for (int32_t a = 0; a < s->slot.n_active; a++)
@@ -223,12 +264,24 @@ void exact_activate(exact_search *s, const exact_state *st)
     }
 }
 
+void exact_raise_task(const exact_search *s, exact_state *st, int32_t task, int64_t head, int64_t tail, bool *changed)
+{
+    bool head_moved = raise(exact_head(s, st, task), head, changed),
+         tail_moved = raise(exact_tail(s, st, task), tail, changed);
+    if (head_moved)
+        exact_head_moved(s, st, task);
+    if (tail_moved)
+        exact_tail_moved(s, st, task);
+    if ((head_moved || tail_moved) && task < s->n)
+        st->stale_devices |= st->dom[task];
+}
+
 /* Orders that the search has decided; all operators are fixed. */
 void exact_arcs(exact_search *s, exact_state *st, bool *changed)
 {
     for (int32_t a = 0; a < st->n_arcs; a++) {
         int32_t u = s->stack.arc[a].before, v = s->stack.arc[a].after;
-        raise(exact_head(s, st, v), *exact_head(s, st, u) + exact_length(s, st, u), changed);
-        raise(exact_tail(s, st, u), *exact_tail(s, st, v) + exact_length(s, st, v), changed);
+        exact_raise_task(s, st, v, *exact_head(s, st, u) + exact_length(s, st, u), 0, changed);
+        exact_raise_task(s, st, u, 0, *exact_tail(s, st, v) + exact_length(s, st, v), changed);
     }
 }
