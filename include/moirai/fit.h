@@ -12,7 +12,7 @@ typedef struct moirai_fit moirai_fit;
 
 /* A table of measured times: a header line and one line per measurement, separated by commas. Columns by name:
  * device, op, latency_ns, and of b, m, n, k, h, input_channel, output_channel, input_size, kernel_size, stride, padding
- * those that the operator needs; others are ignored. Lines of an unknown device or operator, or whose numbers make no
+ * those that the operator needs; others are ignored. Products are b of m x n by n x k, as frameworks write them. Lines of an unknown device or operator, or whose numbers make no
  * sense (not positive, not finite), are skipped and counted. MOIRAI_EINPUT if nothing is left. `path` "-" is stdin. */
 MOIRAI_API int moirai_fit_read(moirai_fit **out, const char *path);
 /* The same from memory; `label` stands for the path in messages. */

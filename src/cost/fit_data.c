@@ -47,12 +47,13 @@ static double number(const line *l, const int *column, int which)
     return end != l->field[column[which]] && !*end && isfinite(x) && x > 0 && x < 1e15 ? x : 0;
 }
 
+/* Frameworks write m x n by n x k: the sum goes over n, and k are the columns of the result. */
 static bool shape_of_product(cost_shape *s, const line *l, const int *column)
 {
     s->b = number(l, column, B);
     s->m = number(l, column, M);
-    s->n = number(l, column, N);
-    s->depth = number(l, column, K);
+    s->n = number(l, column, K);
+    s->depth = number(l, column, N);
     s->out_bytes = FP32_BYTES * s->b * s->m * s->n;
     s->weight_bytes = s->k == COST_CLASS_LINEAR ? FP32_BYTES * s->b * s->depth * s->n : 0;
     s->bytes = s->out_bytes + FP32_BYTES * s->b * s->depth * (s->m + s->n);

@@ -8,13 +8,15 @@
  *   factor of its class.
  * - Memory: what fits the L2 cache is read and written there, the rest at a share of what the memory delivers of its
  *   stated bandwidth, less on cards whose check bits travel with the data. In a network weights always come from memory.
- * - Softmax and norms also pay per row, a block's start and its work, and more for rows that don't fit a block's
- *   registers: overlapped with memory (root of the sum of squares).
+ * - Softmax and norms also pay per row, a block's start and its work. An eager framework's kernels hold rows of up to
+ *   1024 elements in registers; longer ones, and all in TensorRT, are loaded again from the cache, as fast as
+ *   multiprocessors load: overlapped with memory (root of the sum of squares).
  * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed out in waves; the fastest tiling wins, as a library would
  *   choose. What a wave goes to are units of a fixed rate, as many as make the device's: multiprocessors differ by their
- *   number of cores and clock, units don't, and the measured times are met as well (10.3 against 11.2 %). A tile costs
- *   its depth plus a constant, which TensorRT's kernels hide behind the next tile; smaller tiles reach a smaller share of the rate; few deep tiles are split along the
- *   depth. Memory is overlapped with arithmetic.
+ *   number of cores and clock, units don't, and the measured times are met as well. Tiles are at least 64 columns wide.
+ *   What a tile does before and after its sums is hidden behind the next one. A library guesses which of its kernels
+ *   is the best, and with smaller tiles reaches a smaller share of the rate; TensorRT tries them all. Few deep tiles are
+ *   split along the depth. Memory is overlapped with arithmetic.
  * - Direct convolutions are never split along the depth, a step of it waits for the one before, and those of a few rows
  *   are streams of weights.
  * - Convolutions are the implicit product m = pixels, n = output channels, depth = input channels x kernel. Where the
@@ -48,7 +50,7 @@
     }
 #define HEAD_UP_TO(start_ns) HEAD_OF(6800, start_ns)
 #define HEAD HEAD_UP_TO(6e4) /* of several kernels, some of them */
-enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, LONG_ROW, PART_NS = ROW_FLOPS, ELEMENT_FLOPS };
+enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, ROW_LOADS, PART_NS = ROW_FLOPS, ELEMENT_FLOPS };
 enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_FLOPS };
 static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
 static const cost_fitted_coefficient MOVE[] = {
@@ -59,13 +61,13 @@ static const cost_fitted_coefficient SUM[] = {HEAD,
                                               {"window_factor", 1.5, 1, 4},
                                               {"sum_flops", 300, 1, 1e4}};
 static const cost_fitted_coefficient ROWS[] = {
-    HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"long_row_factor", 1.5, 0.5, 10}};
+    HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"loads_per_clock", 1.5, 0.5, 50}};
 enum {
     RATE_SHARE = COST_KERNEL + 1,
     HALF_TILE,
     TILE_DEPTH,
     FILTER_PIXELS,
-    PANEL_SHARE = FILTER_PIXELS,
+    PANEL_SHARE = TILE_DEPTH,
     LEAST_TILE = FILTER_PIXELS,
     PATCH_DEPTH,
     FED_FLOPS = RATE_SHARE,
@@ -74,11 +76,8 @@ enum {
     CLOCKS = COST_KERNEL,
     CLOCKS_PER_BYTE
 };
-static const cost_fitted_coefficient PRODUCT[] = {HEAD,
-                                                  {"bandwidth_share", 0.8, 0.4, 1.2},
-                                                  {"rate_share", 0.8, 0.2, 1.5},
-                                                  {"half_tile_share", 0.95, 0.5, 1},
-                                                  {"tile_depth", 30, 0.1, 2000}};
+static const cost_fitted_coefficient PRODUCT[] = {
+    HEAD, {"bandwidth_share", 0.8, 0.4, 1.2}, {"rate_share", 0.8, 0.2, 1.5}, {"half_tile_share", 0.95, 0.5, 1}};
 static const cost_fitted_coefficient DIRECT[] = {HEAD,
                                                  {"bandwidth_share", 0.8, 0.4, 1.2},
                                                  {"rate_share", 0.8, 0.2, 1.5},
@@ -89,7 +88,6 @@ static const cost_fitted_coefficient LINEAR[] = {HEAD,
                                                  {"bandwidth_share", 0.8, 0.4, 1.2},
                                                  {"rate_share", 0.8, 0.2, 1.5},
                                                  {"half_tile_share", 0.95, 0.5, 1},
-                                                 {"tile_depth", 30, 0.1, 2000},
                                                  {"panel_share", 0.5, 0.02, 50}};
 static const cost_fitted_coefficient CONV[] = {HEAD,
                                                {"bandwidth_share", 0.8, 0.5, 1.2},
@@ -124,6 +122,7 @@ static const cost_fitted_coefficient BOXES[] = {HEAD_OF(2e4, 6e4), {"flops_per_b
 #define OLD_NM 14
 #define PANELS_HELD 12
 #define SMALLEST_TILE 32
+#define LEAST_COLUMNS 64 /* of a tile of a product: what libraries have */
 /* Tiles of an image in pixels: of Winograd's larger transformation, and of a channel each. */
 #define WINOGRAD_TILE 4
 #define CHANNEL_TILE 8
@@ -131,10 +130,11 @@ static const cost_fitted_coefficient BOXES[] = {HEAD_OF(2e4, 6e4), {"flops_per_b
 #define PATCH_HIGH 8
 #define PATCH_WIDE 16
 #define PATCH_CHANNELS 32
-#define WIDE_TAPS 25    /* 3 x 3 and 5 x 5 have kernels of their own */
-#define TILE_COLUMNS 64 /* groups up to so many channels fill one tile, and leave the rest of it idle */
-#define BLOCK_SUMS 32   /* shorter ones, so many to a block: a warp each writes a sector of results at least */
-#define BLOCK_ROW 128   /* rows longer than this are summed by a block each */
+#define WIDE_TAPS 25      /* 3 x 3 and 5 x 5 have kernels of their own */
+#define TILE_COLUMNS 64   /* groups up to so many channels fill one tile, and leave the rest of it idle */
+#define REGISTER_ROW 1024 /* longer rows of softmax and norms don't fit a block's registers */
+#define BLOCK_SUMS 32     /* shorter ones, so many to a block: a warp each writes a sector of results at least */
+#define BLOCK_ROW 128     /* rows longer than this are summed by a block each */
 #define USUAL_GHZ 1.5
 #define BLOCK_NS (1 / USUAL_GHZ) /* blocks are started one after the other, one a clock */
 #define SORT_FLOPS 1000          /* a byte, on a processor */
@@ -272,31 +272,42 @@ static double operands_ns(const cost_shape *s, double share, const moirai_device
     return memory_ns(s->bytes - s->weight_bytes, share, f) + s->weight_bytes / (share * delivered(f));
 }
 
+/* Multiprocessors x clock in GHz: what loads and stores of operands go by, whatever the number of cores. */
+static double issue_rate(const moirai_device_type *f)
+{
+    return f->sm > 0 && f->clock_mhz > 0 ? f->sm * f->clock_mhz * 1e-3 : f->gflops_fp32 / (2 * USUAL_CORES);
+}
+
 static double rows_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
-    if (s->row > 1024)
-        stream *= c[LONG_ROW];
+    if (h->tensorrt || s->row > REGISTER_ROW)
+        stream = hypot(stream, s->rows * s->row / (c[ROW_LOADS] * issue_rate(f)));
     if (s->k == COST_CLASS_SOFTMAX && !h->tensorrt) /* several short ones to a block */
         return stream;
     return hypot(stream, s->rows * (BLOCK_NS + c[ROW_FLOPS] / f->gflops_fp32));
 }
 
-/* b products of m x depth by depth x n, by the best tiling: ns at a rate of 1 GFLOPS per device, at all of it. Direct
- * convolutions are not split along their depth, and a step of it waits for the one before: however small, a tile takes
- * as long as one of `least` elements. */
-static double tiles_ns(double b, double m, double n, double depth, double ends, const double *c, const cost_shape *s,
-                       const moirai_device_type *f)
+/* How products are cut into tiles. `half`: the share of its rate that a tile of half the size reaches; `ends`: steps of
+ * the depth that pass before and after its sums; `columns`: the least that a tile has. `least` elements of a tile that is
+ * not split along its depth, and of which a step waits for the one before: however small, it takes as long as so many; 0:
+ * tiles are split. */
+typedef struct tiling {
+    double half, ends, least;
+    int columns;
+} tiling;
+
+/* b products of m x depth by depth x n, by the best tiling: ns at a rate of 1 GFLOPS per device, at all of it. */
+static double tiles_ns(double b, double m, double n, double depth, const tiling *t, double rate)
 {
-    double rate = rate_of(s, f), units = UTIL_MAX(rate / UNIT_GFLOPS, 1), best = INFINITY, smaller_m = 1;
-    double least = s->k == COST_CLASS_DIRECT ? c[LEAST_TILE] : 0;
-    for (int tm = 128; tm >= SMALLEST_TILE; tm /= 2, smaller_m /= c[HALF_TILE]) {
+    double units = UTIL_MAX(rate / UNIT_GFLOPS, 1), best = INFINITY, smaller_m = 1;
+    for (int tm = 128; tm >= SMALLEST_TILE; tm /= 2, smaller_m /= t->half) {
         double smaller = smaller_m;
-        for (int tn = 128; tn >= SMALLEST_TILE; tn /= 2, smaller /= c[HALF_TILE]) {
+        for (int tn = 128; tn >= t->columns; tn /= 2, smaller /= t->half) {
             double tiles = b * ceil(m / tm) * ceil(n / tn);
-            double split = least > 0 ? 1 : UTIL_MAX(1, UTIL_MIN(floor(units / tiles), ceil(depth / 256)));
-            double waves = ceil(tiles * split / units), work = UTIL_MAX(tm * tn * smaller, least);
-            best = UTIL_MIN(best, waves * work * (depth / split + ends));
+            double split = t->least > 0 ? 1 : UTIL_MAX(1, UTIL_MIN(floor(units / tiles), ceil(depth / 256)));
+            double waves = ceil(tiles * split / units), work = UTIL_MAX(tm * tn * smaller, t->least);
+            best = UTIL_MIN(best, waves * work * (depth / split + t->ends));
         }
     }
     return best * 2 * units / rate;
@@ -312,13 +323,21 @@ static double panels_ns(const double *c, const cost_shape *s, const moirai_devic
     return s->weight_bytes * ceil(s->m / 128) / (1 + held * held) / (c[PANEL_SHARE] * delivered(f));
 }
 
+/* Direct convolutions are not split along their depth, and write a tile before they begin the next one. */
+static tiling tiling_of(const double *c, const cost_shape *s, const cost_head *h)
+{
+    if (s->k == COST_CLASS_DIRECT)
+        return (tiling){c[HALF_TILE], c[TILE_DEPTH], c[LEAST_TILE], SMALLEST_TILE};
+    return (tiling){.half = h->tensorrt ? 1 : c[HALF_TILE], .columns = LEAST_COLUMNS};
+}
+
 static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     static const strain meets = {.cool = 1, .repeated = 2, .network = 1, .network_nm = PJ_PROCESS_NM};
     /* Few rows (a layer behind a global pool) fill no tile: their weights are streamed by another kernel. */
     bool streams = s->k == COST_CLASS_DIRECT && s->m <= SMALLEST_TILE / 2.0;
-    double ends = s->k != COST_CLASS_DIRECT && h->tensorrt ? 0 : c[TILE_DEPTH]; /* written while the next is computed */
-    double rate = streams ? 0 : tiles_ns(s->b, s->m, s->n, s->depth, ends, c, s, f) / c[RATE_SHARE];
+    tiling t = tiling_of(c, s, h);
+    double rate = streams ? 0 : tiles_ns(s->b, s->m, s->n, s->depth, &t, rate_of(s, f)) / c[RATE_SHARE];
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run) + panels_ns(c, s, f, h);
     return hypot(at_clock(rate, f, h->run, &meets), memory);
 }
@@ -358,10 +377,10 @@ static double conv_ns(const double *c, const cost_shape *s, const moirai_device_
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run);
     if (h->tensorrt)
         return hypot(at_clock(patches_ns(c, s, f), f, h->run, &meets), memory);
+    tiling t = {c[HALF_TILE], c[TILE_DEPTH], 0, SMALLEST_TILE};
     double filters = 2 * c[FILTER_PIXELS] * s->n * s->depth / rate_of(s, f);
-    double winograd =
-        (tiles_ns(16, s->m * whole_tiles(s, WINOGRAD_TILE) / 4, s->n, s->depth / 9, c[TILE_DEPTH], c, s, f) + filters) /
-        c[RATE_SHARE];
+    double tiles = s->m * whole_tiles(s, WINOGRAD_TILE) / 4;
+    double winograd = (tiles_ns(16, tiles, s->n, s->depth / 9, &t, rate_of(s, f)) + filters) / c[RATE_SHARE];
     return soft_max(hypot(at_clock(winograd, f, h->run, &meets), memory), patch_ns(c, s, f));
 }
 
@@ -371,12 +390,6 @@ static double grouped_ns(const double *c, const cost_shape *s, const moirai_devi
 {
     double tiles = UTIL_MAX(s->n / TILE_COLUMNS, 1);
     return s->out_bytes * tiles * c[READS] / delivered(f) + operands_ns(s, c[BANDWIDTH_SHARE], f, run);
-}
-
-/* Multiprocessors x clock in GHz: what loads and stores of operands go by, whatever the number of cores. */
-static double issue_rate(const moirai_device_type *f)
-{
-    return f->sm > 0 && f->clock_mhz > 0 ? f->sm * f->clock_mhz * 1e-3 : f->gflops_fp32 / (2 * USUAL_CORES);
 }
 
 /* A channel each streams while it computes, whole tiles of an image. Operations are fed by what holds the tensors, the

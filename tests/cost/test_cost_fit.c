@@ -126,6 +126,20 @@ static void test_fit_writes_what_the_cost_model_reads(void **state)
     moirai_fit_free(fit);
 }
 
+/* A layer of 300 numbers in and 9000 out, as frameworks write it: the sum goes over n, the result has k columns. */
+static void test_fit_columns_of_products(void **state)
+{
+    (void)state;
+    moirai_fit *fit = fit_of("device,op,latency_ns,b,m,n,k\nv100,linear,400000,1,500,300,9000\n"
+                             "v100,bmm,150000,40,150,100,400\n");
+    const cost_shape *linear = &fit->sample[0].shape, *bmm = &fit->sample[1].shape;
+    assert_true(linear->m == 500 && linear->n == 9000 && linear->depth == 300);
+    assert_true(linear->out_bytes == 4.0 * 500 * 9000 && linear->weight_bytes == 4.0 * 300 * 9000);
+    assert_true(bmm->b == 40 && bmm->m == 150 && bmm->n == 400 && bmm->depth == 100);
+    assert_true(bmm->out_bytes == 4.0 * 40 * 150 * 400 && bmm->weight_bytes == 0);
+    moirai_fit_free(fit);
+}
+
 /* A table of times as someone would measure them: the shipped formulas with an error of up to `noise`, for an
  * elementwise, a row and a matrix class, on eight GPUs; free() it. */
 static char *measured(double noise, uint64_t seed)
@@ -242,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_fit_refuses_what_is_no_table),
         cmocka_unit_test(test_fit_recovers_known_coefficients),
         cmocka_unit_test(test_fit_writes_what_the_cost_model_reads),
+        cmocka_unit_test(test_fit_columns_of_products),
         cmocka_unit_test(test_fit_of_predicted_times_is_what_is_shipped),
         cmocka_unit_test(test_fit_predicts_a_gpu_that_it_has_not_seen),
         cmocka_unit_test(test_fit_launch_known_predicts_a_slow_host),

@@ -63,6 +63,25 @@ static void test_cost_waves_ends_of_tiles(void **state)
     assert_near(&s, us);
 }
 
+/* TensorRT's softmax loads its rows again, as fast as multiprocessors load; an eager framework's keeps up to 1,024
+ * elements in registers. */
+static void test_cost_waves_rows_are_loaded_again(void **state)
+{
+    (void)state;
+    const double *c = cost_fitted_shipped.c[COST_CLASS_SOFTMAX];
+    const moirai_device_type *v100 = moirai_device_type_find("v100");
+    moirai_device_type half = *v100;
+    half.sm /= 2;
+    for (int i = 0; i < 4; i++) {
+        double row = i / 2 ? 512 : 2048;
+        cost_shape s = {.k = COST_CLASS_SOFTMAX, .element_bytes = 4, .rows = 1e8 / row, .row = row, .bytes = 8e8};
+        s.out_bytes = s.bytes / 2;
+        cost_head h = cost_head_measured(c, i % 2);
+        double slower = cost_fitted_ns(c, &s, &half, &h) / cost_fitted_ns(c, &s, v100, &h);
+        assert_true(h.tensorrt || row > 1024 ? slower > 1.05 : slower == 1);
+    }
+}
+
 /* The first 1,000 of 4 x 1,400 and of 4 x 7,400: a block each, so that half the multiprocessors take as long, and half the
  * clock twice. */
 static void test_cost_waves_ranks_go_by_the_clock(void **state)
@@ -114,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost_waves_patches_of_winograd),
         cmocka_unit_test(test_cost_waves_ends_of_tiles),
+        cmocka_unit_test(test_cost_waves_rows_are_loaded_again),
         cmocka_unit_test(test_cost_waves_ranks_go_by_the_clock),
         cmocka_unit_test(test_cost_waves_wide_kernels_of_a_channel),
         cmocka_unit_test(test_cost_waves_columns_of_a_fused_operator),

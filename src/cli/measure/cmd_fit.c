@@ -127,7 +127,8 @@ const cli_command cli_command_fit = {
             "tile and per row, for each class of operators.\n\n"
             "The columns are device (a known type), op (add, addu, mul, mulu, div, divu, pow, powu, relu, tanh, gelu, "
             "softmax, ln, "
-            "linear, bmm, conv), latency_ns, and b, m, n, k for products, b and h for rows, b, input_channel, "
+            "linear, bmm, conv), latency_ns, and b, m, n, k for products of m x n by n x k, b and h for rows, b, "
+            "input_channel, "
             "output_channel, "
             "input_size, kernel_size, stride, padding for convolutions. Classes without measurements keep the shipped "
             "coefficients.",
