@@ -59,7 +59,8 @@ void pricing_master_note_idle(pricing_master *m)
         }
 }
 
-void pricing_master_sift(pricing_master *m, bool (*keeps)(const pricing_master *m, const pricing_pool_column *x))
+/* Keeps, or frees, columns by `keeps`. */
+static void sift(pricing_master *m, bool (*keeps)(const pricing_master *m, const pricing_pool_column *x))
 {
     size_t n = 0;
     for (size_t c = 0; c < m->pool.n; c++)
@@ -77,7 +78,7 @@ static bool is_used(const pricing_master *m, const pricing_pool_column *x)
 
 void pricing_master_drop_idle(pricing_master *m)
 {
-    pricing_master_sift(m, is_used);
+    sift(m, is_used);
 }
 
 static bool is_no_send(const pricing_master *m, const pricing_pool_column *x)
@@ -90,7 +91,7 @@ static bool is_no_send(const pricing_master *m, const pricing_pool_column *x)
 void pricing_master_set_sending(pricing_master *m, const pricing_sending *how)
 {
     if (!pricing_same_sending(&m->how, how))
-        pricing_master_sift(m, is_no_send);
+        sift(m, is_no_send);
     m->how = *how;
     m->n_sends = how->fixed ? how->n_receivers : 0;
 }

@@ -98,8 +98,6 @@ static inline const pricing_column *pricing_master_column(const pricing_master *
 }
 
 /* ---- master_columns.c ---- */
-/* Keeps, or frees, columns by `keeps`. */
-void pricing_master_sift(pricing_master *m, bool (*keeps)(const pricing_master *m, const pricing_pool_column *x));
 /* A schedule from the pricing (a pricing_column_fn of the master): into the pool and the LP, if it could improve it. */
 void pricing_master_take_column(void *master, const pricing_column *column);
 /* Another way to send the shared tensor: columns of sends go. */
