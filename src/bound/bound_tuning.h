@@ -21,6 +21,8 @@
 #define BOUND_INTERVALS_SMALL_OPS 46     /* up to this size the search comes first */
 #define BOUND_INTERVALS_MOST_OPEN 20000  /* pairs that are opened at once */
 #define BOUND_INTERVALS_SIDE_BY_SIDE 4   /* pairs that are raised at once, if there are so many worth it */
+#define BOUND_INTERVALS_RISE 32          /* a pair's bound by this part of its plan, then the path is looked at again */
+#define BOUND_INTERVALS_FEW_DEVICES 4.0  /* more: searches get fewer nodes */
 #define BOUND_INTERVALS_LIKELY_RISE 0.03 /* of a pair's bound */
 #define BOUND_INTERVALS_REPEATS 3        /* blocks of a class, on average */
 #define BOUND_INTERVALS_PLAN_OPS 34      /* smaller intervals are mostly closed at once */

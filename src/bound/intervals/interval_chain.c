@@ -4,7 +4,8 @@
  * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
  * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
  * the gap hangs first: prices on loads (pair_raise.c), which take some milliseconds, then the exhaustive search with both
- * ends pinned (interval_search.c), with more nodes each time. Fixing the devices at both ends of an interval is what
+ * ends pinned (interval_search.c), with more nodes each time; a search that has raised its pair by a little ends, since the
+ * path may lie elsewhere by then, and leaves the pair its turn. Fixing the devices at both ends of an interval is what
  * makes this strong: prices over a whole graph are satisfied by mixing "everything here" with "everything there". Which
  * chains are raised how far is decided in interval_portfolio.c. */
 #include "bound/intervals/interval_chain.h"
@@ -154,12 +155,13 @@ static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, in
     return bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
 }
 
-/* A node of a large interval takes longer, and a long search of it is less likely to gain anything. */
+/* A node of a large interval takes longer, and a long search of it is less likely to gain anything. Where devices are many there are many pairs. */
 static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_task *job)
 {
     double n = nodes[what] * (job->patient ? BOUND_INTERVALS_PATIENCE : 1) * fmin(job->effort, 1e6),
+           K = y->block.problem.n_devices, many = fmax(1, K / BOUND_INTERVALS_FEW_DEVICES),
            small = fmin(1, (double)BOUND_INTERVALS_LARGE_OPS / y->block.n_interior);
-    return (int64_t)(n * (what == SEARCH_1 ? small : small * small)) + 1;
+    return (int64_t)(n / (many * many) * (what == SEARCH_1 ? small : small * small)) + 1;
 }
 
 /* The search. Where it has been tried before and the pair's plan may be far from the best, a few steps of annealing come
@@ -185,8 +187,11 @@ static int raise_one(void *data, int32_t i)
     if (util_stopped(&r->job->stop))
         return 0;
     int rc = pair_raise_loads(y, r->job->stop);
-    if (!rc && what <= SEARCH_3 && fits)
-        rc = search_one(x, pair, r->need_ns[i], nodes_of(what, y, r->job), &r->job->stop);
+    int64_t need_ns = UTIL_MIN(r->need_ns[i], y->lower_ns + y->plan.length_ns / BOUND_INTERVALS_RISE + 1);
+    if (!rc && what <= SEARCH_3 && fits) {
+        rc = search_one(x, pair, need_ns, nodes_of(what, y, r->job), &r->job->stop);
+        x->tries[pair] -= y->lower_ns >= need_ns; /* the same again, if it is still on the path */
+    }
     if (y->lower_ns >= y->plan.length_ns)
         x->tries[pair] = INT8_MAX;
     return rc;
