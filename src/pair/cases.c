@@ -77,16 +77,17 @@ static int put(pair_bound_task *r, int32_t solver, const pair_case *c, int64_t l
     int rc = pair_bound_solver(r, solver);
     if (rc)
         return rc;
-    pricing_master_task task = {.pricer = r->pricer[solver],
-                                .at = {&r->pair->sending.how[c->sending], c->n_branches, c->branch},
-                                .form = PRICING_LENGTH_FORM,
-                                .length_ns = length_ns,
-                                .buckets = buckets_of(r, c),
-                                .max_rounds = r->rounds,
-                                .converge = true,
-                                .open = open,
-                                .start = from,
-                                .stop = r->stop};
+    pricing_master_task task = {
+        .pricer = r->pricer[solver],
+        .at = {.how = &r->pair->sending.how[c->sending], .n_branches = c->n_branches, .branch = c->branch},
+        .form = PRICING_LENGTH_FORM,
+        .length_ns = length_ns,
+        .buckets = buckets_of(r, c),
+        .max_rounds = r->rounds,
+        .converge = true,
+        .open = open,
+        .start = from,
+        .stop = r->stop};
     return pricing_master_solve(found, r->pair->master[solver], &task);
 }
 

@@ -88,15 +88,16 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
         return rc;
     pricing_master *m = x->master[solver];
     int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
-    pricing_master_task task = {.pricer = r->pricer[solver],
-                                .at = {&x->sending.how[c->sending], c->n_branches, c->branch},
-                                .form = PRICING_LENGTH_FORM,
-                                .length_ns = length,
-                                .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
-                                .max_rounds = r->rounds,
-                                .converge = r->solvers > 1, /* this master has seen a part of the cases */
-                                .start = &c->duals,
-                                .stop = job->stop};
+    pricing_master_task task = {
+        .pricer = r->pricer[solver],
+        .at = {.how = &x->sending.how[c->sending], .n_branches = c->n_branches, .branch = c->branch},
+        .form = PRICING_LENGTH_FORM,
+        .length_ns = length,
+        .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
+        .max_rounds = r->rounds,
+        .converge = r->solvers > 1, /* this master has seen a part of the cases */
+        .start = &c->duals,
+        .stop = job->stop};
     pricing_master_result found;
     rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;

@@ -38,14 +38,15 @@ int64_t pair_priced_cheapest_bytes(const decompose_block *b, const int64_t *byte
 static pricing_master_task task_of(const pair_priced *v, const pair_priced_solver *by, const pair_priced_case *c,
                                    const int64_t *byte_price)
 {
-    return (pricing_master_task){.pricer = by->pricer,
-                                 .at = {&v->pair->sending.how[c->sending], c->n_branches, c->branch},
-                                 .form = PRICING_PRICED_FORM,
-                                 .length_ns = c->most_ns,
-                                 .least_ns = c->least_ns,
-                                 .memory_price = byte_price,
-                                 .max_rounds = PRICED_CASE_ROUNDS,
-                                 .start = &c->found.prices};
+    return (pricing_master_task){
+        .pricer = by->pricer,
+        .at = {.how = &v->pair->sending.how[c->sending], .n_branches = c->n_branches, .branch = c->branch},
+        .form = PRICING_PRICED_FORM,
+        .length_ns = c->most_ns,
+        .least_ns = c->least_ns,
+        .memory_price = byte_price,
+        .max_rounds = PRICED_CASE_ROUNDS,
+        .start = &c->found.prices};
 }
 
 /* What is known at some prices u on bytes says something at all others. Whatever the plan, each byte is somewhere, so that
