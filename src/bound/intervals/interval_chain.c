@@ -187,7 +187,9 @@ static int raise_one(void *data, int32_t i)
     if (util_stopped(&r->job->stop))
         return 0;
     int rc = pair_raise_loads(y, r->job->stop);
-    int64_t need_ns = UTIL_MIN(r->need_ns[i], y->lower_ns + y->plan.length_ns / BOUND_INTERVALS_RISE + 1);
+    int64_t need_ns = r->need_ns[i];
+    if (!bound_interval_chain_repeats(x)) /* a copy's rise is that of all: the path has little else to go by */
+        need_ns = UTIL_MIN(need_ns, y->lower_ns + y->plan.length_ns / BOUND_INTERVALS_RISE + 1);
     if (!rc && what <= SEARCH_3 && fits) {
         rc = search_one(x, pair, need_ns, nodes_of(what, y, r->job), &r->job->stop);
         x->tries[pair] -= y->lower_ns >= need_ns; /* the same again, if it is still on the path */
