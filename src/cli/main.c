@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <yyjson.h>
 
 #include "util/stop.h"
 

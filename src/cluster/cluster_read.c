@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <yyjson.h>
 
 /* One quantity in either form. *out keeps its value where the file gives neither. */
 static int read_quantity(int64_t *out, const util_json_at *at, yyjson_val *object, const char *key,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 #include "cost/cost.h"
 #include "util/json.h"
 

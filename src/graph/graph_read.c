@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 /* The strings of a list, each given to `add`. */
 static int read_strings(moirai_graph_builder *b, int32_t op, const util_json_at *at, yyjson_val *list, const char *what,

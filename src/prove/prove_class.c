@@ -5,6 +5,7 @@
  * and spanning trees that the certificate names and that are checked here. A pair without proofs is bounded by its longest path, which needs no
  * help; one whose image by an exchange of equal devices is proven is proven with it. */
 #include <string.h>
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"

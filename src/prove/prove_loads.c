@@ -25,6 +25,7 @@
  * plans; a device that runs a share of an operator holds all of it. Rounded down: a mean. Numbers: prices are at most 2^40, of bytes 2^50,
  * messages 2^62; all times together are below 2^61. Every sum is below 2^122. O(E K^2) for each case. */
 #include <string.h>
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"

@@ -11,6 +11,7 @@
  *
  * Numbers: prices are at most 2^40, all times together below 2^61. O(E K^2), O(E K) where links are alike. */
 #include <stdlib.h>
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"

@@ -7,6 +7,7 @@
  * are worth until L), since the tasks are done within L. A leaf says between which lengths L lies: the least over these
  * counts. */
 #include <string.h>
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"

@@ -1,6 +1,7 @@
 /* Numbers and leaves of a certificate, where the problem says what their range is. What is out of range proves nothing:
  * MOIRAI_EVERIFY. */
 #include <string.h>
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"

@@ -7,6 +7,7 @@
 #include "prove/prove_read.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 

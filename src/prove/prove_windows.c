@@ -13,6 +13,7 @@
  * Every operator runs somewhere: the makespan is at least the greatest over i of the least over k of head + time + tail. */
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <yyjson.h>
 
 #include "rank/rank_tensor.h"
+#include "util/json.h"
 
 typedef struct job_segment {
     const char *file;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "rank/host/rank_confine.h"
 #include "rank/rank_exec.h"

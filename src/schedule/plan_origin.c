@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <yyjson.h>
 
 void schedule_origin_clear(moirai_plan_origin *origin)
 {

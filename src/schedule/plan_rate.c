@@ -3,6 +3,7 @@
  * A plan file with these keys is still the plan of one request: its first, or only, copy. Readers that know nothing of rates read that. */
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include <moirai/schedule.h>
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 static int read_device(int32_t *out, const util_json_at *at, yyjson_val *object, const char *key,
                        const moirai_problem *p)

@@ -1,5 +1,7 @@
 /* moirai_split, the walk from a model and a plan to sub-models: open the network, read the plan on its operators, group
  * these into segments, write each, and the manifest. */
+#include <yyjson.h>
+
 #include "split/split.h"
 
 #include "onnx/onnx_network.h"

@@ -4,6 +4,7 @@
  * given (or by the shipped sets in turn). */
 #include "split/split_read.h"
 
+#include <yyjson.h>
 #include <moirai/coarsen.h>
 
 /* *stranger: the first operator of the plan that `g` has not, or NULL. */

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <yyjson.h>
 
 int study_read_text(char *out, size_t size, const util_json_at *at, yyjson_val *object, const char *key)
 {

@@ -6,10 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <yyjson.h>
 #include <moirai/error.h>
 
 #include "util/text.h"
+
+/* As <yyjson.h> has them, for those who only pass them on: reading its eight thousand lines took as long as compiling a small file. */
+typedef struct yyjson_doc yyjson_doc;
+typedef struct yyjson_val yyjson_val;
+typedef struct yyjson_mut_doc yyjson_mut_doc;
+typedef struct yyjson_mut_val yyjson_mut_val;
 
 /* ---- reading ---- */
 

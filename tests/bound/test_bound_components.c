@@ -1,4 +1,5 @@
 /* Every registered bound on problems worked out on paper, and the certificates that carry them, leaf by leaf. */
+#include <yyjson.h>
 #include <moirai/bound.h>
 #include <moirai/prove.h>
 #include <moirai/zoo.h>

@@ -1,4 +1,6 @@
 /* What a verdict rests on stands beside it: sizes that were assumed, operators without a cost. */
+#include <yyjson.h>
+
 #include "support/check.h"
 #include "support/command.h"
 #include "support/onnx_maker.h"

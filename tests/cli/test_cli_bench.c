@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 /* Quick placers on small networks: seconds, also on a slow machine. */
 #define SHORT "$M bench paper --models gpt3-tiny --placers single,heft,m-sct,moirai --time-limit 0.1 "

@@ -2,6 +2,7 @@
 #include "support/check.h"
 #include "support/command.h"
 
+#include <yyjson.h>
 #include <moirai/moirai.h>
 
 static const char *const commands[] = {"plan",  "zoo",      "cluster", "problem", "place",

@@ -1,4 +1,6 @@
 /* What the command does to files: nothing is lost, nothing is left half-written. */
+#include <yyjson.h>
+
 #include "support/check.h"
 #include "support/command.h"
 

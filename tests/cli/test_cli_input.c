@@ -1,4 +1,6 @@
 /* Bad input of every kind, as a user meets it: one clear line, the right exit code, no half-written file. */
+#include <yyjson.h>
+
 #include "support/check.h"
 #include "support/command.h"
 

@@ -4,6 +4,7 @@
 #include "support/fake_commands.h"
 
 #include <unistd.h>
+#include <yyjson.h>
 
 const cli_command *cli_command_find(const char *name)
 {

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 static const char two[] = "{\"format\":\"moirai-cluster\",\"version\":1,\"name\":\"two\",\"devices\":[{\"name\":\"A\","
                           "\"type\":\"v100\",\"memory\":\"16GB\"},"

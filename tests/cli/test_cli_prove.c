@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <yyjson.h>
 
 #include "support/command.h"
 

@@ -1,4 +1,6 @@
 /* --objective rate as users type it: options, lines, JSON, files, the page. */
+#include <yyjson.h>
+
 #include "support/check.h"
 #include "support/command.h"
 #include "support/scale.h"

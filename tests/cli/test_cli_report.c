@@ -1,4 +1,6 @@
 /* The commands report, explain and export as a user types them, and what plan and place say at their end. */
+#include <yyjson.h>
+
 #include "support/check.h"
 #include "support/command.h"
 

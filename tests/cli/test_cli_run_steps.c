@@ -1,5 +1,6 @@
 /* What `run`, `probe` and `profile` share: the ranks' arguments and hosts, and how measured runs are shown. */
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "cli/run/run_steps.h"
 #include "cli/run/step_ranks.h"

@@ -1,5 +1,7 @@
 /* The steps that commands share: a network by its name, a problem with its wishes, a search, and how plans are shown.
  */
+#include <yyjson.h>
+
 #include "cli/steps/steps.h"
 #include "support/capture.h"
 #include "support/check.h"

@@ -3,6 +3,7 @@
 #include "support/command.h"
 
 #include <stdlib.h>
+#include <yyjson.h>
 
 static void test_cli_sure_plan_has_an_interval(void **state)
 {

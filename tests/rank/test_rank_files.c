@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #define RUN "timeout 600 $M run plan.json m.onnx --warmup 0 --runs 2 "
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include <moirai/moirai.h>
 #include "rank/gpu/cuda.h"

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include <moirai/moirai.h>
 

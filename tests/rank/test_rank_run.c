@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include <moirai/moirai.h>
 

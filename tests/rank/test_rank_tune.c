@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include <moirai/moirai.h>
 

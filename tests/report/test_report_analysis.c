@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <moirai/moirai.h>
 #include <unistd.h>
-#include <yyjson.h>
 
 /* When tensor t is on device d, looked up the slow way. */
 static int64_t there_at(const analysed *s, int32_t t, int32_t reader, int32_t d)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 char *shell_out, *shell_err;
 static char folder[64], before[4096];

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 static void test_strings_store_equal_ones_once(void **state)
 {

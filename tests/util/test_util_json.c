@@ -1,4 +1,6 @@
 /* Reading JSON by key: what is taken, what is refused, and in which words; writing it, byte by byte. */
+#include <yyjson.h>
+
 #include "support/check.h"
 #include "util/json.h"
 #include "util/util.h"

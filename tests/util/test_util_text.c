@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 static void assert_clean(const char *text, const char *expected)
 {

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include <moirai/study.h>
 

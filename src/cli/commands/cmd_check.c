@@ -3,6 +3,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 typedef struct findings {
     cli_context *cli;

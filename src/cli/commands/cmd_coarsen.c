@@ -3,6 +3,7 @@
 #include "cli/steps/steps.h"
 
 #include <stdlib.h>
+#include <yyjson.h>
 #include <moirai/coarsen.h>
 
 static int32_t fused_length(const moirai_graph *g, int32_t op)

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 enum { MOST_OPS = 10 }; /* of one pattern */
 

@@ -1,4 +1,6 @@
 /* moirai help: the tables as text, man page, Markdown or bash completion. */
+#include <yyjson.h>
+
 #include "cli/framework/cli.h"
 #include "cli/commands/commands.h"
 

@@ -4,6 +4,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 #include <moirai/milp.h>
 
 static void say_claim(const cli_context *cli, const moirai_milp_claim *c)

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 #include <moirai/stats.h>
 
 /* Written by cli_network for ONNX files, which alone know which weights are shared and which are numbers. */

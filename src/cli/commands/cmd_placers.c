@@ -1,4 +1,6 @@
 /* moirai placers: the registry, with every parameter. */
+#include <yyjson.h>
+
 #include "cli/commands/commands.h"
 #include "cli/steps/steps.h"
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #define BOUND_S 2.0 /* at most, for each bound on an expanded plan */
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 static const char *nth(const cli_context *cli, const char *option, int i)
 {

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 /* Devices as in the plan, order by longest remaining path. */
 static int dispatch(moirai_plan **out, const moirai_problem *p, const moirai_plan *plan)

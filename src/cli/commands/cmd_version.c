@@ -5,6 +5,7 @@
 #include <moirai/moirai.h>
 
 #include <string.h>
+#include <yyjson.h>
 
 static int run(cli_context *cli)
 {

@@ -3,6 +3,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 #include <moirai/onnx.h>
 
 static int list(cli_context *cli)

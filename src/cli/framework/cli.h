@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <yyjson.h>
 #include <moirai/budget.h>
 
+#include "util/json.h"
 #include "util/text.h"
 
 /* Numbers for people, under the command's own names. */

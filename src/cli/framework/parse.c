@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 static const cli_option *find_in(const cli_option *table, const char *name, size_t length)
 {

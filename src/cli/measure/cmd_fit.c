@@ -2,6 +2,7 @@
 #include "cli/framework/cli.h"
 #include "cli/commands/commands.h"
 
+#include <yyjson.h>
 #include <moirai/fit.h>
 
 #define MAX_DEVICES 32

@@ -4,6 +4,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 /* ---- the report ---- */
 

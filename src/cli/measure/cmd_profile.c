@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "util/json.h"
 #include "util/util.h"

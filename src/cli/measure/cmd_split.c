@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 int cli_split(moirai_split_report *report, const cli_context *cli, const char *plan, const char *model,
               const char *folder, bool gpu)

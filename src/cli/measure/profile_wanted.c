@@ -3,6 +3,8 @@
  * A plan is made from the times that there are, measured or predicted, by HEFT: what counts is which operators it hangs
  * on, not its last percent. Then the error of every class on every type of device is let loose alone
  * (step_sure.c). A network whose times were all measured wants nothing. */
+#include <yyjson.h>
+
 #include "cli/measure/profile_wanted.h"
 
 #include "cli/steps/steps.h"

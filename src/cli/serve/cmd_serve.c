@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <yyjson.h>
 
 static void announce(const serve_buckets *b)
 {

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "cli/commands/commands.h"
 #include "util/json.h"

@@ -2,6 +2,7 @@
 #include "cli/steps/compare.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/text.h"
 

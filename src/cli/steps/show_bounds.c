@@ -2,6 +2,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 

@@ -2,6 +2,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 static double per_second(int64_t period_ns)
 {

@@ -1,4 +1,6 @@
 /* What `moirai explain` says of a plan for many requests: what limits the rate, and what one more device of each kind would give. */
+#include <yyjson.h>
+
 #include "cli/steps/steps.h"
 
 /* Whether device k is just like an earlier one: the same memory, and the same time of every operator. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 static int64_t transfer_bytes(const moirai_problem *p, const moirai_plan *plan)
 {

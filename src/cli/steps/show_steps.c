@@ -1,5 +1,7 @@
 /* Which steps of the search found the plan and the bound, and what each has taken and gained: a table at the end of the
  * log, and the same for --json. */
+#include <yyjson.h>
+
 #include "cli/steps/steps.h"
 
 static void show_gain(int64_t ns)

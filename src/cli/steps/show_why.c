@@ -2,6 +2,7 @@
 #include "cli/steps/steps.h"
 
 #include <string.h>
+#include <yyjson.h>
 
 static void add_path(cli_context *cli, const moirai_analysis *a)
 {

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 

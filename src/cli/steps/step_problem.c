@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 int cli_problem_read(moirai_problem **out, const char *path)
 {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 

@@ -1,6 +1,8 @@
 /* What the steps of `moirai tune` share: the commands that a user would type, called in this process with the same words.
  * What they find out is read from the object that --json would print, so that a step means exactly what its command
  * means and can be repeated by hand. */
+#include <yyjson.h>
+
 #include "cli/tune/tune_call.h"
 
 #include "util/json.h"

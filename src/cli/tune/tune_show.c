@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <yyjson.h>
 
 #define LOUD 0.1
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "cli/commands/commands.h"
 #include "cli/run/run_steps.h"

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "util/hash.h"
 #include "util/json.h"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include <moirai/cluster.h>
 #include "rank/gpu/mps.h"

@@ -2,6 +2,7 @@
  * are lanes: what a lane had before never fits what it has now, so a buffer that is read too early or too late shows. */
 #include "rank/stream/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
