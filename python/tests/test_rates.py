@@ -20,6 +20,7 @@ from moirai.torch.flight import Places  # noqa: E402
 from moirai.torch.merging import Item  # noqa: E402
 from moirai.torch.rates import Machine, Played, simulate  # noqa: E402
 from moirai.torch.tune_rate import RateTrial, RateTuner, _python_ns, slope  # noqa: E402
+from moirai.torch.workers import STALLED, RankError  # noqa: E402
 
 tune_rate = importlib.import_module("moirai.torch.tune_rate")  # moirai.torch.tune_rate is the function
 MS = 1_000_000
@@ -106,6 +107,27 @@ def test_what_four_gain_is_known_by_twice_as_many_copies(monkeypatch):
     assert tuner.machine.crowd == pytest.approx(5 / 3, rel=0.01) and tuner.machine.gain == 1.25
     assert tuner.simulated(copies, None, 8, 0) == pytest.approx(3 * MS, rel=0.01)
     assert tuner.simulated(copies, None, 4, 0) == pytest.approx(4 * MS, rel=0.01)
+
+
+def test_what_waits_for_ever_on_a_gpu_is_tried_in_one_lane(monkeypatch):
+    """Another failure is not: it would come again."""
+    tried, said = [], []
+
+    def load(group, plans, numbers, one_lane=False):
+        tried.append((group[0][0], one_lane))
+        if group[0][0] == "stages" and not one_lane:
+            raise RankError(f"device 'B': {STALLED} within 30 s; all ranks were ended")
+        if group[0][0] == "any":
+            raise RankError("device 'B': ended by signal 9; all ranks were ended")
+
+    tuner = RateTuner.__new__(RateTuner)
+    tuner.o, tuner.failed = {"say": said.append}, []
+    kinds = {("latency", 2): None, ("stages", 2): None, ("any", 2): None}
+    for name, found in (("load", load), ("plans", lambda _: kinds), ("loads", lambda plans: [[w] for w in plans])):
+        monkeypatch.setattr(tuner, name, found, raising=False)
+    tuner.run([2])
+    assert tried == [("latency", False), ("stages", False), ("stages", True), ("any", False)]
+    assert len(tuner.failed) == len(said) == 2
 
 
 def test_a_lane_holds_up_what_has_to_come_back():

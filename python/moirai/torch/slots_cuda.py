@@ -22,6 +22,7 @@ requests at the same time would spoil each other's products. So no two slots of 
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 import traceback
@@ -35,8 +36,11 @@ from .ir import Meta
 from .rank_cuda import THREADS, CudaRank, PinnedFile
 from .shared import Tensors
 from .stream import one_line
+from .workers import STALLED
 
 MOST_SLOTS = 24  # PyTorch has 32 streams to give
+
+_LOOK_S = 2
 
 _taken: set[int] = set()  # streams of slots
 
@@ -100,6 +104,30 @@ class CudaSlot(CudaRank):
             raise RuntimeError("another rank is gone")
         return bool(self.done.query())
 
+    def where(self) -> str:
+        """How far a request that takes too long has come, by what the GPU has written."""
+        found: list[list[int]] = []
+
+        def look() -> None:
+            with torch.cuda.stream(torch.cuda.Stream()):
+                for tensor in (self.request, self.flags, self.stamp):
+                    found.append(tensor.tolist())
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        thread.join(_LOOK_S)
+        if len(found) < 3:
+            return "the GPU does not even copy what tells how far it has come"
+        (mine,), flags, stamp = found
+        parts = self.program.segments
+        if mine < self.count:
+            return f"request {self.count} of this slot has not begun"
+        begun = stamp[self.slot["start"]]
+        done = sum(1 for i in range(len(parts)) if stamp[self.slot[i]] >= begun)
+        late = [w for w in parts[done].waits if flags[self.flag_at[w.index]] < mine] if done < len(parts) else []
+        waits = "".join(f", '{w.tensor}' of rank {w.source} is not here" for w in late)
+        return f"request {mine} of this slot: {done} of {len(parts)} segments have ended{waits}"
+
     def close(self) -> None:
         super().close()
         self.driver.unpin(self.tensors.address)
@@ -141,6 +169,7 @@ class CudaStream:
     def _watch(self) -> None:
         """Ends with the connection; what is under way then, nobody waits for."""
         under_way: dict[int, float] = {}  # slot -> until when it may take
+        told: set[int] = set()  # of these, in the log
         while True:
             try:
                 found = self.begun.get(block=not under_way)
@@ -151,6 +180,7 @@ class CudaStream:
                     return
                 slot, why = found
                 under_way[slot] = time.monotonic() + self.stall_s
+                told.discard(slot)
                 if why and not self._answer(slot, why):
                     return
             for slot, limit in list(under_way.items()):
@@ -158,8 +188,11 @@ class CudaStream:
                     ended, why = self.slots[slot].ended(), ""
                 except Exception as error:
                     ended, why = True, one_line(error)
+                if not ended and time.monotonic() > limit - self.stall_s / 2 and slot not in told:
+                    told.add(slot)
+                    print(f"slow: slot {slot}: {self.slots[slot].where()}", file=sys.stderr, flush=True)
                 if not ended and time.monotonic() > limit:
-                    ended, why = True, f"the GPU did not finish a request within {self.stall_s:g} s"
+                    ended, why = True, f"{STALLED} within {self.stall_s:g} s; with lanes=1 none waits there beside another"
                 if ended:
                     del under_way[slot]
                     if not self._answer(slot, why):
