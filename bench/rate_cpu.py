@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Are simulated rates reached by a runtime on CPU ranks? `moirai tune --objective rate` of networks, one row per plan that it ran.
 
-    bench/rate_cpu.py MODEL.onnx ... --out FOLDER [--moirai build/release/src/moirai] [--ranks 4] [--first-core 0] [--in-flight 2,4,8] [--time-limit 60]
+    bench/rate_cpu.py MODEL.onnx ... --out FOLDER [--moirai build/release/src/moirai] [--cores 0,1,2,3] [--in-flight 2,4,8] [--time-limit 60]
 
 A rank per device, with a core and a thread of its own; the machine should have a core more than ranks, and nothing else to do. *simulated* is the
 period that the plan was made for, by times and links that were measured on these ranks (and, from the second round on, refined by runs), *measured* the
@@ -20,9 +20,10 @@ LATENCY = "10us"  # until it is measured
 
 
 def cluster_of(o):
-    names = [f"c{k}" for k in range(o.ranks)]
+    cores = o.cores.split(",")
+    names = [f"c{k}" for k in range(len(cores))]
     return {"format": "moirai-cluster", "version": 1, "name": "cores",
-            "devices": [{"name": n, "memory": "4GB", "gflops": 50, "memory_bandwidth": "10GB/s", "threads": 1, "cores": str(o.first_core + k)} for k, n in enumerate(names)],
+            "devices": [{"name": n, "memory": "4GB", "gflops": 50, "memory_bandwidth": "10GB/s", "threads": 1, "cores": c} for n, c in zip(names, cores)],
             "links": [{"from": a, "to": b, "bandwidth": "10GB/s", "latency": LATENCY} for a in names for b in names if a != b]}  # fmt: skip
 
 
@@ -46,8 +47,7 @@ def table(rows):
         lines.append(f"| {r['model']} | {r['in_flight']} | {r['plan']}{', kept' if r['kept'] else ''} | {r['simulated_ns'] / 1e6:.3f} | "
                      f"{r['measured_ns'] / 1e6:.3f} | {100 * off[-1]:+.1f} % |")  # fmt: skip
     kept = [x for x, r in zip(off, rows) if r["kept"]]
-    for what, some in (("all", off), ("kept", kept)):
-        lines += ["", f"{what}: {sum(abs(x) <= 0.1 for x in some)} of {len(some)} within 10 %"]
+    lines += ["", "Within 10 %: " + ", ".join(f"{sum(abs(x) <= 0.1 for x in some)} of {len(some)} {what}" for what, some in (("in all", off), ("that are kept", kept))) + "."]
     return "\n".join(lines) + "\n"
 
 
@@ -57,8 +57,7 @@ def main():
     a.add_argument("models", nargs="+", type=pathlib.Path)
     a.add_argument("--out", type=pathlib.Path, required=True)
     a.add_argument("--moirai", default="build/release/src/moirai")
-    a.add_argument("--ranks", type=int, default=4)
-    a.add_argument("--first-core", type=int, default=0)
+    a.add_argument("--cores", default="0,1,2,3", help="a rank on each")
     a.add_argument("--in-flight", default="2,4,8")
     a.add_argument("--time-limit", type=float, default=60, help="of each tune")
     a.add_argument("--seconds", type=float, default=3600)

@@ -4,7 +4,8 @@
     bench/rate_tables.py gaps gaps.json                          # distances from the bound
     bench/rate_tables.py msr TABLE.md...                         # what bench/msr.py has printed, in any number of files
     bench/rate_tables.py load load.json                          # a server under load
-    bench/rate_tables.py rates table.md                          # on parts of a GPU, what bench/rate_gpu.py has written
+    bench/rate_tables.py rates table.md...                       # on parts of a GPU, what bench/rate_gpu.py has written, in any number of files
+    bench/rate_tables.py cpu results.json...                     # on processors, what bench/rate_cpu.py has written
     bench/rate_tables.py --write docs/rate.md gaps gaps.json     # in place, between <!-- gaps --> and <!-- end -->
 """
 
@@ -15,17 +16,19 @@ import re
 import sys
 
 import pages
+import rate_cpu
 
 LIMITS = {"one copy, 64": 4, "any, 64": 1}  # per cent
 MET = 1.0001  # of what is known: to its last digit
 
 
 def cells(answer):
-    """Period, bound and both gaps."""
+    """Period, bound, what a certificate proves of it, and both gaps."""
     if not answer or "error" in answer:
-        return ["-", "-", "-"]
+        return ["-", "-", "-", "-"]
     period, bound, load = (answer[k] / 1e6 for k in ("period_ns", "period_bound_ns", "load_ns"))
-    return [f"{period:.4f}", f"{bound:.4f}", f"{100 * answer['period_gap']:.2f} ({100 * (1 - bound / load):.2f})"]
+    certified = answer.get("period_certified_ns")
+    return [f"{period:.4f}", f"{bound:.4f}", "-" if certified is None else f"{certified / 1e4 / bound:.2f}", f"{100 * answer['period_gap']:.2f} ({100 * (1 - bound / load):.2f})"]
 
 
 def verdict(networks, question):
@@ -40,10 +43,10 @@ def gaps_table(files):
     found = json.loads(pathlib.Path(files[0]).read_text())
     networks = found["networks"]
     made = [f"{found['limit_s']:g} s and {found['threads']} threads each, {found['machine']}, {found['made']}. One copy: {verdict(networks, 'one copy, 64')}. Any plan: {verdict(networks, 'any, 64')}.", "",
-            "| network | one copy, ms | bound | gap, % (of the load) | any plan, ms | bound | gap, % (of the load) | one copy, 16 in flight: gap, % (of the load) |",
-            "|---|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
+            "| network | one copy, ms | bound | certified, % | gap, % (of the load) | any plan, ms | bound | certified, % | gap, % (of the load) | one copy, 16 in flight: gap, % (of the load) |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]  # fmt: skip
     for name, answers in networks.items():
-        row = [*cells(answers.get("one copy, 64")), *cells(answers.get("any, 64")), cells(answers.get("one copy, 16"))[2]]
+        row = [*cells(answers.get("one copy, 64")), *cells(answers.get("any, 64")), cells(answers.get("one copy, 16"))[3]]
         made.append(f"| {name} | " + " | ".join(row) + " |")
     return made
 
@@ -85,13 +88,17 @@ def rates_table(files):
     return [*made, "", f"What is kept is within 10 % of what was simulated in {sum(x <= 10 for x in off.values())} of {len(off)} rows, the furthest is {' with '.join(worst)} in flight: {off[worst]:.1f} %."]
 
 
+def cpu_table(files):
+    return rate_cpu.table([r for f in files for r in json.loads(pathlib.Path(f).read_text())]).rstrip().splitlines()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=pathlib.Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
-    p.add_argument("kind", choices=["gaps", "msr", "load", "rates"])
+    p.add_argument("kind", choices=["gaps", "msr", "load", "rates", "cpu"])
     p.add_argument("files", nargs="+")
     o = p.parse_args()
-    made = {"gaps": gaps_table, "msr": msr_table, "load": load_table, "rates": rates_table}[o.kind](o.files)
+    made = {"gaps": gaps_table, "msr": msr_table, "load": load_table, "rates": rates_table, "cpu": cpu_table}[o.kind](o.files)
     return pages.show(o.write, o.kind, made)
 
 

@@ -156,6 +156,7 @@ static int refine(refiner *r, moirai_refine_report *report)
         rc = rc ? rc : refine_latencies(r);
         rc = rc ? rc : refine_replay(r, &extra_ns);
     }
+    rc = rc ? rc : refine_load(r);
     for (int32_t i = 0; i < n_files && !rc && report; i++) {
         report[i].segment_ns = usual_price(r);
         report[i].extra_ns = extra_ns;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/json.h"
 #include "util/sort.h"
@@ -56,7 +57,9 @@ static int read_segment(reader *r, const util_json_at *at, yyjson_val *object)
     refine_segment *s = &t->segment[t->n_segments++];
     *s =
         (refine_segment){.device = t->n_devices, .first_op = (int32_t)t->n_ops, .n_ops = (int32_t)yyjson_arr_size(ops)};
-    if ((rc = read_times(&s->start_ns, &s->finish_ns, &s->median_ns, at, object)))
+    rc = read_times(&s->start_ns, &s->finish_ns, &s->median_ns, at, object);
+    rc = rc ? rc : read_time(&s->work_ns, at, object, "planned_work_ns", false, 0);
+    if (rc)
         return rc;
     if (s->median_ns < 0)
         return util_json_fail(at, "median_ns is %lld, must be at least 0", (long long)s->median_ns);
@@ -116,6 +119,32 @@ static int read_transfer(refine_timeline *t, const char *label, yyjson_val *obje
     return rc;
 }
 
+/* What the run says of requests in flight. */
+static int read_load(refine_timeline *t, const char *label, yyjson_val *root)
+{
+    util_json_at at = {.label = label};
+    yyjson_val *rate = yyjson_obj_get(root, "rate"), *devices = NULL, *item;
+    size_t i, n;
+    if (!rate || yyjson_is_null(rate))
+        return 0;
+    at.kind = "rate";
+    int rc = util_json_object(&at, rate);
+    rc = rc ? rc : util_json_array(&devices, &at, rate, "devices", true);
+    if (rc)
+        return rc;
+    yyjson_arr_foreach(devices, i, n, item) {
+        util_json_at where = {.label = label, .kind = "rate's device", .index = i};
+        int32_t k = 0;
+        rc = util_json_object(&where, item);
+        rc = rc ? rc : read_end(&k, t, &where, item, "name");
+        rc = rc ? rc : read_time(&t->busy_ns[k], &where, item, "busy_ns", true, 0);
+        rc = rc ? rc : read_time(&t->load_ns[k], &where, item, "planned_ns", true, 0);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 static int read_all(reader *r, yyjson_val *root, const char *label)
 {
     util_json_at at = {.label = label};
@@ -131,6 +160,8 @@ static int read_all(reader *r, yyjson_val *root, const char *label)
         if ((rc = read_device(r, label, item, i)))
             return rc;
     }
+    if ((rc = read_load(r->t, label, root)))
+        return rc;
     r->t->transfer = util_alloc(transfers ? yyjson_arr_size(transfers) : 0, sizeof *r->t->transfer);
     if (!r->t->transfer)
         return MOIRAI_EFAIL;

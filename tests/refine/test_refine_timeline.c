@@ -8,7 +8,8 @@ static const char good[] =
     HEAD "\"median_ns\": 70, \"planned_ns\": 60, \"devices\": [{\"name\": \"A\", \"segments\": [" SEGMENT "]},"
          " {\"name\": \"B\", \"segments\": [{\"median_ns\": 20, \"ops\": [\"c\"]}]}],"
          " \"transfers\": [{\"tensor\": \"t\", \"from\": \"A\", \"to\": \"B\", \"bytes\": 8, \"planned_start_ns\": 9,"
-         " \"start_ns\": 15, \"finish_ns\": 40, \"median_ns\": 25}]}";
+         " \"start_ns\": 15, \"finish_ns\": 40, \"median_ns\": 25}],"
+         " \"rate\": {\"devices\": [{\"name\": \"B\", \"planned_ns\": 30, \"busy_ns\": 33}]}}";
 
 static void test_refine_timeline_is_read(void **state)
 {
@@ -27,6 +28,7 @@ static void test_refine_timeline_is_read(void **state)
     assert_int_equal(t.n_transfers, 1);
     assert_true(t.transfer[0].from == 0 && t.transfer[0].to == 1 && t.transfer[0].bytes == 8 &&
                 t.transfer[0].median_ns == 25);
+    assert_true(t.busy_ns[0] == 0 && t.busy_ns[1] == 33 && t.load_ns[1] == 30);
     refine_timeline_free(&t);
 }
 
@@ -45,6 +47,10 @@ static void test_refine_timeline_refuses_nonsense(void **state)
         {"\"to\": \"B\"", "\"to\": \"A\"", "from 'A' to itself"},
         {"\"bytes\": 8", "\"bytes\": -8", "bytes is -8"},
         {"\"devices\"", "\"things\"", "key 'devices' is missing"},
+        {"\"busy_ns\": 33", "\"busy_ns\": -33", "busy_ns is -33"},
+        {", \"busy_ns\": 33", "", "key 'busy_ns' is missing"},
+        {"[{\"name\": \"B\", \"planned_ns\"", "[{\"name\": \"C\", \"planned_ns\"", "name is 'C': no such device"},
+        {"\"rate\": {", "\"rate\": 7, \"other\": {", "expected an object"},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         refine_timeline t = {0};

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "util/util.h"
 
@@ -138,14 +139,15 @@ static int verify(const cli_run *w)
     return rc ? rc : cli_show_verdict(w->cli, verdict, n);
 }
 
-static int copy_file(const char *from, const char *to)
+static int copy_timeline(const cli_run *w, const char *to)
 {
     char *data;
     size_t length;
-    int rc = util_file_read(&data, &length, from);
+    int rc = util_file_read(&data, &length, w->result);
     if (rc)
         return rc;
-    rc = util_file_write(to, data, length);
+    rc = w->in_flight < 2 ? 0 : cli_rate_join(&data, &length, w->rate);
+    rc = rc ? rc : util_file_write(to, data, length);
     free(data);
     return rc;
 }
@@ -160,7 +162,7 @@ static int write_timeline(const cli_run *w)
     if (n > 5 && !strcmp(plan + n - 5, ".json"))
         n -= 5;
     snprintf(path, sizeof path, "%.*s.measured.json", (int)n, plan);
-    int rc = copy_file(w->result, given ? given : path);
+    int rc = copy_timeline(w, given ? given : path);
     if (!rc) {
         cli_print(w->cli, "timeline     %s\n", given ? given : path);
         yyjson_mut_obj_add_strcpy(w->cli->doc, w->cli->result, "timeline", given ? given : path);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "util/json.h"
 #include "util/util.h"
@@ -127,5 +128,35 @@ int cli_show_rate(cli_context *cli, const char *path, const cli_rate_plan *plan)
     show(cli, root, plan);
     yyjson_mut_obj_add_val(cli->doc, cli->result, "rate", yyjson_val_mut_copy(cli->doc, root));
     yyjson_doc_free(doc);
+    return 0;
+}
+
+int cli_rate_join(char **timeline, size_t *length, const char *rate)
+{
+    yyjson_doc *with, *doc = yyjson_read(*timeline, *length, 0);
+    int rc = doc ? util_json_read(&with, rate, "moirai-rate") : moirai_error(MOIRAI_EFAIL, "out of memory");
+    if (rc) {
+        yyjson_doc_free(doc);
+        return rc;
+    }
+    yyjson_mut_doc *out = yyjson_doc_mut_copy(doc, NULL);
+    yyjson_mut_val *object = yyjson_mut_obj(out);
+    static const char *const keys[] = {"in_flight", "requests", "period_ns", "latency", "copies", "devices"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(with), keys[i]);
+        if (value)
+            yyjson_mut_obj_add_val(out, object, keys[i], yyjson_val_mut_copy(out, value));
+    }
+    yyjson_mut_obj_add_val(out, yyjson_mut_doc_get_root(out), "rate", object);
+    size_t n = 0;
+    char *text = yyjson_mut_write(out, 0, &n);
+    yyjson_mut_doc_free(out);
+    yyjson_doc_free(doc);
+    yyjson_doc_free(with);
+    if (!text)
+        return moirai_error(MOIRAI_EFAIL, "out of memory");
+    free(*timeline);
+    *timeline = text;
+    *length = n;
     return 0;
 }

@@ -2,11 +2,12 @@
  *
  * After probe, profile and the network alone on every device:
  *
- * 1. Rounds: refine with all runs so far, plan, run with N requests in flight. The first round has one plan of each kind:
- *    the fastest device alone (with two requests in flight, so that it never waits for one), that of one request, a row of stages, a copy on each device, and the best of any kind that the search finds; this one
- *    twice, since on devices that compute to send a transfer holds both of them (--congestion device), and only a run says
- *    which of the two is nearer. Later rounds have the last two, with times as the runs had them. It ends when both come
- *    back, when a round was no faster, with the budget, or with Ctrl-C.
+ * 1. Rounds: refine with all runs so far, those with requests in flight among them, plan, run with N requests in flight. The first round has one plan of each kind:
+ *    the fastest device alone (with two requests in flight, so that it never waits for one), a copy on each device, the
+ *    plan of one request, a row of stages, and the best of any kind that the search finds. Processors compute to send: a transfer
+ *    holds both of them (--congestion device). Where a GPU is among the devices the best has both, since only a run says
+ *    which is nearer. Later rounds have the best alone, with times as the runs had them. It ends when that comes back,
+ *    when a round was no faster, with the budget, or with Ctrl-C.
  * 2. Passes: all that were run are run again in turns, with half of the time, and what is slower than the fastest beyond
  *    doubt is left out. The fastest by the median of its passes is kept.
  *
@@ -17,6 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "cli/commands/commands.h"
 #include "cli/measure/run_rate.h"
@@ -26,20 +28,28 @@
 #define DECIDE 0.5    /* of the time, for the passes */
 #define WORTH 0.01    /* a round that is no faster than that ends the rounds */
 #define RUN_OF_RATE 3 /* a run lasts so many times --run-seconds: many requests make one period */
-enum { LEAST_PASSES = 3, MOST_PASSES = 15, PER_ROUND = 6, ALONE = 0, LAST_KIND = PER_ROUND - 1 };
+enum { LEAST_PASSES = 3, MOST_PASSES = 15, PER_ROUND = 6, ALONE = 0, BEST = 4 };
 
 static const struct {
     const char *kind, *congestion, *text;
 } kinds[PER_ROUND] = {{"alone", NULL, "the fastest device alone"},
+                      {"replicas", "port", "a copy on each device"}, /* the first that tells what devices do to each other */
                       {"latency", "port", "the plan of one request"},
                       {"stages", "port", "stages"},
-                      {"replicas", "port", "a copy on each device"},
                       {"any", "port", "the best rate"},
                       {"any", "device", "the best rate, transfers hold devices"}};
 
 static bool interrupted(void)
 {
     return moirai_interrupt_raised(cli_interrupt());
+}
+
+static bool all_compute_to_send(const tune *t)
+{
+    bool all = true;
+    for (int k = 0; k < t->cluster->n_devices; k++)
+        all &= moirai_ep_gpu(t->cluster->device[k].ep) < 0;
+    return all;
 }
 
 static int64_t in_flight(const tune *t)
@@ -65,7 +75,7 @@ static void take_alone(tune *t, tune_case *out)
     *out = (tune_case){.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     if (!best)
         return;
-    out->promised_ns = best->promised_ns;
+    out->promised_ns = best->measured_ns; /* what refined times say */
     out->placement = best->placement;
     out->kind = kinds[ALONE].kind;
     snprintf(out->name, sizeof out->name, "%.120s, 2 in flight", best->name);
@@ -78,13 +88,14 @@ static void take_alone(tune *t, tune_case *out)
 static int make_plan(tune *t, tune_case *out, int kind, int round)
 {
     char flight[24], others[TUNE_PATH];
+    const char *congestion = all_compute_to_send(t) ? "device" : kinds[kind].congestion;
     tune_case best = {.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     snprintf(flight, sizeof flight, "%lld", (long long)in_flight(t));
     for (int s = 0; s < t->n_sets && !interrupted(); s++) {
         tune_case x = {.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
         const char *more[] = {
             "--objective",          "rate", "--in-flight", flight, "--kind", kinds[kind].kind, "--congestion",
-            kinds[kind].congestion, NULL,   others,        NULL};
+            congestion, NULL,   others,        NULL};
         tune_forbid(others, sizeof others, t, t->set[s]);
         more[8] = *others ? "--forbid" : NULL;
         x.kind = kinds[kind].kind;
@@ -198,10 +209,12 @@ static int one_plan(tune *t, int kind, int round, bool *fresh)
 
 static int one_round(tune *t, int round, bool *any)
 {
-    int rc = tune_refine(t, &t->net[0], NULL);
+    int rc = 0;
     *any = false;
-    for (int k = round > 1 ? PER_ROUND - 2 : 0; k < PER_ROUND && !rc; k++) {
+    for (int k = round > 1 ? BEST : 0; k < PER_ROUND && !rc; k++) {
         bool fresh;
+        if (k > BEST && all_compute_to_send(t))
+            break;
         if (t->n_rounds && is_late(t, DECIDE)) {
             t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
             *any = false;
@@ -209,7 +222,8 @@ static int one_round(tune *t, int round, bool *any)
         }
         if (t->n_rounds == 2 * TUNE_MOST_ROUNDS)
             return 0;
-        rc = one_plan(t, k, round, &fresh);
+        rc = tune_refine(t, &t->net[0], NULL); /* every run tells more of what devices take with requests in flight */
+        rc = rc ? rc : one_plan(t, k, round, &fresh);
         *any |= fresh;
     }
     t->stopped = "the best plans were ones that had been run";
@@ -305,7 +319,7 @@ static void row(tune *t, yyjson_mut_val *list, const tune_case *x)
 static size_t say_others(char *out, size_t size, const tune *t)
 {
     size_t used = 0;
-    for (int k = 0; k < LAST_KIND; k++) {
+    for (int k = 0; k <= BEST; k++) {
         const tune_case *best = NULL;
         for (int r = 0; r < t->n_rounds; r++)
             if (!strcmp(t->round[r].kind, kinds[k].kind) && (!best || t->round[r].measured_ns < best->measured_ns))
