@@ -7,7 +7,7 @@
 typedef struct refine_segment {
     int32_t device; /* in refine_timeline.device */
     int64_t start_ns, finish_ns, median_ns;
-    int64_t work_ns;       /* planned; 0: the file does not say */
+    int64_t work_ns;         /* planned; 0: the file does not say */
     int32_t first_op, n_ops; /* in refine_timeline.op */
 } refine_segment;
 
@@ -23,8 +23,8 @@ typedef struct refine_timeline {
     int64_t planned_ns; /* what the plan promised; 0: the file does not say */
     int32_t n_devices;
     const char *device[MOIRAI_MASK_DEVICES];
-    int32_t key[MOIRAI_MASK_DEVICES];    /* column of the graph's times; set where a segment ran */
-    int32_t number[MOIRAI_MASK_DEVICES]; /* in the cluster */
+    int32_t key[MOIRAI_MASK_DEVICES];     /* column of the graph's times; set where a segment ran */
+    int32_t number[MOIRAI_MASK_DEVICES];  /* in the cluster */
     int64_t busy_ns[MOIRAI_MASK_DEVICES]; /* for a request, with several in flight; 0: the file does not say */
     int64_t load_ns[MOIRAI_MASK_DEVICES]; /* the same as planned */
     size_t n_segments, n_transfers, n_ops;

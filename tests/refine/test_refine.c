@@ -110,19 +110,26 @@ static void test_refine_twice_is_once(void **state)
 static void test_refine_takes_times_under_load(void **state)
 {
     (void)state;
-    static const char segments[] =
-        "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 800, \"planned_work_ns\": 400}]}, {\"name\": \"y\","
-        " \"segments\": [{\"ops\": [\"c\"], \"median_ns\": 600, \"planned_work_ns\": 300}]}], \"rate\": {\"devices\": [%s]}";
+    static const char segments[] = "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 800, "
+                                   "\"planned_work_ns\": 400}]}, {\"name\": \"y\","
+                                   " \"segments\": [{\"ops\": [\"c\"], \"median_ns\": 600, \"planned_work_ns\": "
+                                   "300}]}], \"rate\": {\"devices\": [%s]}";
     static const struct {
         const char *rate;
         int64_t a, c; /* on x; on y */
     } list[] = {
         {"", 200, 600},
-        {"{\"name\": \"x\", \"planned_ns\": 400, \"busy_ns\": 960}, {\"name\": \"y\", \"planned_ns\": 300, \"busy_ns\": 660}", 240, 660},
+        {"{\"name\": \"x\", \"planned_ns\": 400, \"busy_ns\": 960}, {\"name\": \"y\", \"planned_ns\": 300, "
+         "\"busy_ns\": 660}",
+         240, 660},
         /* half of the requests in each of two copies */
-        {"{\"name\": \"x\", \"planned_ns\": 200, \"busy_ns\": 480}, {\"name\": \"y\", \"planned_ns\": 150, \"busy_ns\": 330}", 240, 660},
+        {"{\"name\": \"x\", \"planned_ns\": 200, \"busy_ns\": 480}, {\"name\": \"y\", \"planned_ns\": 150, "
+         "\"busy_ns\": 330}",
+         240, 660},
         /* y is hardly at work: what its segment takes beside the operator would be all it tells */
-        {"{\"name\": \"x\", \"planned_ns\": 400, \"busy_ns\": 960}, {\"name\": \"y\", \"planned_ns\": 30, \"busy_ns\": 180}", 240, 720},
+        {"{\"name\": \"x\", \"planned_ns\": 400, \"busy_ns\": 960}, {\"name\": \"y\", \"planned_ns\": 30, \"busy_ns\": "
+         "180}",
+         240, 720},
         /* no load makes a device a hundred times as slow */
         {"{\"name\": \"x\", \"planned_ns\": 4, \"busy_ns\": 960}", 800, 2400},
     };
@@ -142,11 +149,13 @@ static void test_refine_takes_load_of_other_copies(void **state)
 {
     (void)state;
     moirai_graph *g = make_graph();
-    assert_ok(refine(g,
-                     "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 400, \"planned_work_ns\": 400}]},"
-                     " {\"name\": \"y\", \"segments\": []}], \"rate\": {\"devices\": ["
-                     "{\"name\": \"x\", \"planned_ns\": 400, \"busy_ns\": 480}, {\"name\": \"y\", \"planned_ns\": 100, \"busy_ns\": 150}]}",
-                     NULL));
+    assert_ok(refine(
+        g,
+        "[{\"name\": \"x\", \"segments\": [{\"ops\": [\"a\", \"b\"], \"median_ns\": 400, \"planned_work_ns\": 400}]},"
+        " {\"name\": \"y\", \"segments\": []}], \"rate\": {\"devices\": ["
+        "{\"name\": \"x\", \"planned_ns\": 400, \"busy_ns\": 480}, {\"name\": \"y\", \"planned_ns\": 100, \"busy_ns\": "
+        "150}]}",
+        NULL));
     assert_int_equal(time_of(g, "a", "x"), 120);
     assert_int_equal(time_of(g, "d", "y"), 60);
     moirai_graph_free(g);

@@ -37,12 +37,13 @@ typedef struct tune_case {
     int64_t pass_ns[2 * TUNE_MOST_PASSES + 1]; /* the first run, then two halves in each pass: medians */
     int n_passes;                              /* all of these */
     int64_t transfers;
-    uint64_t placement; /* digest of (operator, device): equal plans are measured once */
-    bool dropped;       /* out of the passes, as slower than the fastest beyond doubt */
-    const char *kind;   /* of a plan for many requests: "latency", "stages", "replicas", "any"; else NULL */
-    double busiest;     /* share of the time that its busiest device, */
-    char limit[160];    /* of this name, computes */
-    tune_parts *loaded; /* for the passes; NULL: not yet */
+    uint64_t placement;      /* digest of (operator, device): equal plans are measured once */
+    bool dropped;            /* out of the passes, as slower than the fastest beyond doubt */
+    const char *kind;        /* of a plan for many requests: "latency", "stages", "replicas", "any"; else NULL */
+    double busiest;          /* share of the time that its busiest device, */
+    char limit[160];         /* of this name, computes */
+    double promised_busiest; /* the same as simulated, of the device that it is there */
+    tune_parts *loaded;      /* for the passes; NULL: not yet */
 } tune_case;
 
 typedef struct tune {

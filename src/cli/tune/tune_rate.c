@@ -32,12 +32,13 @@ enum { LEAST_PASSES = 3, MOST_PASSES = 15, PER_ROUND = 6, ALONE = 0, BEST = 4 };
 
 static const struct {
     const char *kind, *congestion, *text;
-} kinds[PER_ROUND] = {{"alone", NULL, "the fastest device alone"},
-                      {"replicas", "port", "a copy on each device"}, /* the first that tells what devices do to each other */
-                      {"latency", "port", "the plan of one request"},
-                      {"stages", "port", "stages"},
-                      {"any", "port", "the best rate"},
-                      {"any", "device", "the best rate, transfers hold devices"}};
+} kinds[PER_ROUND] = {
+    {"alone", NULL, "the fastest device alone"},
+    {"replicas", "port", "a copy on each device"}, /* the first that tells what devices do to each other */
+    {"latency", "port", "the plan of one request"},
+    {"stages", "port", "stages"},
+    {"any", "port", "the best rate"},
+    {"any", "device", "the best rate, transfers hold devices"}};
 
 static bool interrupted(void)
 {
@@ -93,9 +94,8 @@ static int make_plan(tune *t, tune_case *out, int kind, int round)
     snprintf(flight, sizeof flight, "%lld", (long long)in_flight(t));
     for (int s = 0; s < t->n_sets && !interrupted(); s++) {
         tune_case x = {.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
-        const char *more[] = {
-            "--objective",          "rate", "--in-flight", flight, "--kind", kinds[kind].kind, "--congestion",
-            congestion, NULL,   others,        NULL};
+        const char *more[] = {"--objective",  "rate",     "--in-flight", flight, "--kind", kinds[kind].kind,
+                              "--congestion", congestion, NULL,          others, NULL};
         tune_forbid(others, sizeof others, t, t->set[s]);
         more[8] = *others ? "--forbid" : NULL;
         x.kind = kinds[kind].kind;
@@ -124,14 +124,18 @@ static int64_t median(const tune_case *x)
     return x->n_passes ? sorted[(x->n_passes - 1) / 2] : MOIRAI_UNKNOWN;
 }
 
-/* Who works most of the time. */
+/* Who works most of the time. Devices may be faster or slower in a run than when their times were taken; what the runtime makes of them is right
+ * where the share is the simulated one. */
 static void read_busiest(tune_case *x, yyjson_mut_val *rate)
 {
     yyjson_mut_val *d;
     size_t i, n;
-    x->busiest = 0;
+    x->busiest = x->promised_busiest = 0;
     yyjson_mut_arr_foreach(yyjson_mut_obj_get(rate, "devices"), i, n, d) {
         double share = yyjson_mut_get_num(yyjson_mut_obj_get(d, "busy_share"));
+        double promised =
+            (double)yyjson_mut_get_sint(yyjson_mut_obj_get(d, "planned_ns")) / (double)UTIL_MAX(x->promised_ns, 1);
+        x->promised_busiest = UTIL_MIN(UTIL_MAX(x->promised_busiest, promised), 1);
         if (share <= x->busiest)
             continue;
         x->busiest = share;

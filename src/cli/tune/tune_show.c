@@ -57,6 +57,8 @@ yyjson_mut_val *tune_case_json(const tune *t, const tune_case *x)
         yyjson_mut_obj_add_bool(d, o, "cut", true);
     if (x->busiest > 0)
         yyjson_mut_obj_add_real(d, o, "busiest", x->busiest);
+    if (x->promised_busiest > 0)
+        yyjson_mut_obj_add_real(d, o, "promised_busiest", x->promised_busiest);
     for (int i = 0; i < x->n_passes; i++)
         yyjson_mut_arr_add_int(d, passes, x->pass_ns[i]);
     yyjson_mut_obj_add_val(d, o, "passes_ns", passes);
