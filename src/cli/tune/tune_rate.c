@@ -216,7 +216,7 @@ static int one_round(tune *t, int round, bool *any)
     int rc = 0;
     *any = false;
     for (int k = round > 1 ? BEST : 0; k < PER_ROUND && !rc; k++) {
-        bool fresh;
+        bool fresh = false;
         if (k > BEST && all_compute_to_send(t))
             break;
         if (t->n_rounds && is_late(t, DECIDE)) {
