@@ -37,7 +37,7 @@ def tune(o, model, n):
         raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
     found = json.loads(done.stdout)
     return [{"model": model.stem, "in_flight": n, "plan": c["name"], "simulated_ns": c["promised_ns"], "measured_ns": c["measured_ns"], "kept": c["name"] == found["kept"],
-             "busiest": c.get("busiest", 0), "promised_busiest": c.get("promised_busiest", 0)}
+             "busiest": c["busiest"], "promised_busiest": c["promised_busiest"]}
             for c in found["rounds"] if c.get("promised_ns", -1) > 0]  # fmt: skip
 
 

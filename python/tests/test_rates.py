@@ -121,7 +121,7 @@ def test_what_waits_for_ever_on_a_gpu_is_tried_in_one_lane(monkeypatch):
             raise RankError("device 'B': ended by signal 9; all ranks were ended")
 
     tuner = RateTuner.__new__(RateTuner)
-    tuner.o, tuner.failed = {"say": said.append}, []
+    tuner.o, tuner.failed = {"say": said.append, "transport": "ipc"}, []
     kinds = {("latency", 2): None, ("stages", 2): None, ("any", 2): None}
     for name, found in (("load", load), ("plans", lambda _: kinds), ("loads", lambda plans: [[w] for w in plans])):
         monkeypatch.setattr(tuner, name, found, raising=False)

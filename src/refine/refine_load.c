@@ -68,12 +68,14 @@ static double factor(const refiner *r, const refine_timeline *t, int32_t device)
 static size_t collect(double *out, const refiner *r, int32_t key, int least)
 {
     size_t n = 0;
-    for (int32_t i = 0; i < r->n; i++)
-        for (int32_t k = 0; k < r->t[i].n_devices && n_at_work(&r->t[i]) >= least; k++) {
-            double x = factor(r, &r->t[i], k);
-            if (x > 0 && (key < 0 || !strcmp(r->g->time_key[key], r->t[i].device[k])))
+    for (int32_t i = 0; i < r->n; i++) {
+        const refine_timeline *t = &r->t[i];
+        for (int32_t k = 0, telling = n_at_work(t); k < t->n_devices && telling >= least; k++) {
+            double x = key < 0 || !strcmp(r->g->time_key[key], t->device[k]) ? factor(r, t, k) : 0;
+            if (x > 0)
                 out[n++] = x;
         }
+    }
     return n;
 }
 
@@ -86,8 +88,9 @@ int refine_load(refiner *r)
         free(by);
         return MOIRAI_EFAIL;
     }
-    int least = collect(found, r, -1, 2) ? 2 : 1;
+    int least = 2;
     size_t n = collect(found, r, -1, least);
+    n = n ? n : collect(found, r, -1, least = 1);
     double usual = n ? refine_median(found, n) : 1;
     for (int32_t key = 0; key < r->g->n_time_keys; key++) {
         size_t own = collect(found, r, key, least);

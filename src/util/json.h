@@ -34,6 +34,9 @@ int util_json_read(yyjson_doc **out, const char *path, const char *format);
 /* Any JSON file, without that check. */
 int util_json_parse(yyjson_doc **out, const char *json, size_t length, const char *label);
 
+/* A document that was changed, as a file. */
+int util_json_save(const yyjson_mut_doc *doc, const char *path);
+
 /* MOIRAI_EINPUT with "label: kind 'name': " before the message. */
 int util_json_fail(const util_json_at *at, const char *format, ...) MOIRAI_PRINTF(2, 3);
 /* Put "label: " before the current message unless it is there already: for errors that come from below, where the

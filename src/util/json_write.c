@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 void util_writer_init(util_writer *w)
 {
@@ -265,4 +266,13 @@ char *util_writer_take(util_writer *w, size_t *length)
     w->data = NULL;
     util_writer_free(w);
     return text;
+}
+
+int util_json_save(const yyjson_mut_doc *doc, const char *path)
+{
+    size_t length = 0;
+    char *text = yyjson_mut_write(doc, 0, &length);
+    int rc = text ? util_file_write(path, text, length) : moirai_error(MOIRAI_EFAIL, "out of memory for %s", path);
+    free(text);
+    return rc;
 }

@@ -21,17 +21,11 @@ from ..cluster import Cluster, Device
 from .mps import Mps
 
 
-STALLED = "the GPU did not finish a request"
+STALLED = "the GPU did not finish a request"  # in errors: it waits for ever; one that has the GPU to itself (lanes=1) does not
 
 
 class RankError(Error):
     """A rank failed or died; the others have been ended."""
-
-    @property
-    def stalled(self) -> bool:
-        """Whether a request waited for ever on a GPU: requests that go there one after the other (`lanes=1`) do not."""
-        return STALLED in str(self)
-
 
 def kind_of(device: Device) -> str:
     """ "cuda" for shares of a GPU and for devices whose `ep` says so, else "cpu"."""

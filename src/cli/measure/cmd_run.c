@@ -139,15 +139,14 @@ static int verify(const cli_run *w)
     return rc ? rc : cli_show_verdict(w->cli, verdict, n);
 }
 
-static int copy_timeline(const cli_run *w, const char *to)
+static int copy_file(const char *from, const char *to)
 {
     char *data;
     size_t length;
-    int rc = util_file_read(&data, &length, w->result);
+    int rc = util_file_read(&data, &length, from);
     if (rc)
         return rc;
-    rc = w->in_flight < 2 ? 0 : cli_rate_join(&data, &length, w->rate);
-    rc = rc ? rc : util_file_write(to, data, length);
+    rc = util_file_write(to, data, length);
     free(data);
     return rc;
 }
@@ -162,10 +161,11 @@ static int write_timeline(const cli_run *w)
     if (n > 5 && !strcmp(plan + n - 5, ".json"))
         n -= 5;
     snprintf(path, sizeof path, "%.*s.measured.json", (int)n, plan);
-    int rc = copy_timeline(w, given ? given : path);
+    const char *to = given ? given : path;
+    int rc = w->in_flight < 2 ? copy_file(w->result, to) : cli_rate_join(w->cli, w->result, to);
     if (!rc) {
-        cli_print(w->cli, "timeline     %s\n", given ? given : path);
-        yyjson_mut_obj_add_strcpy(w->cli->doc, w->cli->result, "timeline", given ? given : path);
+        cli_print(w->cli, "timeline     %s\n", to);
+        yyjson_mut_obj_add_strcpy(w->cli->doc, w->cli->result, "timeline", to);
     }
     return rc;
 }

@@ -131,32 +131,17 @@ int cli_show_rate(cli_context *cli, const char *path, const cli_rate_plan *plan)
     return 0;
 }
 
-int cli_rate_join(char **timeline, size_t *length, const char *rate)
+int cli_rate_join(const cli_context *cli, const char *timeline, const char *path)
 {
-    yyjson_doc *with, *doc = yyjson_read(*timeline, *length, 0);
-    int rc = doc ? util_json_read(&with, rate, "moirai-rate") : moirai_error(MOIRAI_EFAIL, "out of memory");
-    if (rc) {
-        yyjson_doc_free(doc);
+    yyjson_doc *doc;
+    int rc = util_json_read(&doc, timeline, "moirai-timeline");
+    if (rc)
         return rc;
-    }
     yyjson_mut_doc *out = yyjson_doc_mut_copy(doc, NULL);
-    yyjson_mut_val *object = yyjson_mut_obj(out);
-    static const char *const keys[] = {"in_flight", "requests", "period_ns", "latency", "copies", "devices"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(with), keys[i]);
-        if (value)
-            yyjson_mut_obj_add_val(out, object, keys[i], yyjson_val_mut_copy(out, value));
-    }
-    yyjson_mut_obj_add_val(out, yyjson_mut_doc_get_root(out), "rate", object);
-    size_t n = 0;
-    char *text = yyjson_mut_write(out, 0, &n);
+    yyjson_mut_val *rate = yyjson_mut_val_mut_copy(out, yyjson_mut_obj_get(cli->result, "rate"));
+    yyjson_mut_obj_add_val(out, yyjson_mut_doc_get_root(out), "rate", rate);
+    rc = util_json_save(out, path);
     yyjson_mut_doc_free(out);
     yyjson_doc_free(doc);
-    yyjson_doc_free(with);
-    if (!text)
-        return moirai_error(MOIRAI_EFAIL, "out of memory");
-    free(*timeline);
-    *timeline = text;
-    *length = n;
-    return 0;
+    return rc;
 }

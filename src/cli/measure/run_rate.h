@@ -21,7 +21,7 @@ int cli_rate_plan_read(cli_rate_plan *out, const char *path);
 int cli_rate_in_flight(int64_t *out, const cli_context *cli, const cli_rate_plan *plan, int64_t otherwise);
 /* What was measured, from the file that rank 0 wrote; after cli_show_timeline, whose latency it compares with. */
 int cli_show_rate(cli_context *cli, const char *path, const cli_rate_plan *plan);
-/* The timeline's text with what that file says of requests in flight, as "rate"; *timeline is malloc'ed, and so is what takes its place. */
-int cli_rate_join(char **timeline, size_t *length, const char *rate);
+/* Writes the timeline to `path`, with "rate" as cli_show_rate has put it into the result. */
+int cli_rate_join(const cli_context *cli, const char *timeline, const char *path);
 
 #endif

@@ -85,10 +85,7 @@ static int write_plan(const cli_copy *c, yyjson_val *root, yyjson_val *copy)
         yyjson_mut_obj_remove_key(out, taken[i]);
         yyjson_mut_obj_add_val(doc, out, taken[i], yyjson_val_mut_copy(doc, yyjson_obj_get(copy, taken[i])));
     }
-    size_t length = 0;
-    char *text = yyjson_mut_write(doc, 0, &length);
-    int rc = text ? util_file_write(c->plan, text, length) : moirai_error(MOIRAI_EFAIL, "out of memory for a plan");
-    free(text);
+    int rc = util_json_save(doc, c->plan);
     yyjson_mut_doc_free(doc);
     return rc;
 }

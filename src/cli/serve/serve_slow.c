@@ -126,7 +126,7 @@ static double factor_of(const serve_slow *w, const char *device)
 /* The problem's times of slow devices, longer. */
 static int lengthen(const serve_slow *w, const char *path)
 {
-    size_t length, i, n, k, m;
+    size_t i, n, k, m;
     yyjson_doc *doc;
     int rc = util_json_read(&doc, path, "moirai-problem");
     if (rc)
@@ -142,9 +142,7 @@ static int lengthen(const serve_slow *w, const char *path)
                 yyjson_mut_set_sint(time, (int64_t)ceil(factor * (double)yyjson_mut_get_sint(time)));
         }
     }
-    char *text = yyjson_mut_write(out, 0, &length);
-    rc = text ? util_file_write(path, text, length) : moirai_error(MOIRAI_EFAIL, "out of memory for a problem");
-    free(text);
+    rc = util_json_save(out, path);
     yyjson_mut_doc_free(out);
     yyjson_doc_free(doc);
     return rc;

@@ -4,9 +4,8 @@
  *
  * 1. Rounds: refine with all runs so far, those with requests in flight among them, plan, run with N requests in flight. The first round has one plan of each kind:
  *    the fastest device alone (with two requests in flight, so that it never waits for one), a copy on each device, the
- *    plan of one request, a row of stages, and the best of any kind that the search finds. Processors compute to send: a transfer
- *    holds both of them (--congestion device). Where a GPU is among the devices the best has both, since only a run says
- *    which is nearer. Later rounds have the best alone, with times as the runs had them. It ends when that comes back,
+ *    plan of one request, a row of stages, and the best of any kind that the search finds. What can have several requests in flight are
+ *    processors (cli_rate_check), which compute to send: a transfer holds both of them (--congestion device). Later rounds have the best alone, with times as the runs had them. It ends when that comes back,
  *    when a round was no faster, with the budget, or with Ctrl-C.
  * 2. Passes: all that were run are run again in turns, with half of the time, and what is slower than the fastest beyond
  *    doubt is left out. The fastest by the median of its passes is kept.
@@ -28,29 +27,19 @@
 #define DECIDE 0.5    /* of the time, for the passes */
 #define WORTH 0.01    /* a round that is no faster than that ends the rounds */
 #define RUN_OF_RATE 3 /* a run lasts so many times --run-seconds: many requests make one period */
-enum { LEAST_PASSES = 3, MOST_PASSES = 15, PER_ROUND = 6, ALONE = 0, BEST = 4 };
+enum { LEAST_PASSES = 3, MOST_PASSES = 15, ALONE = 0, BEST = 4, PER_ROUND };
 
 static const struct {
-    const char *kind, *congestion, *text;
-} kinds[PER_ROUND] = {
-    {"alone", NULL, "the fastest device alone"},
-    {"replicas", "port", "a copy on each device"}, /* the first that tells what devices do to each other */
-    {"latency", "port", "the plan of one request"},
-    {"stages", "port", "stages"},
-    {"any", "port", "the best rate"},
-    {"any", "device", "the best rate, transfers hold devices"}};
+    const char *kind, *text;
+} kinds[PER_ROUND] = {{"alone", "the fastest device alone"},
+                      {"replicas", "a copy on each device"}, /* the first that tells what devices do to each other */
+                      {"latency", "the plan of one request"},
+                      {"stages", "stages"},
+                      {"any", "the best rate"}};
 
 static bool interrupted(void)
 {
     return moirai_interrupt_raised(cli_interrupt());
-}
-
-static bool all_compute_to_send(const tune *t)
-{
-    bool all = true;
-    for (int k = 0; k < t->cluster->n_devices; k++)
-        all &= moirai_ep_gpu(t->cluster->device[k].ep) < 0;
-    return all;
 }
 
 static int64_t in_flight(const tune *t)
@@ -89,13 +78,12 @@ static void take_alone(tune *t, tune_case *out)
 static int make_plan(tune *t, tune_case *out, int kind, int round)
 {
     char flight[24], others[TUNE_PATH];
-    const char *congestion = all_compute_to_send(t) ? "device" : kinds[kind].congestion;
     tune_case best = {.promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
     snprintf(flight, sizeof flight, "%lld", (long long)in_flight(t));
     for (int s = 0; s < t->n_sets && !interrupted(); s++) {
         tune_case x = {.net = &t->net[0], .promised_ns = MOIRAI_UNKNOWN, .measured_ns = MOIRAI_UNKNOWN};
-        const char *more[] = {"--objective",  "rate",     "--in-flight", flight, "--kind", kinds[kind].kind,
-                              "--congestion", congestion, NULL,          others, NULL};
+        const char *more[] = {"--objective",  "rate",   "--in-flight", flight, "--kind", kinds[kind].kind,
+                              "--congestion", "device", NULL,          others, NULL};
         tune_forbid(others, sizeof others, t, t->set[s]);
         more[8] = *others ? "--forbid" : NULL;
         x.kind = kinds[kind].kind;
@@ -217,8 +205,6 @@ static int one_round(tune *t, int round, bool *any)
     *any = false;
     for (int k = round > 1 ? BEST : 0; k < PER_ROUND && !rc; k++) {
         bool fresh = false;
-        if (k > BEST && all_compute_to_send(t))
-            break;
         if (t->n_rounds && is_late(t, DECIDE)) {
             t->stopped = interrupted() ? "Ctrl-C" : "the time was over";
             *any = false;
