@@ -76,8 +76,18 @@ def join_copies(paths, slots):
     return {**plans[0], "objective": "rate", "in_flight": in_flight, "period_ns": 1, "latency_ns": 1, "copies": copies}
 
 
+def number_of(pid):
+    """Which rank a process is, by its launcher (Open MPI's or MPICH's)."""
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            found = re.search(rb"(?:^|\0)(?:OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d+)", f.read())
+    except OSError:
+        found = None
+    return int(found.group(1)) if found else -1
+
+
 def ranks_of(work, plan="plan"):
-    """Process numbers of a group's ranks, in the order of their start: of the plan itself in `serve --work`, or of one that stands in for it."""
+    """Process numbers of a group's ranks, by rank: of the plan itself in `serve --work`, or of one that stands in for it."""
     job, found = os.path.realpath(os.path.join(work, plan, "job.json")), []
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
@@ -87,7 +97,7 @@ def ranks_of(work, plan="plan"):
             continue
         if len(words) > 2 and os.path.basename(words[0]).startswith(b"moirai-rank") and os.path.realpath(words[2].decode()) == job:
             found.append(int(path.split("/")[2]))
-    return sorted(found)
+    return sorted(found, key=lambda pid: (number_of(pid), pid))
 
 
 def plan_of(moirai, model, folder, name, *options):

@@ -1,7 +1,7 @@
 /* A device is slow when it takes longer for its part of a request than expected, beside the others: a machine that is slow
  * as a whole needs no other plan. What is expected is the plan's time for each device, times what the device took of it when
- * the server began: predictions by cost models are off by a factor, and that is no change. Where --network gives measured
- * times, the plan's are taken as they are, by the middle one of all devices.
+ * the server began, or takes since, if that is clearly less: predictions by cost models are off by a factor, and that is no
+ * change. Where --network gives measured times, the plan's are taken as they are, by the middle one of all devices.
  *
  * Hysteresis: a device must be --slow times as slow for --slow-for seconds on end before anything happens, and be within a
  * quarter of that again for as long before the plan itself comes back. Around a slow device a plan is made of the problem
@@ -21,7 +21,7 @@
 enum { ENOUGH = 64, MOST_WORDS = 256 }; /* requests before anything is believed */
 enum { IDLE, MAKING, READY, FAILED };
 #define LOOK_S 0.2
-#define PAUSE_S 30.0
+#define PAUSE_TIMES 3 /* --slow-for */
 #define PAUSE_MOST_S 600.0
 
 void serve_slow_open(serve_slow *w, const cli_context *cli, const serve_group *first, bool for_rate)
@@ -31,7 +31,7 @@ void serve_slow_open(serve_slow *w, const cli_context *cli, const serve_group *f
                       .for_rate = for_rate,
                       .limit = cli_real(cli, "slow"),
                       .for_s = cli_real(cli, "slow-for"),
-                      .pause_s = PAUSE_S};
+                      .pause_s = fmax(1, PAUSE_TIMES * cli_real(cli, "slow-for"))};
     w->group[0].listens = w->group[1].listens = -1;
     for (int i = 0; i < SERVE_SLOW_MOST; i++)
         w->factor[i] = w->wanted[i] = 1;
@@ -55,8 +55,10 @@ void serve_slow_say(const serve_slow *w, char *out, size_t size)
 void serve_slow_taken(serve_slow *w, const serve_group *g)
 {
     w->since_s = 0;
-    for (int i = 0; i < SERVE_SLOW_MOST; i++)
+    for (int i = 0; i < SERVE_SLOW_MOST; i++) {
         w->factor[i] = serve_slow_has(w, g) ? w->wanted[i] : 1;
+        w->fast_s[i] = 0;
+    }
     w->retry_s = util_seconds() + w->pause_s;
 }
 
@@ -186,10 +188,16 @@ static void *make_in_thread(void *data)
     return NULL;
 }
 
+/* Within a quarter of what counts as slow. */
+static double usual_most(const serve_slow *w)
+{
+    return 1 + (w->limit - 1) / 4;
+}
+
 static void begin(serve_slow *w, const double *slowness)
 {
     for (int i = 0; i < w->first->run.n_ranks; i++)
-        w->wanted[i] = slowness[i] > 1 + (w->limit - 1) / 4 ? slowness[i] : 1;
+        w->wanted[i] = slowness[i] > usual_most(w) ? slowness[i] : 1;
     atomic_store(&w->state, MAKING);
     w->has_thread = !pthread_create(&w->thread, NULL, make_in_thread, w);
     if (!w->has_thread)
@@ -216,34 +224,53 @@ static double middle(const double *x, int n)
     return m ? known[(m - 1) / 2] : 0;
 }
 
-/* Of the devices of the plan itself: how slow each is, by what is expected; 0: it has no work. False: not known yet. */
-static bool measure(serve_slow *w, const serve_group *now, double *slowness)
+/* A device that is faster than expected for --slow-for seconds on end, by itself and beside the others, was held up when the
+ * server began: what it takes now is what is expected from now on. */
+static void expect_less(serve_slow *w, const double *own, double common, double now_s)
+{
+    for (int i = 0; i < w->first->run.n_ranks && common > 0; i++) {
+        bool fast = own[i] > 0 && fmax(own[i], own[i] / common) * usual_most(w) < 1;
+        w->fast_s[i] = !fast ? 0 : w->fast_s[i] > 0 ? w->fast_s[i] : now_s;
+        if (fast && now_s - w->fast_s[i] >= w->for_s) {
+            w->base[i] *= own[i];
+            w->fast_s[i] = 0;
+        }
+    }
+}
+
+/* Of the devices of the plan itself: how many times as long as planned each takes; 0: it has no work. False: not known yet. */
+static bool ratios(const serve_slow *w, const serve_group *now, double *of)
 {
     double ratio[SERVE_SLOW_MOST] = {0};
-    int n = w->first->run.n_ranks;
-    bool known = true;
     if (serve_link_ratio(now->link, ratio) < ENOUGH)
         return false;
-    for (int i = 0; i < n; i++)
-        slowness[i] = 0;
     for (int r = 0; r < now->run.n_ranks; r++)
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < w->first->run.n_ranks; i++)
             if (!strcmp(now->run.name[r], w->first->run.name[i]))
-                slowness[i] = ratio[r];
-    double usual = middle(slowness, n);
+                of[i] = ratio[r];
+    return true;
+}
+
+/* How slow each device of the plan itself is, by what is expected; 0: it has no work. False: not known yet. */
+static bool measure(serve_slow *w, const serve_group *now, double now_s, double *slowness)
+{
+    int n = w->first->run.n_ranks;
+    bool known = true, measured = cli_has(w->cli, "network");
+    if (!ratios(w, now, slowness))
+        return false;
+    double usual = middle(slowness, n), own[SERVE_SLOW_MOST] = {0};
     for (int i = 0; i < n && now == w->first; i++) {
         known &= w->base[i] > 0 || slowness[i] <= 0;
         if (w->base[i] <= 0)
-            w->base[i] = cli_has(w->cli, "network") ? usual : slowness[i];
+            w->base[i] = measured ? usual : slowness[i];
     }
     for (int i = 0; i < n; i++)
-        slowness[i] = w->base[i] > 0 ? slowness[i] / w->base[i] * w->factor[i] : 0;
-    double each[SERVE_SLOW_MOST] = {0};
+        own[i] = w->base[i] > 0 ? slowness[i] / w->base[i] : 0;
+    double common = middle(own, n);
+    if (now == w->first && !measured)
+        expect_less(w, own, common, now_s);
     for (int i = 0; i < n; i++)
-        each[i] = slowness[i] / w->factor[i];
-    double common = middle(each, n);
-    for (int i = 0; i < n && common > 0; i++)
-        slowness[i] /= common;
+        slowness[i] = common > 0 ? own[i] * w->factor[i] / common : own[i] * w->factor[i];
     return known;
 }
 
@@ -286,7 +313,7 @@ serve_slow_word serve_slow_look(serve_slow *w, serve *server, const serve_group 
     w->asked_s = now_s;
     if (w->has_thread)
         return end_of_making(w, next);
-    if ((now != w->first && !around) || !measure(w, now, slowness))
+    if ((now != w->first && !around) || !measure(w, now, now_s, slowness))
         return SERVE_SLOW_STAY;
     for (int i = 0; i < n; i++) {
         serve_tell_slowness(server, w->first->run.name[i], slowness[i]);
@@ -302,7 +329,7 @@ serve_slow_word serve_slow_look(serve_slow *w, serve *server, const serve_group 
         w->pause_s = fmin(2 * w->pause_s, PAUSE_MOST_S);
         return SERVE_SLOW_BACK;
     }
-    bool better = around && !idle && most < 1 + (w->limit - 1) / 4;
+    bool better = around && !idle && most < usual_most(w);
     if (!lasts(w, better || worst > w->limit, now_s))
         return SERVE_SLOW_STAY;
     if (better)

@@ -14,7 +14,8 @@ typedef struct serve_slow {
     const serve_group *first;     /* of the plan that is served: its devices are counted here */
     bool for_rate;                /* it was made for many requests */
     double limit, for_s;          /* --slow, --slow-for */
-    double base[SERVE_SLOW_MOST]; /* [device] times as long as planned when the server began; 0: not known */
+    double base[SERVE_SLOW_MOST]; /* [device] times as long as planned when nothing is slow; 0: not known */
+    double fast_s[SERVE_SLOW_MOST]; /* [device] since when it has been faster than that; 0: it is not */
     double factor[SERVE_SLOW_MOST],
         wanted[SERVE_SLOW_MOST]; /* [device] that the plan at work, that the next one assumes */
     double since_s, asked_s;     /* when what is to change was seen first, 0: it was not; when it was looked last */
