@@ -11,10 +11,10 @@ typedef enum serve_slow_word { SERVE_SLOW_STAY, SERVE_SLOW_TAKE, SERVE_SLOW_BACK
 
 typedef struct serve_slow {
     const cli_context *cli;
-    const serve_group *first;     /* of the plan that is served: its devices are counted here */
-    bool for_rate;                /* it was made for many requests */
-    double limit, for_s;          /* --slow, --slow-for */
-    double base[SERVE_SLOW_MOST]; /* [device] times as long as planned when nothing is slow; 0: not known */
+    const serve_group *first;       /* of the plan that is served: its devices are counted here */
+    bool for_rate;                  /* it was made for many requests */
+    double limit, for_s;            /* --slow, --slow-for */
+    double base[SERVE_SLOW_MOST];   /* [device] times as long as planned when nothing is slow; 0: not known */
     double fast_s[SERVE_SLOW_MOST]; /* [device] since when it has been faster than that; 0: it is not */
     double factor[SERVE_SLOW_MOST],
         wanted[SERVE_SLOW_MOST]; /* [device] that the plan at work, that the next one assumes */
