@@ -81,6 +81,27 @@ int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone)
     return 0;
 }
 
+int decompose_cuts_clean(bool *clean, const moirai_problem *p)
+{
+    size_t n = (size_t)p->n_ops;
+    bool *is_cut = util_alloc(n, sizeof *is_cut);
+    int32_t *last_reader = util_alloc(n, sizeof *last_reader), furthest = -1;
+    int rc = is_cut && last_reader ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
+        last_reader[i] = -1;
+    for (int32_t e = 0; e < p->n_edges && !rc; e++) {
+        int32_t from = p->tensor_producer[p->edge_tensor[e]];
+        last_reader[from] = UTIL_MAX(last_reader[from], p->topo_rank[p->edge_reader[e]]);
+    }
+    for (int32_t z = 0; z < p->n_ops && !rc; z++) {
+        clean[p->topo[z]] = is_cut[z] && furthest <= z;
+        furthest = UTIL_MAX(furthest, last_reader[p->topo[z]]);
+    }
+    free(is_cut);
+    free(last_reader);
+    return rc;
+}
+
 static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *chosen)
 {
     size_t n = (size_t)p->n_ops;

@@ -17,7 +17,7 @@
     X(BLOCKS, "blocks", "plans and bounds block by block, between cuts") \
     X(SPINE, "spine", "work that floats beside a spine with cuts") \
     X(MEMORY, "memory", "plans and bounds at prices on bytes") \
-    X(COPIES, "copies", "layers that repeat, annealed once for all") \
+    X(LAYERS, "layers", "large blocks, annealed each by itself, copies once for all") \
     X(WHOLE, "whole", "annealing of the whole problem") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
     X(SHIFTS, "shifts", "bounds by loads within stretches of time") \
@@ -43,7 +43,7 @@ typedef uint64_t util_method_set; /* bits of util_method */
 
 const char *util_method_name(util_method m);
 const char *util_method_what(util_method m);
-/* "windows,copies" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
+/* "windows,layers" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
 int util_methods_parse(util_method_set *out, const char *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* Layers that are copies: planned once, whatever the number of threads, and the same for all of them. */
+/* Layers: annealed each by itself, copies once, whatever the number of threads, and the same for all of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,10 +29,12 @@ static void put_op(text *t, const char *name, int slow, int fast, const char *in
                              t->s[t->n - 1] == '[' ? "" : ",", name, fast, slow, inputs, name, bytes);
 }
 
-/* Experts of three operators side by side behind a router, added up one after the other: one component. */
-static void put_layer(text *t, int layer)
+/* Experts of three operators side by side behind a router, added up one after the other: one component. Where layers are not
+ * alike, experts read past the router, too. */
+static void put_layer(text *t, int layer, bool alike)
 {
     char name[32], inputs[96];
+    int more = alike ? 0 : 100 * layer;
     snprintf(name, sizeof name, "r%d", layer);
     inputs[0] = '\0';
     if (layer)
@@ -44,8 +46,9 @@ static void put_layer(text *t, int layer)
             if (j)
                 snprintf(inputs, sizeof inputs, "\"e%d_%d_%d_t\"", layer, i, j - 1);
             else
-                snprintf(inputs, sizeof inputs, "\"r%d_t\"", layer);
-            put_op(t, name, 2300, 1700, inputs, j == 2 ? 3000 : 12000);
+                snprintf(inputs, sizeof inputs, alike || !layer ? "\"r%d_t\"" : "\"r%d_t\",\"s%d_%d_t\"", layer,
+                         layer - 1, EXPERTS - 1);
+            put_op(t, name, 2300 + more, 1700 + more, inputs, j == 2 ? 3000 : 12000);
         }
         snprintf(name, sizeof name, "s%d_%d", layer, i);
         if (i)
@@ -56,7 +59,7 @@ static void put_layer(text *t, int layer)
     }
 }
 
-static moirai_problem *layers(int n)
+static moirai_problem *layers(int n, bool alike)
 {
     static text t;
     t.n = (size_t)snprintf(
@@ -67,7 +70,7 @@ static moirai_problem *layers(int n)
         "{\"from\":\"x\",\"to\":\"y\",\"bytes_per_second\":3000000000,\"latency_ns\":0},"
         "{\"from\":\"y\",\"to\":\"x\",\"bytes_per_second\":3000000000,\"latency_ns\":0}],\"ops\":[");
     for (int i = 0; i < n; i++)
-        put_layer(&t, i);
+        put_layer(&t, i, alike);
     t.n += (size_t)snprintf(t.s + t.n, sizeof t.s - t.n, "]}");
     moirai_problem *p = NULL;
     assert_ok(moirai_problem_parse(&p, t.s, t.n, "copies"));
@@ -90,7 +93,7 @@ static moirai_plan *place(const moirai_problem *p, int threads)
 static void test_more_layers_take_no_more_time_each(void **state)
 {
     (void)state;
-    moirai_problem *few = layers(3), *many = layers(9);
+    moirai_problem *few = layers(3, true), *many = layers(9, true);
     moirai_plan *short_plan = place(few, 1), *long_plan = place(many, 1);
     assert_true((double)long_plan->makespan_ns < 1.03 * 3 * (double)short_plan->makespan_ns);
     assert_true(short_plan->lower_bound_ns <= short_plan->makespan_ns);
@@ -103,7 +106,7 @@ static void test_more_layers_take_no_more_time_each(void **state)
 static void test_copies_do_not_depend_on_threads(void **state)
 {
     (void)state;
-    moirai_problem *p = layers(4);
+    moirai_problem *p = layers(4, true);
     moirai_plan *one = place(p, 1), *three = place(p, 3);
     assert_schedules_equal(one, three);
     assert_int_equal(one->lower_bound_ns, three->lower_bound_ns);
@@ -112,11 +115,35 @@ static void test_copies_do_not_depend_on_threads(void **state)
     moirai_problem_free(p);
 }
 
+/* Between cuts that no edge jumps over lengths of plans add up: the path of the chain is a plan, and the best is no longer. */
+static void test_layers_that_differ_are_annealed_each(void **state)
+{
+    (void)state;
+    moirai_problem *p = layers(4, false);
+    moirai_place_options o;
+    moirai_place_options_init(&o);
+    o.budget.effort = 0.02;
+    o.budget.time_limit_s = 0;
+    engine *x = engine_new(p, &o);
+    assert_non_null(x);
+    assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_starts}));
+    int64_t before = x->in.best->makespan_ns;
+    assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_layers, .share = 1}));
+    assert_true(x->has_layers && !x->copies);
+    assert_int_equal(x->layers->c->s->n_cuts, 5); /* the first router, and the last sum of each layer */
+    int64_t length = pair_chain_path(x->layers->c, PAIR_CHAIN_UPPER, x->layers->plan_device);
+    assert_true(x->in.best->makespan_ns <= length);
+    assert_true(x->in.best->makespan_ns < before);
+    engine_free(x);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_more_layers_take_no_more_time_each),
         cmocka_unit_test(test_copies_do_not_depend_on_threads),
+        cmocka_unit_test(test_layers_that_differ_are_annealed_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,8 @@ static void test_util_methods_sets_are_lists(void **state)
     util_method_set set;
     assert_int_equal(util_methods_parse(&set, NULL), 0);
     assert_true(set == 0);
-    assert_int_equal(util_methods_parse(&set, "windows,copies"), 0);
-    assert_true(set == (UINT64_C(1) << UTIL_METHOD_WINDOWS | UINT64_C(1) << UTIL_METHOD_COPIES));
+    assert_int_equal(util_methods_parse(&set, "windows,layers"), 0);
+    assert_true(set == (UINT64_C(1) << UTIL_METHOD_WINDOWS | UINT64_C(1) << UTIL_METHOD_LAYERS));
 }
 
 static void test_util_methods_unknown_names_are_told(void **state)
@@ -47,7 +47,7 @@ static void test_util_methods_go_with_a_part_of_the_time(void **state)
     stop.off = UINT64_C(1) << UTIL_METHOD_WINDOWS;
     util_stop part = util_stop_within(&stop, 1);
     assert_true(util_off(&part, UTIL_METHOD_WINDOWS));
-    assert_false(util_off(&part, UTIL_METHOD_COPIES));
+    assert_false(util_off(&part, UTIL_METHOD_LAYERS));
 }
 
 int main(void)

@@ -15,7 +15,7 @@ engine *engine_new(const moirai_problem *p, const moirai_place_options *o)
 
 int engine_blocks(engine *x)
 {
-    return x->blocks ? 0 : blocks_new(&x->blocks, &x->in);
+    return x->blocks ? 0 : blocks_new(&x->blocks, &x->in, NULL);
 }
 
 int engine_whole_block(pair_chain **out, const moirai_problem *p)
@@ -41,6 +41,7 @@ void engine_free(engine *x)
     bound_portfolio_free(x->portfolio);
     pair_chain_free(x->one_block);
     relax_answer_clear(&x->loads);
+    blocks_free(x->layers);
     blocks_free(x->blocks);
     incumbent_clear(&x->in);
     free(x);

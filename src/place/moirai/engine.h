@@ -20,10 +20,11 @@ typedef struct engine {
     char why[512];        /* what a heuristic said that found no plan that fits, or "" */
     int64_t certified_ns; /* of the bound, by the certificate that was written */
     double plain_s;       /* what the plain bounds took: a measure of the problem's size */
-    bool undivided;       /* nearly all operators lie between two cuts */
-    bool copies;          /* layers repeat, and are annealed as copies */
+    bool copies;          /* layers repeat */
+    bool has_layers;      /* and there are some that are annealed by themselves */
     int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
     blocks *blocks;       /* NULL: none yet */
+    blocks *layers;       /* between cuts that no edge jumps over; NULL: none yet, or the same */
     int64_t loads_ns;     /* proven by prices on loads so far */
     relax_answer
         loads; /* the best of these proofs, of the whole or of blocks in a row; where a certificate is wanted */
@@ -54,7 +55,7 @@ typedef struct engine_step {
     int (*run)(engine *x, const engine_turn *turn);
 } engine_step;
 
-extern const engine_step step_starts, step_exact, step_blocks, step_copies, step_whole_anneal, step_intervals,
+extern const engine_step step_starts, step_exact, step_blocks, step_layers, step_whole_anneal, step_intervals,
     step_interval_plans, step_loads_first, step_loads, step_kinds, step_part, step_paths;
 
 /* NULL: out of memory. The time of the budget runs from here on. */

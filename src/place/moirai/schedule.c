@@ -25,6 +25,11 @@ static bool layers_repeat(const engine *x)
     return x->copies;
 }
 
+static bool has_layers(const engine *x)
+{
+    return x->has_layers;
+}
+
 static bool none_repeats(const engine *x)
 {
     return !x->copies;
@@ -62,14 +67,14 @@ static bool blocks_may_gain(const engine *x)
     return stat->calls == 0 || stat->plan_gain_ns > 0 || stat->bound_gain_ns > 0;
 }
 
+static bool blocks_gain_nothing(const engine *x)
+{
+    return !blocks_may_gain(x);
+}
+
 static bool nothing_raised(const engine *x)
 {
     return !x->intervals && blocks_may_gain(x);
-}
-
-static bool is_undivided(const engine *x)
-{
-    return x->undivided && x->in.p->n_devices > SCHEDULE_MANY_DEVICES && has_intervals(x);
 }
 
 static bool has_intervals_and_blocks(const engine *x)
@@ -120,7 +125,7 @@ static const engine_turn first[] = {
 static const engine_turn exact_again = {.step = &step_exact};
 
 static const engine_turn wide[] = {
-    {.step = &step_copies, .share = 0.22},
+    {.step = &step_layers, .share = 0.22},
     {.step = &step_whole_anneal, .share = 0.1, .rounds = 2, .when = layers_repeat},
     {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
     {.step = &step_blocks, .share = 0.12, .size = 1, .when = none_repeats_far},
@@ -131,14 +136,15 @@ static const engine_turn wide[] = {
     {.step = &step_intervals, .share = 0.3, .rounds = 4, .when = none_repeats_wide_gap},
     {.step = &step_interval_plans, .share = 0.2},
     {.step = &step_blocks, .share = 0.35, .size = 1, .when = nothing_raised}, /* finer prices would take for ever */
-    {.step = &step_copies, .share = 0.3, .when = layers_repeat},
+    {.step = &step_layers, .share = 0.3, .when = has_layers},
     {.step = &step_whole_anneal, .share = 1, .rounds = 9},
 };
 
 static const engine_turn deep[] = {
     {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
     {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = has_intervals},
-    {.step = &step_blocks, .share = 0.35, .when = is_undivided}, /* more where that gains */
+    {.step = &step_blocks, .share = 0.35, .when = has_intervals}, /* more where that gains */
+    {.step = &step_layers, .share = 0.22, .when = blocks_gain_nothing},
     {.step = &step_blocks, .share = 0.8, .when = has_intervals_and_blocks},
     {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
@@ -201,9 +207,8 @@ static int take_turns(engine *x, const engine_turn *turn, size_t n)
 
 #define TAKE_TURNS(x, list) take_turns(x, list, sizeof(list) / sizeof *(list))
 
-/* The part of the operators in components of blocks that are too large for prices and for the search, and whether one
- * block has nearly all of them; O(V + E). */
-static int find_width(double *part, bool *one, const moirai_problem *p)
+/* The part of the operators in components of blocks that are too large for prices and for the search; O(V + E). */
+static int find_width(double *part, const moirai_problem *p)
 {
     pair_chain *c;
     int rc = pair_chain_new(&c, p);
@@ -214,7 +219,6 @@ static int find_width(double *part, bool *one, const moirai_problem *p)
     for (int32_t i = 0; i < c->s->n_classes && !rc; i++) {
         const decompose_block *b = pair_chain_block(c, i);
         rc = b ? 0 : MOIRAI_EFAIL;
-        *one |= b && b->n_interior >= SCHEDULE_ONE_BLOCK * p->n_ops;
         for (int32_t j = 0; b && j < b->n_components; j++) {
             int32_t n = b->component_off[j + 1] - b->component_off[j];
             large += n > SCHEDULE_LARGE_COMPONENT ? (double)n * c->s->class_count[i] : 0;
@@ -242,10 +246,9 @@ static double part_that_floats(const decompose_spine *spine)
 static int find_spine_width(double *part, engine *x)
 {
     decompose_spine *spine = NULL;
-    bool one = false;
     int rc = decompose_spine_new(&spine, x->in.p, &x->in.stop);
     if (!rc && spine && part_that_floats(spine) <= SCHEDULE_LITTLE_FLOATS)
-        rc = find_width(part, &one, spine->problem);
+        rc = find_width(part, spine->problem);
     decompose_spine_free(spine);
     return rc;
 }
@@ -274,7 +277,7 @@ int engine_search(engine *x)
     int rc = TAKE_TURNS(x, first);
     if (rc || incumbent_done(&x->in))
         return rc;
-    rc = find_width(&width, &x->undivided, x->in.p);
+    rc = find_width(&width, x->in.p);
     if (!rc && width > SCHEDULE_WIDE && has_intervals(x) && !incumbent_off(&x->in, SPINE))
         rc = find_spine_width(&width, x);
     if (rc)

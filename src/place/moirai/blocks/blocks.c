@@ -11,10 +11,10 @@
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "util/util.h"
 
-static int allocate(blocks *x)
+static int allocate(blocks *x, const bool *chosen)
 {
     const moirai_problem *p = x->in->p;
-    int rc = pair_chain_new(&x->c, p);
+    int rc = pair_chain_over(&x->c, p, chosen);
     if (rc)
         return rc;
     pair_chain_join_equals(x->c);
@@ -26,6 +26,7 @@ static int allocate(blocks *x)
     UTIL_TAKE(&x->arrays, x->batch.weight, pairs);
     UTIL_TAKE(&x->arrays, x->batch.times, pairs);
     UTIL_TAKE(&x->arrays, x->batch.plan_times, pairs);
+    UTIL_TAKE(&x->arrays, x->annealed, pairs);
     UTIL_TAKE(&x->arrays, x->share, (size_t)x->c->s->n_classes);
     UTIL_TAKE(&x->arrays, x->index, (size_t)x->c->s->n_blocks);
     if (x->arrays.failed)
@@ -33,7 +34,7 @@ static int allocate(blocks *x)
     return moirai_sim_new(&x->sim, p);
 }
 
-int blocks_new(blocks **out, incumbent *in)
+int blocks_new(blocks **out, incumbent *in, const bool *chosen)
 {
     blocks *x = util_alloc(1, sizeof *x);
     *out = NULL;
@@ -42,7 +43,7 @@ int blocks_new(blocks **out, incumbent *in)
     x->in = in;
     x->top_level = in->effort < 0.5 ? 2 : in->effort < 2 ? 3 : PAIR_LEVELS;
     x->batches_left = 2 + (int32_t)(16 * fmin(in->effort, 1000));
-    int rc = allocate(x);
+    int rc = allocate(x, chosen);
     if (rc)
         blocks_free(x);
     else

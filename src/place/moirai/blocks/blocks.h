@@ -1,7 +1,7 @@
 /* Plans and bounds block by block: what is known of the chain of blocks, for the files that refine it.
  *
  * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their first levels,
- * compose.c makes plans of the whole, within_memory.c goes on at prices on bytes where memory binds, copies.c
+ * compose.c makes plans of the whole, within_memory.c goes on at prices on bytes where memory binds, layers.c
  * anneals layers that repeat. */
 #ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
 #define MOIRAI_PLACE_MOIRAI_BLOCKS_H
@@ -40,12 +40,14 @@ typedef struct blocks {
     int32_t top_level; /* of refinement, by the effort */
     int32_t batches_left;
     bytes_prices *memory; /* NULL: memory does not bind, as far as is known */
-    int32_t copy_rounds;  /* of annealing layers that repeat */
+    int32_t layer_rounds; /* of annealing layers */
+    int32_t *annealed;    /* per pair: runs so far */
     util_memory arrays;
 } blocks;
 
-/* The chain of blocks of the incumbent's problem, and working memory. MOIRAI_ELIMIT: too many pairs. */
-int blocks_new(blocks **out, incumbent *in);
+/* The chain of blocks of the incumbent's problem between those cuts that `chosen` marks (per operator; NULL: all), and working memory.
+ * MOIRAI_ELIMIT: too many pairs. */
+int blocks_new(blocks **out, incumbent *in, const bool *chosen);
 void blocks_free(blocks *x);
 
 /* ---- blocks.c ---- */
@@ -89,9 +91,12 @@ void blocks_raise_bound(blocks *x);
  * stays. */
 int blocks_improve_within_memory(blocks *x);
 
-/* ---- copies.c ---- */
-/* Anneals the blocks of layers that repeat, each once, and composes them, in this part of the time that is left; it can
- * be gone on with. *any: there are such. */
-int blocks_anneal_copies(blocks *x, bool *any, double part);
+/* ---- layers.c ---- */
+/* Whether most operators lie in several large blocks, and in copies of such. */
+bool blocks_have_layers(const blocks *x);
+bool blocks_repeat(const blocks *x);
+/* Anneals large blocks, copies of each other once, and composes them, in this part of the time that is left; it can be
+ * gone on with. */
+int blocks_anneal_layers(blocks *x, double part);
 
 #endif

@@ -25,8 +25,6 @@
 #define SCHEDULE_WIDE 0.3           /* of the operators in large components: blocks are weak */
 #define SCHEDULE_LARGE_COMPONENT 36 /* operators */
 #define SCHEDULE_LITTLE_FLOATS 0.14 /* of the work floats beside a spine: encoder-decoders; cells leave more out */
-#define SCHEDULE_ONE_BLOCK 0.8      /* of the operators between two cuts */
-#define SCHEDULE_MANY_DEVICES 8     /* more: prices of such a block seldom prove anything, and never soon */
 #define SCHEDULE_MOST_AGAIN 12
 
 /* step_blocks.c: switch `blocks` */
@@ -85,19 +83,19 @@
 /* compose.c: switch `blocks` */
 #define BLOCKS_COMPOSE_NEARLY 1.02 /* of the best plan: a path of plans may be so long to be of interest */
 
-/* copies.c: switch `copies` */
-#define BLOCKS_COPIES_COPIES 3            /* of a class, at least */
-#define BLOCKS_COPIES_LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
-#define BLOCKS_COPIES_MOST_PAIRS 1024     /* of all classes */
-#define BLOCKS_COPIES_FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
-#define BLOCKS_COPIES_TRIALS 30000.0      /* in the first round */
-#define BLOCKS_COPIES_ROUNDS 24
-#define BLOCKS_COPIES_IDLE_ROUNDS 12 /* that gain nothing end it */
-#define BLOCKS_COPIES_RUNS 12        /* side by side */
-#define BLOCKS_COPIES_ELSEWHERE 3    /* rounds from one look at other pairs to the next */
-#define BLOCKS_COPIES_WORTH_A_ROUND 0.0002
-#define BLOCKS_COPIES_LEAN 0.5  /* of loads in the energy of every other run */
-#define BLOCKS_COPIES_COLD 10.0 /* times the last temperature of the whole: few operators, and none of them short */
+/* layers.c: switch `copies` */
+#define BLOCKS_LAYERS_COPIES 3            /* of a class, at least */
+#define BLOCKS_LAYERS_LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
+#define BLOCKS_LAYERS_MOST_PAIRS 1024     /* of all classes */
+#define BLOCKS_LAYERS_FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
+#define BLOCKS_LAYERS_TRIALS 30000.0      /* in the first round */
+#define BLOCKS_LAYERS_ROUNDS 24
+#define BLOCKS_LAYERS_IDLE_ROUNDS 12 /* that gain nothing end it */
+#define BLOCKS_LAYERS_RUNS 12        /* side by side */
+#define BLOCKS_LAYERS_ELSEWHERE 3    /* rounds from one look at other pairs to the next */
+#define BLOCKS_LAYERS_WORTH_A_ROUND 0.0002
+#define BLOCKS_LAYERS_LEAN 0.5  /* of loads in the energy of every other run */
+#define BLOCKS_LAYERS_COLD 10.0 /* times the last temperature of the whole: few operators, and none of them short */
 
 /* open.c: switch `blocks`: pairs that the path meets first, 14.6 % to 1.6 (Inception-v4, 6 s) */
 #define BLOCKS_OPEN_OPEN_ALL_FEW 8192  /* pairs that are opened at once, on few devices */

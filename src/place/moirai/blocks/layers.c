@@ -1,0 +1,237 @@
+/* Layers: the plans of large blocks, annealed each by itself, copies of each other once for all.
+ *
+ * A network of twelve layers between cuts has a layer to plan at a time, between any two devices, and the whole is a path
+ * through these plans (pair/chain.c). The pairs of a large class are annealed like a whole problem (whole_anneal.c), both
+ * ends pinned, which at 50 operators instead of 600 makes ten times as many trials a second; each counts twelve times
+ * where the layers are equal. First all pairs a little, those of small blocks as well, so that paths mean something; then,
+ * round by round with more trials, the pairs that the best plan uses, each as often as it takes of that, and sometimes
+ * those that stay on one device. What does not see edges over cuts is composed and polished as a whole afterwards. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "place/moirai/blocks/blocks.h"
+#include "place/moirai/incumbent/engine_tuning.h"
+#include "place/moirai/whole/whole_anneal.h"
+#include "schedule/plan_order.h"
+#include "util/pool.h"
+#include "util/util.h"
+
+typedef struct run {
+    int64_t pair;
+    bool afresh;
+    moirai_plan *plan; /* found; NULL: none */
+} run;
+
+typedef struct annealing {
+    blocks *x;
+    run *run;
+    double trials;
+    int32_t round;
+    const util_stop *stop;
+} annealing;
+
+static bool is_large(const blocks *x, int32_t class_)
+{
+    const decompose_cuts *s = x->c->s;
+    return s->block_size[s->class_block[class_]] >= BLOCKS_LAYERS_LEAST_OPS;
+}
+
+/* Of large blocks whose class has so many: how many there are, and whether most operators are in them. */
+static bool most_are_in(const blocks *x, int32_t copies, int32_t *n)
+{
+    const decompose_cuts *s = x->c->s;
+    int64_t ops = 0;
+    *n = 0;
+    for (int32_t i = 0; i < s->n_classes; i++) {
+        bool counts = is_large(x, i) && s->class_count[i] >= copies;
+        ops += counts ? (int64_t)s->class_count[i] * s->block_size[s->class_block[i]] : 0;
+        *n += counts ? s->class_count[i] : 0;
+    }
+    return 2 * ops > x->in->p->n_ops && pair_chain_distinct(x->c) <= BLOCKS_LAYERS_MOST_PAIRS;
+}
+
+bool blocks_have_layers(const blocks *x)
+{
+    int32_t n;
+    return most_are_in(x, 1, &n) && n > 1;
+}
+
+bool blocks_repeat(const blocks *x)
+{
+    int32_t n;
+    return most_are_in(x, BLOCKS_LAYERS_COPIES, &n);
+}
+
+/* ---- one pair ---- */
+
+/* The pair's plan from a schedule of its block. */
+static int keep_plan(pair_state *y, const moirai_plan *plan)
+{
+    moirai_task *order;
+    int64_t n;
+    int rc = schedule_plan_order(&order, &n, &y->block.problem, plan);
+    if (rc)
+        return rc;
+    rc = pair_take_plan(y, plan->makespan_ns, plan->op_device, order, n);
+    free(order);
+    return rc;
+}
+
+/* A schedule of the block to begin with: the pair's plan, or everything on the device of its entry. */
+static int begin_with(moirai_plan **out, const pair_state *y, bool afresh, moirai_sim *sim)
+{
+    const moirai_problem *q = &y->block.problem;
+    *out = NULL;
+    if (!afresh)
+        return moirai_sim_replay(sim, y->plan.device, y->plan.order, y->plan.n_order) < 0 ? 0
+                                                                                          : moirai_sim_plan(out, sim);
+    int32_t *device = util_alloc((size_t)q->n_ops, sizeof *device);
+    if (!device)
+        return MOIRAI_EFAIL;
+    int32_t k = y->plan.device[y->block.entry >= 0 ? y->block.entry : 0];
+    for (int32_t i = 0; i < q->n_ops; i++)
+        device[i] = q->op_devices[i] >> k & 1 ? k : y->plan.device[i];
+    int rc = moirai_sim_dispatch(sim, device, NULL) < 0 ? 0 : moirai_sim_plan(out, sim);
+    free(device);
+    return rc;
+}
+
+/* Goes on from the pair's plan, or begins again, hotter: which of several valleys a short run falls into is chance, and
+ * going on does not leave it. */
+static int anneal_run(void *data, int32_t i)
+{
+    const annealing *job = data;
+    run *r = &job->run[i];
+    const pair_state *y = job->x->c->pair[r->pair];
+    moirai_sim *sim;
+    if (!y->open || !y->plan.device || y->plan.length_ns <= y->lower_ns || util_stopped(job->stop))
+        return 0;
+    int rc = moirai_sim_new(&sim, &y->block.problem);
+    rc = rc ? rc : begin_with(&r->plan, y, r->afresh, sim);
+    for (int32_t part = r->afresh ? 0 : 1; part < 2 && !rc && r->plan; part++) {
+        place_whole_task task = {
+            .evaluations = (int64_t)(part ? job->trials : job->trials / 4) + 1,
+            .heat = r->afresh        ? 2
+                    : job->round % 2 ? 4
+                                     : 0.5,
+            .exchanges = true,
+            .cold = BLOCKS_LAYERS_COLD,
+            .lean = i % 2 ? BLOCKS_LAYERS_LEAN : 0,
+            .seed = ((job->x->in->o->budget.seed * 100 + (uint64_t)job->round) * BLOCKS_LAYERS_RUNS + (uint64_t)i) * 2 +
+                    (uint64_t)part,
+            .threads = 1,
+            .stop = *job->stop};
+        rc = place_whole_anneal(&r->plan, &y->block.problem, &task);
+    }
+    moirai_sim_free(sim);
+    return rc;
+}
+
+/* All runs side by side; pairs take the best plans afterwards. */
+static int anneal_runs(blocks *x, run *r, int32_t n, int32_t round, const util_stop *stop)
+{
+    double effort = fmin(x->in->o->budget.effort, 1e4),
+           trials = round ? BLOCKS_LAYERS_TRIALS * (1 + round / 4) : BLOCKS_LAYERS_FIRST_TRIALS;
+    annealing job = {.x = x, .run = r, .trials = trials * effort, .round = round, .stop = stop};
+    int rc = util_pool_run(anneal_run, &job, n, x->in->o->budget.threads);
+    for (int32_t i = 0; i < n; i++) {
+        pair_state *y = x->c->pair[r[i].pair];
+        if (!rc && r[i].plan && r[i].plan->makespan_ns < y->plan.length_ns)
+            rc = keep_plan(y, r[i].plan);
+        moirai_plan_free(r[i].plan);
+    }
+    x->in->work += n;
+    return rc;
+}
+
+/* ---- which pairs ---- */
+
+static void add_all(const blocks *x, run *r, int32_t *n, bool steady)
+{
+    int32_t K = x->c->K;
+    for (int64_t i = 0; i < pair_chain_count(x->c); i++)
+        if (x->c->pair[i] && x->c->s->block_size[x->c->s->class_block[i / K / K]] > 1 && (i / K % K == i % K) == steady)
+            r[(*n)++] = (run){.pair = i, .afresh = true};
+}
+
+/* Those that stay on one device first: where the time is short, there is a path of them. */
+static int anneal_all(blocks *x, const util_stop *stop)
+{
+    int32_t n = 0;
+    run *r = util_alloc((size_t)pair_chain_count(x->c), sizeof *r);
+    if (!r)
+        return MOIRAI_EFAIL;
+    add_all(x, r, &n, true);
+    add_all(x, r, &n, false);
+    int rc = anneal_runs(x, r, n, 0, stop);
+    free(r);
+    return rc;
+}
+
+/* The path to work on: what the best plan uses, since the chain's may not see edges over cuts; in some rounds layers that stay on a device,
+ * whichever it is: the first plans of pairs are a matter of luck, and so is the path. */
+static void choose_path(blocks *x)
+{
+    const decompose_cuts *s = x->c->s;
+    int32_t elsewhere = x->layer_rounds / BLOCKS_LAYERS_ELSEWHERE;
+    bool steady = x->layer_rounds % BLOCKS_LAYERS_ELSEWHERE == 0;
+    for (int32_t i = 0; i < s->n_cuts; i++)
+        x->plan_device[i] = steady ? (elsewhere - 1) % x->c->K : x->in->best->op_device[s->cut[i]];
+    blocks_count_path(x, x->plan_device);
+}
+
+/* Of the pairs of large blocks on the path the one whose plan takes most of it, for each run that it has had. */
+static int64_t next_pair(const blocks *x)
+{
+    int64_t K = x->c->K, next = -1;
+    double most = 0;
+    for (int64_t i = 0; i < pair_chain_count(x->c); i++) {
+        const pair_state *y = x->c->pair[i];
+        if (!y || !x->batch.times[i] || !is_large(x, (int32_t)(i / K / K)))
+            continue;
+        double weight = (double)x->batch.times[i] * (double)(y->plan.length_ns - y->lower_ns) / (1 + x->annealed[i]);
+        if (weight > most) {
+            most = weight;
+            next = i;
+        }
+    }
+    return next;
+}
+
+/* One round: runs shared out among the pairs, the first of a pair goes on, others begin again. */
+static int anneal_round(blocks *x, const util_stop *stop)
+{
+    run r[BLOCKS_LAYERS_RUNS];
+    int32_t n = 0;
+    choose_path(x);
+    for (int64_t pair; n < BLOCKS_LAYERS_RUNS && (pair = next_pair(x)) >= 0;) {
+        bool again = false;
+        for (int32_t i = 0; i < n; i++)
+            again |= r[i].pair == pair;
+        x->annealed[pair]++;
+        r[n++] = (run){.pair = pair, .afresh = again || x->layer_rounds % 2};
+    }
+    int rc = n > 0 ? anneal_runs(x, r, n, x->layer_rounds, stop) : 0;
+    return rc ? rc : blocks_compose(x);
+}
+
+int blocks_anneal_layers(blocks *x, double part)
+{
+    util_stop stop = incumbent_part(x->in, part);
+    if (!x->in->best || incumbent_gap(x->in) <= x->in->o->gap)
+        return 0;
+    int rc = pair_chain_open_all(x->c, x->in->o->budget.threads, &stop);
+    if (!rc && x->layer_rounds == 0) {
+        rc = anneal_all(x, &stop);
+        x->layer_rounds = 1;
+    }
+    rc = rc ? rc : blocks_compose(x);
+    for (int32_t idle = 0;
+         !rc && idle < BLOCKS_LAYERS_IDLE_ROUNDS && x->layer_rounds <= BLOCKS_LAYERS_ROUNDS && !util_stopped(&stop);
+         x->layer_rounds++) {
+        double before = (double)x->in->best->makespan_ns;
+        rc = anneal_round(x, &stop);
+        idle = (double)x->in->best->makespan_ns > (1 - BLOCKS_LAYERS_WORTH_A_ROUND) * before ? idle + 1 : 0;
+    }
+    return rc;
+}
