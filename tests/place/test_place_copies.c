@@ -129,7 +129,7 @@ static void test_layers_that_differ_are_annealed_each(void **state)
     assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_starts}));
     int64_t before = x->in.best->makespan_ns;
     assert_ok(engine_take_turn(x, &(engine_turn){.step = &step_layers, .share = 1}));
-    assert_true(x->has_layers && !x->copies);
+    assert_true(blocks_have_layers(x->layers) && !x->copies);
     assert_int_equal(x->layers->c->s->n_cuts, 5); /* the first router, and the last sum of each layer */
     int64_t length = pair_chain_path(x->layers->c, PAIR_CHAIN_UPPER, x->layers->plan_device);
     assert_true(x->in.best->makespan_ns <= length);

@@ -21,7 +21,6 @@ typedef struct engine {
     int64_t certified_ns; /* of the bound, by the certificate that was written */
     double plain_s;       /* what the plain bounds took: a measure of the problem's size */
     bool copies;          /* layers repeat */
-    bool has_layers;      /* and there are some that are annealed by themselves */
     int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
     blocks *blocks;       /* NULL: none yet */
     blocks *layers;       /* between cuts that no edge jumps over; NULL: none yet, or the same */

@@ -20,19 +20,14 @@ static bool gap_is_near(const engine *x)
     return incumbent_gap(&x->in) <= ENGINE_NEAR;
 }
 
-static bool layers_repeat(const engine *x)
+static bool layers_have_gained(const engine *x)
 {
-    return x->copies;
+    return x->in.stat[UTIL_METHOD_LAYERS].plan_gain_ns > 0;
 }
 
-static bool has_layers(const engine *x)
+static bool layers_repeat_and_rise(const engine *x)
 {
-    return x->has_layers;
-}
-
-static bool none_repeats(const engine *x)
-{
-    return !x->copies;
+    return x->copies && x->intervals;
 }
 
 static bool none_repeats_small_gap(const engine *x)
@@ -125,18 +120,17 @@ static const engine_turn first[] = {
 static const engine_turn exact_again = {.step = &step_exact};
 
 static const engine_turn wide[] = {
+    {.step = &step_whole_anneal, .share = 0.15, .rounds = 2},
     {.step = &step_layers, .share = 0.22},
-    {.step = &step_whole_anneal, .share = 0.1, .rounds = 2, .when = layers_repeat},
-    {.step = &step_whole_anneal, .share = 0.15, .rounds = 2, .when = none_repeats},
     {.step = &step_blocks, .share = 0.12, .size = 1, .when = none_repeats_far},
+    {.step = &step_intervals, .share = 0.25, .rounds = 2},
     /* Layers that are copies get the best by cases of their few pairs, one round long. */
-    {.step = &step_intervals, .share = 0.25, .rounds = 2, .when = none_repeats},
-    {.step = &step_intervals, .share = 0.8, .rounds = 4, .when = layers_repeat},
+    {.step = &step_intervals, .share = 0.8, .rounds = 4, .when = layers_repeat_and_rise},
     {.step = &step_intervals, .share = 0.1, .rounds = 4, .when = none_repeats_small_gap},
     {.step = &step_intervals, .share = 0.3, .rounds = 4, .when = none_repeats_wide_gap},
     {.step = &step_interval_plans, .share = 0.2},
     {.step = &step_blocks, .share = 0.35, .size = 1, .when = nothing_raised}, /* finer prices would take for ever */
-    {.step = &step_layers, .share = 0.3, .when = has_layers},
+    {.step = &step_layers, .share = 0.3, .when = layers_have_gained},
     {.step = &step_whole_anneal, .share = 1, .rounds = 9},
 };
 

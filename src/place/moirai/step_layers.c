@@ -24,7 +24,6 @@ static int anneal(engine *x, const engine_turn *turn)
     x->copies = !rc && blocks_repeat(x->blocks);
     rc = rc ? rc : make_layers(x);
     blocks *which = rc ? NULL : blocks_have_layers(x->layers) ? x->layers : x->copies ? x->blocks : NULL;
-    x->has_layers = which != NULL;
     rc = which ? blocks_anneal_layers(which, turn->share) : rc;
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }

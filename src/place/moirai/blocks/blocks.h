@@ -92,7 +92,7 @@ void blocks_raise_bound(blocks *x);
 int blocks_improve_within_memory(blocks *x);
 
 /* ---- layers.c ---- */
-/* Whether most operators lie in several large blocks, and in copies of such. */
+/* Whether most operators lie in large blocks, none of which has most of them; and whether they lie in copies of such. */
 bool blocks_have_layers(const blocks *x);
 bool blocks_repeat(const blocks *x);
 /* Anneals large blocks, copies of each other once, and composes them, in this part of the time that is left; it can be

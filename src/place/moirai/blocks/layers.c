@@ -36,30 +36,31 @@ static bool is_large(const blocks *x, int32_t class_)
     return s->block_size[s->class_block[class_]] >= BLOCKS_LAYERS_LEAST_OPS;
 }
 
-/* Of large blocks whose class has so many: how many there are, and whether most operators are in them. */
-static bool most_are_in(const blocks *x, int32_t copies, int32_t *n)
+/* Whether most operators are in large blocks whose class has so many, and the most in one of them. */
+static bool most_are_in(const blocks *x, int32_t copies, int32_t *most)
 {
     const decompose_cuts *s = x->c->s;
     int64_t ops = 0;
-    *n = 0;
+    *most = 0;
     for (int32_t i = 0; i < s->n_classes; i++) {
+        int32_t size = s->block_size[s->class_block[i]];
         bool counts = is_large(x, i) && s->class_count[i] >= copies;
-        ops += counts ? (int64_t)s->class_count[i] * s->block_size[s->class_block[i]] : 0;
-        *n += counts ? s->class_count[i] : 0;
+        ops += counts ? (int64_t)s->class_count[i] * size : 0;
+        *most = counts ? UTIL_MAX(*most, size) : *most;
     }
     return 2 * ops > x->in->p->n_ops && pair_chain_distinct(x->c) <= BLOCKS_LAYERS_MOST_PAIRS;
 }
 
 bool blocks_have_layers(const blocks *x)
 {
-    int32_t n;
-    return most_are_in(x, 1, &n) && n > 1;
+    int32_t most;
+    return most_are_in(x, 1, &most) && 2 * most <= x->in->p->n_ops;
 }
 
 bool blocks_repeat(const blocks *x)
 {
-    int32_t n;
-    return most_are_in(x, BLOCKS_LAYERS_COPIES, &n);
+    int32_t most;
+    return most_are_in(x, BLOCKS_LAYERS_COPIES, &most);
 }
 
 /* ---- one pair ---- */
@@ -131,7 +132,8 @@ static int anneal_run(void *data, int32_t i)
 static int anneal_runs(blocks *x, run *r, int32_t n, int32_t round, const util_stop *stop)
 {
     double effort = fmin(x->in->o->budget.effort, 1e4),
-           trials = round ? BLOCKS_LAYERS_TRIALS * (1 + round / 4) : BLOCKS_LAYERS_FIRST_TRIALS;
+           trials = round ? BLOCKS_LAYERS_TRIALS * (1 + round / 4)
+                          : fmin(BLOCKS_LAYERS_FIRST_TRIALS, BLOCKS_LAYERS_FIRST_IN_ALL / (n + 1));
     annealing job = {.x = x, .run = r, .trials = trials * effort, .round = round, .stop = stop};
     int rc = util_pool_run(anneal_run, &job, n, x->in->o->budget.threads);
     for (int32_t i = 0; i < n; i++) {
@@ -141,6 +143,71 @@ static int anneal_runs(blocks *x, run *r, int32_t n, int32_t round, const util_s
         moirai_plan_free(r[i].plan);
     }
     x->in->work += n;
+    return rc;
+}
+
+/* ---- what the best plan has found ---- */
+
+/* Devices, and operators in the order of their starts, of a block in the best plan, in the pair's numbers. */
+static void read_block(const blocks *x, int32_t block, const decompose_block *b, int32_t *op_device,
+                       schedule_timed_task *sorted)
+{
+    const moirai_plan *best = x->in->best;
+    const decompose_cuts *s = x->c->s;
+    int32_t to[MOIRAI_MASK_DEVICES], from[MOIRAI_MASK_DEVICES];
+    pair_chain_exchange(x->c, s->block_class[block], block > 0 ? x->plan_device[block - 1] : 0,
+                        block < s->n_cuts ? x->plan_device[block] : 0, to);
+    for (int32_t k = 0; k < x->c->K; k++)
+        from[to[k]] = k;
+    for (int32_t op = 0; op < b->problem.n_ops; op++) {
+        int32_t i = decompose_block_global_op(b, x->c->p, s, block, op);
+        op_device[op] = from[best->op_device[i]];
+        sorted[op] = schedule_timed_op(&b->problem, op, best->op_start_ns[i], best->op_start_ns[i]);
+    }
+    schedule_timed_sort(sorted, (size_t)b->problem.n_ops);
+}
+
+static int take_block(blocks *x, int32_t block, pair_state *y)
+{
+    const moirai_problem *q = &y->block.problem;
+    util_memory m = {0};
+    moirai_sim *sim = NULL;
+    const moirai_task *order;
+    int32_t *device = util_take(&m, (size_t)q->n_ops, sizeof *device);
+    moirai_task *task = util_take(&m, (size_t)q->n_ops, sizeof *task);
+    schedule_timed_task *sorted = util_take(&m, (size_t)q->n_ops, sizeof *sorted);
+    int rc = m.failed ? MOIRAI_EFAIL : moirai_sim_new(&sim, q);
+    if (!rc) {
+        read_block(x, block, &y->block, device, sorted);
+        for (int32_t op = 0; op < q->n_ops; op++)
+            task[op] = sorted[op].task;
+        int64_t length = moirai_sim_replay(sim, device, task, q->n_ops), n;
+        for (int32_t i = 0; i < 2 && length >= 0; i++) { /* closes gaps */
+            n = moirai_sim_order(sim, &order);
+            length = moirai_sim_replay(sim, device, order, n);
+        }
+        n = moirai_sim_order(sim, &order);
+        if (length >= 0 && length < y->plan.length_ns)
+            rc = pair_take_plan(y, length, device, order, n);
+    }
+    moirai_sim_free(sim);
+    util_release(&m);
+    return rc;
+}
+
+/* Large blocks of the best plan become plans of their pairs, where they are shorter: what annealing of the whole has found
+ * in one copy is of use to all. */
+static int take_blocks(blocks *x)
+{
+    const decompose_cuts *s = x->c->s;
+    int rc = 0;
+    for (int32_t i = 0; i < s->n_cuts; i++)
+        x->plan_device[i] = x->in->best->op_device[s->cut[i]];
+    for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
+        pair_state *y = x->c->pair[pair_chain_on_path(x->c, b, x->plan_device)];
+        if (y && y->open && y->plan.device && s->block_size[b] > 1)
+            rc = take_block(x, b, y);
+    }
     return rc;
 }
 
@@ -225,13 +292,15 @@ int blocks_anneal_layers(blocks *x, double part)
         rc = anneal_all(x, &stop);
         x->layer_rounds = 1;
     }
+    rc = rc ? rc : take_blocks(x);
     rc = rc ? rc : blocks_compose(x);
-    for (int32_t idle = 0;
-         !rc && idle < BLOCKS_LAYERS_IDLE_ROUNDS && x->layer_rounds <= BLOCKS_LAYERS_ROUNDS && !util_stopped(&stop);
+    int32_t patience = 1; /* a first round that gains nothing ends it */
+    for (int32_t idle = 0; !rc && idle < patience && x->layer_rounds <= BLOCKS_LAYERS_ROUNDS && !util_stopped(&stop);
          x->layer_rounds++) {
         double before = (double)x->in->best->makespan_ns;
         rc = anneal_round(x, &stop);
         idle = (double)x->in->best->makespan_ns > (1 - BLOCKS_LAYERS_WORTH_A_ROUND) * before ? idle + 1 : 0;
+        patience = idle ? patience : BLOCKS_LAYERS_IDLE_ROUNDS;
     }
     return rc;
 }

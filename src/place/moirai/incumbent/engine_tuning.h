@@ -88,6 +88,7 @@
 #define BLOCKS_LAYERS_LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
 #define BLOCKS_LAYERS_MOST_PAIRS 1024     /* of all classes */
 #define BLOCKS_LAYERS_FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
+#define BLOCKS_LAYERS_FIRST_IN_ALL 2e5    /* at all pairs */
 #define BLOCKS_LAYERS_TRIALS 30000.0      /* in the first round */
 #define BLOCKS_LAYERS_ROUNDS 24
 #define BLOCKS_LAYERS_IDLE_ROUNDS 12 /* that gain nothing end it */
