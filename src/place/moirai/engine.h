@@ -23,7 +23,7 @@ typedef struct engine {
     bool copies;          /* layers repeat */
     int32_t again;        /* how often all was tried once more, each time with twice the effort and another seed */
     blocks *blocks;       /* NULL: none yet */
-    blocks *layers;       /* between cuts that no edge jumps over; NULL: none yet, or the same */
+    blocks *layers;       /* between cuts that no edge jumps over; NULL: none yet */
     int64_t loads_ns;     /* proven by prices on loads so far */
     relax_answer
         loads; /* the best of these proofs, of the whole or of blocks in a row; where a certificate is wanted */

@@ -64,7 +64,7 @@ static bool blocks_may_gain(const engine *x)
 
 static bool blocks_gain_nothing(const engine *x)
 {
-    return !blocks_may_gain(x);
+    return has_intervals(x) && !blocks_may_gain(x);
 }
 
 static bool nothing_raised(const engine *x)

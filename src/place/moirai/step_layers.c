@@ -9,7 +9,7 @@
 
 static int make_layers(engine *x)
 {
-    if (x->layers)
+    if (x->layers || incumbent_stopped(&x->in))
         return 0;
     bool *clean = util_alloc((size_t)x->in.p->n_ops, sizeof *clean);
     int rc = clean ? decompose_cuts_clean(clean, x->in.p) : MOIRAI_EFAIL;
@@ -23,7 +23,7 @@ static int anneal(engine *x, const engine_turn *turn)
     int rc = engine_blocks(x);
     x->copies = !rc && blocks_repeat(x->blocks);
     rc = rc ? rc : make_layers(x);
-    blocks *which = rc ? NULL : blocks_have_layers(x->layers) ? x->layers : x->copies ? x->blocks : NULL;
+    blocks *which = rc || !x->layers ? NULL : blocks_have_layers(x->layers) ? x->layers : x->copies ? x->blocks : NULL;
     rc = which ? blocks_anneal_layers(which, turn->share) : rc;
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }

@@ -2,7 +2,7 @@
  *
  * blocks.c has the search, batch.c chooses what is refined next, open.c opens pairs and gives them their first levels,
  * compose.c makes plans of the whole, within_memory.c goes on at prices on bytes where memory binds, layers.c
- * anneals layers that repeat. */
+ * anneals large blocks each by itself. */
 #ifndef MOIRAI_PLACE_MOIRAI_BLOCKS_H
 #define MOIRAI_PLACE_MOIRAI_BLOCKS_H
 
