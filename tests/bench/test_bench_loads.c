@@ -9,8 +9,8 @@
 static void test_bench_loads_of_blocks_are_made_to_fit(void **state)
 {
     (void)state;
-    const moirai_setting only = {"off", "whole,blocks,intervals,interval-plans,copies,shifts,again"},
-                         none = {"off", "loads,whole,blocks,intervals,interval-plans,copies,again"};
+    const moirai_setting only = {"off", "whole,blocks,intervals,interval-plans,layers,shifts,again"},
+                         none = {"off", "loads,whole,blocks,intervals,interval-plans,layers,again"};
     moirai_problem *p;
     moirai_plan *plan, *start;
     moirai_place_options o;
