@@ -24,7 +24,7 @@ import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch import rank_cuda, slots_cuda  # noqa: E402
 from moirai.torch.copies import places_of, plans_of  # noqa: E402
-from moirai.torch.flight import Copy, Flights  # noqa: E402
+from moirai.torch.flight import Copy, Flights, Queue  # noqa: E402
 from moirai.torch.program import build  # noqa: E402
 from moirai.torch.shared import create  # noqa: E402
 
@@ -106,7 +106,7 @@ def capturing(*_, **__):
 class Driver:
     """Addresses are the same for all."""
 
-    polls = 0
+    over = False  # streams that wait for others end: processes would be ended
 
     def export(self, address):
         return b"", address
@@ -144,8 +144,15 @@ class Driver:
     def poll(self, arrive, n, number, abort):
         for i in range(n):
             while self.word(self.word(arrive + 8 * i).value).value < number and not self.word(abort).value & 0xFF:
-                Driver.polls += 1
                 time.sleep(1e-4)
+
+    def await_flags(self, stream, addresses):
+        def look():
+            while not all(self.word(a).value for a in addresses) and not Driver.over:
+                time.sleep(1e-4)
+
+        if not getattr(here, "capturing", False):
+            stream.do(look)
 
     def moirai_start(self, request, out, arrive, n, abort, _):
         number = self.word(request).value + 1
@@ -157,6 +164,11 @@ class Driver:
         number = self.word(request).value
         self.tell(out, n_out, number)
         self.poll(arrive, n_in, number, abort)
+
+    def moirai_pass(self, request, out, n_out, past, n_past, _):
+        for i in range(n_past):
+            self.word(self.word(past + 8 * i).value).value = 0
+        self.tell(out, n_out, self.word(request).value)
 
 
 def foreign(address, span, shape, stride, dtype):
@@ -193,6 +205,7 @@ class Ranks:
         self.network, self.loads = network, loads
         self.store = torch.distributed.HashStore()
         self.aborts = [create(1024) for _ in loads]
+        Driver.over = False
         self.loaded = dict(self.all(self.load, range(len(devices))))
 
     def all(self, what, ranks):
@@ -230,6 +243,7 @@ class Ranks:
 
     def close(self):
         ranks = [rank for loaded in self.loaded.values() for rank in loaded.values()]
+        Driver.over = True
         for slot in (s for rank in ranks for s in rank.slots):
             slot.stream.pool.shutdown()  # threads that were told to end may look at memory of others yet
         for rank in ranks:
@@ -314,6 +328,20 @@ def test_ranks_work_at_different_requests_at_a_time(no_gpu, captured, cpu_cluste
     beside = sum(any(a < d and c < b for c, d in spans[1]) for a, b in spans[0])
     assert beside > 4, beside
     assert (overlaps(spans[0]) + overlaps(spans[1]) > 0) == (lanes == 0)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_where_streams_can_not_wait_requests_wait_for_each_other(monkeypatch, waits):
+    monkeypatch.setattr(of_distribute.Distributed, "_flights", lambda self: "at once")
+    run = of_distribute.Distributed.__new__(of_distribute.Distributed)
+    torch.nn.Module.__init__(run)
+    run._starting, run._open, run._requests, run.transport, run._lanes, run._graphs, run.in_flight = threading.Lock(), True, None, "ipc", 0, True, 2
+    run._workers = SimpleNamespace(kind="cuda", about={0: {"kind": "cuda", "waits": True}, 1: {"kind": "cuda", "waits": waits}})
+    found = run.requests()
+    assert (found == "at once") == waits
+    if not waits:
+        assert isinstance(found, Queue)
+        found.close()
 
 
 def test_a_rank_that_is_gone_ends_what_is_in_flight(no_gpu, captured, cpu_cluster):

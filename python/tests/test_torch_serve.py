@@ -30,7 +30,6 @@ import test_http as promised  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch.protocol import Model  # noqa: E402
-from moirai.torch.workers import STALLED  # noqa: E402
 
 
 class Small(torch.nn.Module):
@@ -202,20 +201,6 @@ def test_a_rank_that_dies_is_told(small, cpu_cluster):
         assert code == 503 and "SIGKILL" in words
         assert asked.get("/v2/health/ready")[0] == 503 and asked.get("/v2/health/live")[0] == 200
         assert asked.metrics()['moirai_device_up{device="A"}'] == 0
-
-
-def test_after_a_stall_a_gpu_has_one_request_at_a_time(small, cpu_cluster, monkeypatch):
-    """Another loss changes nothing: with lanes a pipeline is slower."""
-    module, started = importlib.import_module("moirai.torch.serve"), []
-    monkeypatch.setattr(module, "_start", lambda pairs, cluster, workers, options: started.append(dict(options)) or [mock.Mock()])
-    monkeypatch.setattr(module, "Models", mock.Mock())
-    monkeypatch.setattr(module, "Model", mock.Mock())
-    monkeypatch.setattr(module, "Server", lambda *_, keeper, **__: keeper)
-    keeper = mt.serve(small, spread(small, cpu_cluster), cluster=cpu_cluster)
-    keeper._make("device 'A': ended by SIGKILL")
-    keeper._make(f"device 'A': {STALLED} within 120 s")
-    keeper._make("device 'A': ended by SIGKILL")
-    assert [o.get("lanes") for o in started] == [None, None, 1, 1]
 
 
 def test_what_can_not_be_served(small, cpu_workers, cpu_cluster, serving):

@@ -247,7 +247,8 @@ class Distributed(torch.nn.Module):
                 # Through the host, copies of several requests share engines of the GPU, and have been seen to wait in a circle:
                 # there only one request at a time may be under way on a GPU, and only where that is asked for.
                 ways = self.transport == "ipc" or self._lanes == 1
-                at_once = self._workers.kind == "cpu" or (ways and self._graphs)
+                waits = all(about["waits"] for about in self._workers.about.values() if about["kind"] == "cuda")
+                at_once = self._workers.kind == "cpu" or (ways and waits and self._graphs)
                 self._requests = self._flights() if at_once else Queue(self.in_flight, self._alone)
             return self._requests
 

@@ -4,7 +4,7 @@ files."""
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,16 @@ class _Handle(ctypes.Structure):
     _fields_ = [("reserved", c_char * 64)]
 
 
+class _MemoryOp(ctypes.Structure):
+    _fields_ = [("kind", c_uint), ("address", c_uint64), ("value", c_uint64), ("how", c_uint), ("alias", c_uint64),
+                ("reserved", c_uint64)]  # fmt: skip
+
+
+_WAIT_64 = 4  # until a word is at least a value
+_MOST_OPS = 255  # of a call
+_CAN_USE_64_BIT_STREAM_MEM_OPS = 122
+
+
 class Driver:
     """libcuda on PyTorch's context: call it after torch.cuda has been initialised on this thread's device."""
 
@@ -30,7 +40,7 @@ class Driver:
         text = Path(__file__).with_name("kernels.ptx").read_bytes()
         self._check("cuModuleLoadData", byref(module), ctypes.c_char_p(text))
         self._kernels: dict[str, c_void_p] = {}
-        for name in ("moirai_start", "moirai_meet"):
+        for name in ("moirai_start", "moirai_meet", "moirai_pass"):
             function = c_void_p()
             self._check("cuModuleGetFunction", byref(function), module, name.encode())
             self._kernels[name] = function
@@ -49,6 +59,22 @@ class Driver:
         self._check(
             "cuLaunchKernel", self._kernels[name], 1, 1, 1, threads, 1, 1, 0, c_void_p(stream.cuda_stream), params, None
         )
+
+    def can_await(self) -> bool:
+        """Whether streams can wait for words of memory: drivers from 2022 on."""
+        able = c_int()
+        if not hasattr(self.cuda, "cuStreamBatchMemOp_v2"):
+            return False
+        self._check("cuDeviceGetAttribute", byref(able), c_int(_CAN_USE_64_BIT_STREAM_MEM_OPS), c_int(torch.cuda.current_device()))
+        return bool(able.value)
+
+    def await_flags(self, stream: torch.cuda.Stream, addresses: list[int]) -> None:
+        """What follows on the stream begins when none of these 64-bit words is 0. No kernel polls for that."""
+        ops = [_MemoryOp(_WAIT_64, at, 1) for at in addresses]
+        for i in range(0, len(ops), _MOST_OPS):
+            some = ops[i : i + _MOST_OPS]
+            raw = (_MemoryOp * len(some))(*some)
+            self._check("cuStreamBatchMemOp_v2", c_void_p(stream.cuda_stream), c_uint(len(some)), raw, c_uint(0))
 
     # ---- memory of another process
 

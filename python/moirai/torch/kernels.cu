@@ -2,6 +2,7 @@
  *
  * A flag holds the number of the request for which it was set, so that nothing has to be reset between requests. Polling
  * threads look at `abort` (in host memory) now and then: when a rank is gone, kernels end instead of spinning for ever.
+ * Of requests in flight nothing polls: their streams wait (slots_cuda.py).
  * Stamps are the GPU's own nanosecond clock, one for all processes on it.
  *
  * There are no fences beside what a release and an acquire are: kernels of a stream see all of those before them, so that
@@ -91,4 +92,17 @@ GLOBAL void moirai_meet(const u64 *request, u64 *const *out, u32 n_out, u64 *con
     poll(in, n_in, mine, abort, stamp + 2);
     if (thread() == 0)
         stamp[1] = now();
+}
+
+/* Between two segments of a request in flight: flags that the segment before waited for are free for the next request, and
+ * others are told that tensors are there. stamp[0] when that segment has ended. */
+GLOBAL void moirai_pass(const u64 *request, u64 *const *out, u32 n_out, u64 *const *past, u32 n_past, u64 *stamp)
+{
+    u64 mine = *request;
+    if (thread() == 0)
+        stamp[0] = now();
+    for (u32 i = thread(); i < n_past; i += threads())
+        store(past[i], 0);
+    for (u32 i = thread(); i < n_out; i += threads())
+        store(out[i], mine);
 }

@@ -34,7 +34,6 @@ from .driver import Driver, DriverError, foreign_tensor, span_of
 from .ir import Meta
 from .program import RankProgram, Segment, Send
 from .rank import Rank, Stamps
-from .workers import STALLED
 
 THREADS = 64
 COUNTS, HEAD = 64, 1024  # of a pinned file: the word that ends all waiting, numbers of requests; then room for tensors
@@ -363,7 +362,7 @@ class CudaRank(Rank):
             if self.pinned.aborted:
                 raise RuntimeError("another rank is gone")
             if time.monotonic() > limit:
-                raise RuntimeError(f"{STALLED} within {self.stall_s:g} s")
+                raise RuntimeError(f"the GPU did not finish a request within {self.stall_s:g} s")
 
     def _take(self, inputs: dict[str, torch.Tensor]) -> None:
         for name, tensor in self.inputs.items():

@@ -5,9 +5,7 @@ moment when one ends. Here a device works at whole segments, as the program has 
 
 - on a GPU requests share it evenly, as many as there are lanes (slots_cuda.py): two of them get on `gain` times as fast,
   all together, as one alone, four and more `crowd` times (kernels that leave a part half idle gain by every further one,
-  others do not); in a lane they follow each other. A request that was launched there and waits for another
-  device polls, and takes POLLS of a share, however many of them do: so whoever is behind catches up, and requests go
-  through a row of stages together. A processor takes the oldest request's segment;
+  others do not); in a lane they follow each other. A processor takes the oldest request's segment;
 - devices that are parts of one slow each other down: by `slower` at a time at which all of them work, by less where some
   wait. What segments take was measured beside others already, as far as these worked at the same time: that part is
   taken out first (`_undisturbed`);
@@ -32,8 +30,6 @@ from .flight import Places
 from .merging import Item
 from .program import Program
 
-# Of one that computes: fitted to runs of two networks in which requests shared the parts of an H200 (2026-11-18).
-POLLS = 0.6
 _MOST_SEGMENTS = 10_000  # played through, unless that is too few requests
 
 
@@ -104,7 +100,6 @@ class _Device:
 
     def __init__(self, machine: Machine) -> None:
         self.shared, self.together, self.slow = machine.shared, machine.together, 1.0
-        self.resident = 0  # requests that were launched there and have not ended: who does not compute, polls
         self.running: dict[int, float] = {}  # request -> ns that it would take alone
         self.ready: list[int] = []  # a processor's: those that wait for it
         self.since = 0.0
@@ -113,8 +108,7 @@ class _Device:
     def speed(self) -> float:
         """Of each that runs."""
         m = len(self.running)
-        sharers = m + (POLLS if self.resident > m else 0.0)
-        return self.together(m) / (max(sharers, 1) * self.slow)
+        return self.together(m) / (max(m, 1) * self.slow)
 
     def advance(self, now: float) -> None:
         done = (now - self.since) * self.speed()
@@ -178,16 +172,7 @@ class _Play:
                 while len(lane) <= nth:
                     lane.append([])
                 lane[nth].append(f.number)
-            if self.first(f, k):
-                self.reside(k, 1, now)
             self.go_on(f, k, now)
-
-    def reside(self, k: int, n: int, now: float) -> None:
-        device = self.device[k]
-        if device.shared:
-            device.advance(now)
-            device.resident += n
-            self.plan_end(k, now)
 
     def first(self, f: _Flight, k: int) -> bool:
         """Whether it is its lane's turn."""
@@ -253,12 +238,10 @@ class _Play:
         """All of a request is done on a device: its lane goes on."""
         f.passed[k] = False
         f.left -= 1
-        self.reside(k, -1, now)
         for queue in self.lane[k]:
             if queue and queue[0] == f.number:
                 queue.pop(0)
                 if queue:
-                    self.reside(k, 1, now)
                     self.go_on(self.flights[queue[0]], k, now)
                 break
         if not f.left:

@@ -26,8 +26,8 @@ from .capture import Captured, remembered
 from .choose import plan as make_plan
 from .distribute import Distributed, distribute
 from .protocol import VERSION, Model, Models
-from .serving import Job, Keeper, Line, Metrics, log
-from .workers import STALLED, Workers
+from .serving import Job, Keeper, Line, Metrics
+from .workers import Workers
 
 _CROWDED_S = 1.0  # where all connections are taken, a client without a whole request has so long, not `idle`: silent ones keep nobody out
 
@@ -442,13 +442,7 @@ def serve(
         pairs = [_captured_of(m, p, where) for m, p in wishes]
         runs = _start(pairs, cluster, workers, options)
 
-        def again(why: str) -> list[Distributed]:
-            if STALLED in why and options.get("lanes") != 1:
-                log.warning("from now on a GPU has one request at a time (lanes=1)")
-                options["lanes"] = 1
-            return _start(pairs, cluster, None, options)
-
-        keeper = Keeper(again if workers is None else None, _close_all)
+        keeper = Keeper((lambda: _start(pairs, cluster, None, options)) if workers is None else None, _close_all)
     try:
         models = Models([Model(run.captured, name or runs[0].captured.graph.name) for run in runs])
         return Server(runs, models, address=address, port=port, queue=queue, timeout=timeout, idle=idle,

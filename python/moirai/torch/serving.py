@@ -162,11 +162,11 @@ class Line:
 
 
 class Keeper:
-    """Starts ranks again after a loss, in a thread, until it succeeds or the server ends. `make` is told why, and gives a run for each
+    """Starts ranks again after a loss, in a thread, until it succeeds or the server ends. `make` gives a run for each
     line (None: ranks are not ours to start); `close` ends runs."""
 
     def __init__(
-        self, make: Callable[[str], list[Distributed]] | None, close: Callable[[list[Distributed]], None]
+        self, make: Callable[[], list[Distributed]] | None, close: Callable[[list[Distributed]], None]
     ) -> None:
         self._make, self._close = make, close
         self._lock = threading.Lock()
@@ -194,7 +194,7 @@ class Keeper:
         self._close([line.run for line in self.lines])  # nobody is in flight there: all have failed
         while self._make and not self._ended.is_set():
             try:
-                runs = self._make(why)
+                runs = self._make()
             except Exception as error:
                 log.warning("the plan did not start: %s", " ".join(str(error).split()))
                 self._ended.wait(pause)

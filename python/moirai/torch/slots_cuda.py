@@ -3,7 +3,11 @@
 A graph has the addresses of one request. So every slot has arguments, results, tensors that leave and flags of its own,
 and a graph captured with these; weights and compiled code are those of the rank. A slot's graph begins with the copy of
 its arguments from pinned memory, which the caller has mapped, and ends with the copy of its results. Each has a stream
-of its own: while the kernel of one request polls for what others compute, kernels of the next run.
+of its own: while one waits for what others compute, kernels of the next run.
+
+Streams wait for flags by themselves (memory operations of the driver, as nodes of the graph): no kernel polls. One that
+polls holds a multiprocessor, and kernels that want to have all of their blocks at work at once, as some of cuDNN's in TF32,
+wait for it: two requests on two parts of a GPU then wait for each other for ever.
 
 Streams share a GPU evenly. Two requests that begin together then end every stage of a plan together, and never are in
 different ones: a row of stages serves them no faster than one after the other. So requests can be launched on fewer
@@ -36,7 +40,6 @@ from .ir import Meta
 from .rank_cuda import THREADS, CudaRank, PinnedFile
 from .shared import Tensors
 from .stream import one_line
-from .workers import STALLED
 
 MOST_SLOTS = 24  # PyTorch has 32 streams to give
 
@@ -83,6 +86,15 @@ class CudaSlot(CudaRank):
         self.driver.launch("moirai_start", stream, THREADS, self.request.data_ptr(), 0, 0, c_uint(0),
                            self.pinned.gpu_address, self._stamp_at("start"))  # fmt: skip
 
+    def _meet(self, after: int, stream: torch.cuda.Stream) -> None:
+        out, n_out = self._list(("out", after)) if ("out", after) in self.lists else (0, c_uint(0))
+        past, n_past = self._list(("in", after)) if ("in", after) in self.lists else (0, c_uint(0))
+        self.driver.launch("moirai_pass", stream, THREADS, self.request.data_ptr(), out, n_out, past, n_past, self._stamp_at(after))
+        segments = self.program.segments
+        if after + 1 < len(segments) and segments[after + 1].waits:
+            base = self.flags.data_ptr()
+            self.driver.await_flags(stream, [base + 8 * self.flag_at[w.index] for w in segments[after + 1].waits])
+
     def _hand_over(self, stream: torch.cuda.Stream) -> None:
         for position, tensor in self.outputs:
             host = self.tensors.tensor["out", position]
@@ -124,7 +136,7 @@ class CudaSlot(CudaRank):
             return f"request {self.count} of this slot has not begun"
         begun = stamp[self.slot["start"]]
         done = sum(1 for i in range(len(parts)) if stamp[self.slot[i]] >= begun)
-        late = [w for w in parts[done].waits if flags[self.flag_at[w.index]] < mine] if done < len(parts) else []
+        late = [w for w in parts[done].waits if not flags[self.flag_at[w.index]]] if done < len(parts) else []
         waits = "".join(f", '{w.tensor}' of rank {w.source} is not here" for w in late)
         return f"request {mine} of this slot: {done} of {len(parts)} segments have ended{waits}"
 
@@ -192,7 +204,7 @@ class CudaStream:
                     told.add(slot)
                     print(f"slow: slot {slot}: {self.slots[slot].where()}", file=sys.stderr, flush=True)
                 if not ended and time.monotonic() > limit:
-                    ended, why = True, f"{STALLED} within {self.stall_s:g} s; with lanes=1 none waits there beside another"
+                    ended, why = True, f"the GPU did not finish a request within {self.stall_s:g} s"
                 if ended:
                     del under_way[slot]
                     if not self._answer(slot, why):

@@ -32,7 +32,7 @@ from .merging import expect
 from .profile import probe, profile
 from .rates import Machine, Played, alone, of_program, settled, simulate
 from .slots_cuda import MOST_SLOTS
-from .workers import STALLED, Workers
+from .workers import Workers
 
 KINDS = ("replicas", "latency", "stages", "any")  # the first say what the machine is like
 NAMES = {"replicas": "a copy on each device", "latency": "the plan of one request", "stages": "a row of stages",
@@ -313,10 +313,10 @@ class RateTuner:
                 each[k] = each.get(k, 0) + 1
         return [lanes for lanes in _LANES if lanes < max(each.values())]
 
-    def load(self, group: list[tuple[str, int]], plans: Mapping[tuple[str, int], Plan], numbers: Sequence[int], one_lane: bool = False) -> None:
+    def load(self, group: list[tuple[str, int]], plans: Mapping[tuple[str, int], Plan], numbers: Sequence[int]) -> None:
         plan, most = plans[group[0]], max(n for _, n in group)
         options = {"transport": self.o["transport"], "cache": self.o["cache"], "stall_s": self.o["stall_s"]}
-        lanes = 1 if one_lane or self.o["transport"] == "host" else 0
+        lanes = 1 if self.o["transport"] == "host" else 0
         measures = group[0][0] == "replicas" and not self.known and self.o["transport"] != "host"
         with distribute(self.captured, plan, workers=self.get(), in_flight=most, lanes=lanes, **options) as run:
             assert isinstance(run, Distributed)
@@ -345,15 +345,11 @@ class RateTuner:
     def run(self, numbers: Sequence[int], kept: Callable[[], None] = lambda: None) -> None:
         plans = self.plans(numbers)
         for group in self.loads(plans):
-            for one_lane in (False, True):
-                try:
-                    self.load(group, plans, numbers, one_lane)
-                    break
-                except Error as error:  # others are tried, with new ranks if there are any
-                    self.failed.append(f"{NAMES[group[0][0]]}, {group[0][1]} in flight: {error}")
-                    self.o["say"](self.failed[-1])
-                    if STALLED not in str(error) or self.o["transport"] == "host":  # which has one lane
-                        break
+            try:
+                self.load(group, plans, numbers)
+            except Error as error:  # others are tried, with new ranks if there are any
+                self.failed.append(f"{NAMES[group[0][0]]}, {group[0][1]} in flight: {error}")
+                self.o["say"](self.failed[-1])
             kept()
 
     def finals(self) -> RateTrial:

@@ -87,6 +87,7 @@ class Worker:
             p = torch.cuda.get_device_properties(0)
             found.update(name=p.name, sm=p.multi_processor_count, cuda=torch.version.cuda, memory=p.total_memory)
             found["cache"] = getattr(p, "L2_cache_size", 0)
+            found["waits"] = not self.gloo and self.driver.can_await()
         else:
             found.update(name=_processor(), threads=torch.get_num_threads())
         return found

@@ -21,9 +21,6 @@ from ..cluster import Cluster, Device
 from .mps import Mps
 
 
-STALLED = "the GPU did not finish a request"  # in errors: it waits for ever; one that has the GPU to itself (lanes=1) does not
-
-
 class RankError(Error):
     """A rank failed or died; the others have been ended."""
 
