@@ -38,16 +38,6 @@ static inline bool pair_chain_has_exit(const pair_chain *c, int32_t class_)
     return c->s->class_block[class_] < c->s->n_cuts;
 }
 
-/* Adds a pair to a list of n unless it is there; returns how many there are now. */
-static inline int32_t pair_list_once(int64_t *list, int32_t n, int64_t at)
-{
-    for (int32_t i = 0; i < n; i++)
-        if (list[i] == at)
-            return n;
-    list[n] = at;
-    return n + 1;
-}
-
 /* Pairs that differ by an exchange of equal devices are one: this is its number. */
 static inline int64_t pair_chain_index(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
 {

@@ -128,6 +128,9 @@ int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, cons
 /* Replay that trades time for memory: see sim_replay.c. `op_order` holds all operators in an order of precedence. */
 int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, const int32_t *op_order, int32_t window);
 
+/* Replays n tasks and then twice what came of them, sorted by start, which closes gaps that the order has left. The makespan, or -1. */
+int64_t schedule_sim_replay_closed(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n);
+
 /* The last simulation, of this length (negative: none), takes the place of *plan (or NULL) if it is shorter and fits the
  * memory. */
 int schedule_sim_take_better(moirai_plan **plan, moirai_sim *sim, int64_t length_ns);

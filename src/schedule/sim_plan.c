@@ -187,6 +187,16 @@ int schedule_plan_tighten(moirai_plan **out, const moirai_problem *p, const moir
     return rc;
 }
 
+int64_t schedule_sim_replay_closed(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n)
+{
+    int64_t length = moirai_sim_replay(sim, op_device, order, n);
+    for (int32_t i = 0; i < 2 && length >= 0; i++) {
+        n = moirai_sim_order(sim, &order);
+        length = moirai_sim_replay(sim, op_device, order, n);
+    }
+    return length;
+}
+
 int schedule_sim_take_better(moirai_plan **plan, moirai_sim *sim, int64_t length_ns)
 {
     if (length_ns < 0 || (*plan && (*plan)->makespan_ns <= length_ns) || moirai_sim_memory_excess(sim, NULL) > 0)

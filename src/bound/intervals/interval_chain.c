@@ -255,6 +255,16 @@ static void choose(raising *r)
         x->c->pair[x->pick[i]]->lower_ns = before[i];
 }
 
+/* Adds a pair to a list of n unless it is there; returns how many there are now. */
+static int32_t list_once(int64_t *list, int32_t n, int64_t at)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (list[i] == at)
+            return n;
+    list[n] = at;
+    return n + 1;
+}
+
 /* All pairs at once where they are few; otherwise those of the path whenever it has changed. */
 int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task *job)
 {
@@ -269,7 +279,7 @@ int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task
     for (int32_t i = 0; i < s->n_blocks; i++) {
         int64_t at = pair_chain_on_path(x->c, i, x->device);
         if (!x->c->pair[at])
-            n = pair_list_once(index, n, at);
+            n = list_once(index, n, at);
     }
     int rc = pair_chain_open(x->c, index, n, job->threads, &job->stop);
     free(index);

@@ -99,6 +99,13 @@ static bool first_stride(const blocks *x, int64_t i)
     return bound_is_due(x, i) && pair->level < 2;
 }
 
+void blocks_follow_best(blocks *x)
+{
+    const decompose_cuts *s = x->c->s;
+    for (int32_t i = 0; i < s->n_cuts; i++)
+        x->plan_device[i] = x->in->best->op_device[s->cut[i]];
+}
+
 /* The pairs on which most of the gap hangs, widest first, ties by number. */
 static void choose_batch(blocks *x)
 {

@@ -13,6 +13,7 @@
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_anneal.h"
 #include "schedule/plan_order.h"
+#include "schedule/sim.h"
 #include "util/pool.h"
 #include "util/util.h"
 
@@ -181,12 +182,7 @@ static int take_block(blocks *x, int32_t block, pair_state *y)
         read_block(x, block, &y->block, device, sorted);
         for (int32_t op = 0; op < q->n_ops; op++)
             task[op] = sorted[op].task;
-        int64_t length = moirai_sim_replay(sim, device, task, q->n_ops), n;
-        for (int32_t i = 0; i < 2 && length >= 0; i++) { /* closes gaps */
-            n = moirai_sim_order(sim, &order);
-            length = moirai_sim_replay(sim, device, order, n);
-        }
-        n = moirai_sim_order(sim, &order);
+        int64_t length = schedule_sim_replay_closed(sim, device, task, q->n_ops), n = moirai_sim_order(sim, &order);
         if (length >= 0 && length < y->plan.length_ns)
             rc = pair_take_plan(y, length, device, order, n);
     }
@@ -201,8 +197,7 @@ static int take_blocks(blocks *x)
 {
     const decompose_cuts *s = x->c->s;
     int rc = 0;
-    for (int32_t i = 0; i < s->n_cuts; i++)
-        x->plan_device[i] = x->in->best->op_device[s->cut[i]];
+    blocks_follow_best(x);
     for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         pair_state *y = x->c->pair[pair_chain_on_path(x->c, b, x->plan_device)];
         if (y && y->open && y->plan.device && s->block_size[b] > 1)
@@ -239,11 +234,12 @@ static int anneal_all(blocks *x, const util_stop *stop)
  * whichever it is: the first plans of pairs are a matter of luck, and so is the path. */
 static void choose_path(blocks *x)
 {
-    const decompose_cuts *s = x->c->s;
     int32_t elsewhere = x->layer_rounds / BLOCKS_LAYERS_ELSEWHERE;
-    bool steady = x->layer_rounds % BLOCKS_LAYERS_ELSEWHERE == 0;
-    for (int32_t i = 0; i < s->n_cuts; i++)
-        x->plan_device[i] = steady ? (elsewhere - 1) % x->c->K : x->in->best->op_device[s->cut[i]];
+    if (x->layer_rounds % BLOCKS_LAYERS_ELSEWHERE)
+        blocks_follow_best(x);
+    else
+        for (int32_t i = 0; i < x->c->s->n_cuts; i++)
+            x->plan_device[i] = (elsewhere - 1) % x->c->K;
     blocks_count_path(x, x->plan_device);
 }
 

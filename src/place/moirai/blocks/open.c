@@ -84,21 +84,20 @@ static int open_path(blocks *x, const int32_t *device, int32_t *n)
 /* Devices of the best plan at the cuts, and each of its devices for all: paths to begin with where pairs are many. */
 static int open_some(blocks *x)
 {
-    const decompose_cuts *s = x->c->s;
+    int32_t n, n_cuts = x->c->s->n_cuts;
     uint64_t used = 0;
-    int32_t n, result = 0;
-    for (int32_t i = 0; x->in->best && i < s->n_cuts; i++) {
-        x->plan_device[i] = x->in->best->op_device[s->cut[i]];
+    if (!x->in->best)
+        return 0;
+    blocks_follow_best(x);
+    for (int32_t i = 0; i < n_cuts; i++)
         used |= UINT64_C(1) << x->plan_device[i];
-    }
-    if (x->in->best)
-        result = open_path(x, x->plan_device, &n);
-    for (; used && !result && !incumbent_stopped(x->in); used &= used - 1) {
-        for (int32_t i = 0; i < s->n_cuts; i++)
+    int rc = open_path(x, x->plan_device, &n);
+    for (; used && !rc && !incumbent_stopped(x->in); used &= used - 1) {
+        for (int32_t i = 0; i < n_cuts; i++)
             x->plan_device[i] = __builtin_ctzll(used);
-        result = open_path(x, x->plan_device, &n);
+        rc = open_path(x, x->plan_device, &n);
     }
-    return result;
+    return rc;
 }
 
 int blocks_open_pairs(blocks *x)

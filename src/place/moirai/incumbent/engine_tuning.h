@@ -83,9 +83,9 @@
 /* compose.c: switch `blocks` */
 #define BLOCKS_COMPOSE_NEARLY 1.02 /* of the best plan: a path of plans may be so long to be of interest */
 
-/* layers.c: switch `copies` */
-#define BLOCKS_LAYERS_COPIES 3            /* of a class, at least */
-#define BLOCKS_LAYERS_LEAST_OPS 24        /* of its blocks: smaller ones are annealed once */
+/* layers.c: switch `layers` */
+#define BLOCKS_LAYERS_COPIES 3            /* of a class, at least: then layers repeat */
+#define BLOCKS_LAYERS_LEAST_OPS 24        /* of a block: smaller ones are annealed once */
 #define BLOCKS_LAYERS_MOST_PAIRS 1024     /* of all classes */
 #define BLOCKS_LAYERS_FIRST_TRIALS 8000.0 /* of each chain at each pair, at effort 1 */
 #define BLOCKS_LAYERS_FIRST_IN_ALL 2e5    /* at all pairs */

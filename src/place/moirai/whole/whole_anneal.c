@@ -63,20 +63,14 @@ static int64_t second_end(const round_ *r)
 
 /* ---- states and plans ---- */
 
-/* The state as a plan in place of *plan, where it is shorter and fits the memory: the tasks in the order they were put down, then
- * twice sorted by start, which closes gaps. */
+/* The state as a plan in place of *plan, where it is shorter and fits the memory. */
 static int take(moirai_plan **plan, moirai_sim *sim, const place_whole *w)
 {
-    const moirai_task *order;
     moirai_task *task = util_alloc((size_t)w->n + (size_t)w->p->n_edges, sizeof *task);
     if (!task)
         return MOIRAI_EFAIL;
-    int64_t length = moirai_sim_replay(sim, w->device, task, place_whole_tasks(w, task));
+    int64_t length = schedule_sim_replay_closed(sim, w->device, task, place_whole_tasks(w, task));
     free(task);
-    for (int32_t i = 0; i < 2 && length >= 0; i++) {
-        int64_t n = moirai_sim_order(sim, &order);
-        length = moirai_sim_replay(sim, w->device, order, n);
-    }
     return schedule_sim_take_better(plan, sim, length);
 }
 
