@@ -138,6 +138,7 @@ def test_devices_slow_each_other_down_as_far_as_they_work():
     assert period_ms([row(4)], 4, slower=1.5) == pytest.approx(15, rel=0.02)  # all of them, all the time
     assert period_ms([row(4)], 2, slower=1.5) == pytest.approx(70 / 3, rel=0.02)  # one of the three others
     assert period_ms([row(4)], 1, slower=1.5) == pytest.approx(40)  # one at a time: nobody is beside it
+    assert period_ms([row(2)], 2, slower=1.5, devices=4) == pytest.approx(70 / 6, rel=0.02)  # by 1.5 if four worked
 
 
 def test_what_was_measured_beside_others_is_not_made_slower_again():

@@ -35,9 +35,10 @@ _MOST_SEGMENTS = 10_000  # played through, unless that is too few requests
 
 @dataclass(frozen=True)
 class Machine:
-    """What is known of the machine, for one network. `shared`: GPUs, whose lanes share them."""
+    """What is known of the machine, for one network. `shared`: GPUs, whose lanes share them. `slower` is with so many `devices` at work."""
 
     shared: bool = False
+    devices: int = 0  # 0: those of the plan
     gain: float = 1.0
     crowd: float = 0.0  # 0: as `gain`
     slower: float = 1.0
@@ -209,7 +210,7 @@ class _Play:
             return
         busy = sum(bool(d.running) for d in self.device.values())
         for k, d in self.device.items():
-            slow = 1 + (self.m.slower - 1) * max(busy - 1, 0) / (len(self.device) - 1)
+            slow = 1 + (self.m.slower - 1) * max(busy - 1, 0) / ((self.m.devices or len(self.device)) - 1)
             if d.running and slow != d.slow:
                 d.advance(now)
                 d.slow = slow
@@ -293,12 +294,13 @@ def alone(copy: Played) -> tuple[float, list[tuple[int, int, float, float]]]:
     return (play.ends[0] if play.ends else 0.0), play.worked
 
 
-def _undisturbed(copy: Played, slower: float) -> Played:
+def _undisturbed(copy: Played, machine: Machine) -> Played:
     """Segments as they would be if no other device worked meanwhile: they were measured with one request, of which
     other devices had parts at the same time."""
     devices = sorted(copy.items)
-    if slower == 1 or len(devices) == 1:
+    if machine.slower == 1 or len(devices) == 1:
         return copy
+    others = (machine.devices or len(devices)) - 1
     worked = alone(copy)[1]
     begins = {k: [0.0] for k in devices}  # moments, and how long a device has worked until then
     until = {k: [0.0] for k in devices}
@@ -312,8 +314,8 @@ def _undisturbed(copy: Played, slower: float) -> Played:
 
     items = {k: list(v) for k, v in copy.items.items()}
     for k, i, begin, end in worked:
-        beside = sum(busy(j, end) - busy(j, begin) for j in devices if j != k) / (len(devices) - 1)
-        items[k][i] = replace(items[k][i], work_ns=max(round(end - begin - beside * (1 - 1 / slower)), 1))
+        beside = sum(busy(j, end) - busy(j, begin) for j in devices if j != k) / others
+        items[k][i] = replace(items[k][i], work_ns=max(round(end - begin - beside * (1 - 1 / machine.slower)), 1))
     return replace(copy, items=items)
 
 
@@ -324,7 +326,7 @@ def simulate(copies: Sequence[Played], counts: Sequence[int], shares: Sequence[f
     each = max(c.n_segments for c in copies)
     requests = max(6 * in_flight + 8, min(_MOST_SEGMENTS // max(each, 1), 400))
     places = Places(list(counts), list(shares) if shares else None, in_flight)
-    play = _Play([_undisturbed(c, machine.slower) for c in copies], places, in_flight, lanes, machine)
+    play = _Play([_undisturbed(c, machine) for c in copies], places, in_flight, lanes, machine)
     return round(play.period()) if play.run(requests) else None
 
 

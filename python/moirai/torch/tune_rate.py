@@ -272,12 +272,15 @@ class RateTuner:
     def know(self, run: Distributed, plan: Plan, played: list[Played]) -> None:
         """The machine, by copies that send nothing: what devices do to each other, and what requests that share one
         gain."""
-        n, ways = run.in_flight, {"slower": 1, "gain": 0} if self.shared else {"slower": 0}
+        n, at_work = run.in_flight, len({k for c in played for k in c.items})
+        ways = {"slower": int(self.shared)} if at_work > 1 else {}
+        if self.shared:
+            ways["gain"] = 0
         found = {}
         for name, run.lanes in ways.items():
             found[name] = period_of(run, self.args, self.kwargs, n, _LONGER * self.o["window"])
-        self.caller_ns = min(stream.period_ns for stream in found.values())
-        m = self.machine
+        self.caller_ns = min((stream.period_ns for stream in found.values()), default=self.caller_ns)
+        m = settled(self.machine, devices=at_work)
         m = settled(m, finish_ns=min(m.finish_ns, self.caller_ns - m.serial_ns))
         for name, lanes in ways.items():
             for _ in range(4):
