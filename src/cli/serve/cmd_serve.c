@@ -193,7 +193,7 @@ static const cli_option options[] = {
      .least = 0,
      .most = 1e6,
      .standard = "20",
-     .help = "all start again when a device waits that long for another; 0 is for ever"},
+     .help = "a device that gives no sign of life for that long is lost, as one that has died; 0: never"},
     CLI_OPTIONS_SPLIT,
     {0},
 };
