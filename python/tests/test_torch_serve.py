@@ -265,6 +265,36 @@ def test_types(small):
             read(["output_2"], **{name: {"data": data}})
 
 
+class Deep(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+def test_data_is_flat_or_nested_as_its_shape():
+    model = Model(mt.capture(Deep().eval(), (torch.zeros(2, 3, 1, dtype=torch.uint8),), name="deep"), "deep")
+    name = model.inputs[0].name
+
+    def read(data):
+        item = {"name": name, "datatype": "UINT8", "shape": [2, 3, 1], "data": data}
+        return model.read(bytearray(json.dumps({"inputs": [item]}).encode()), None)[1][0]
+
+    for data in ([1, 2, 3, 4, 5, 6], [[[1], [2], [3]], [[4], [5], [6]]]):
+        assert read(data).tolist() == [[[1], [2], [3]], [[4], [5], [6]]]
+    for data, words in (
+        ([[1, 2, 3], [4, 5, 6]], r"nested as \[2,3\], its shape is \[2,3,1\]: flat, or nested as that"),
+        ([[[1], [2]], [[3], [4]], [[5], [6]]], r"nested as \[3,2,1\], its shape is \[2,3,1\]"),
+        ([[[1], [2], [3]], [[4], [5]]], r"ragged, its shape is \[2,3,1\]: before element 3 there is no array of 3"),
+        ([[[1], [2], [3]], [[4], [5, 6], []]], "ragged, .* before element 4 there is no array of 1"),
+        ([[[1], [2], [3]], [[4], 5, [6]]], "ragged"),
+        ([[[1], [2], [3]], [[4], [5], [[6]]]], "element 5 is an array, which is no UINT8"),
+        ([1, 2, 3, [4, 5, 6]], "element 3 is an array, which is no UINT8"),
+        ([1.0, 2, 3, 4, 5, 6], r"element 0 is 1\.0, which is no UINT8"),
+        ([[], []], r"nested as \[2,0\], its shape is \[2,3,1\]"),
+    ):  # fmt: skip
+        with pytest.raises(moirai.InputError, match=words):
+            read(data)
+
+
 def test_tritonclient(serving):
     np = need("numpy")
     http = need("tritonclient") and importlib.import_module("tritonclient.http")

@@ -60,10 +60,9 @@ class Answers(Case):
         self.assertEqual((answer["model_name"], answer["model_version"], answer["id"]), ("small", "1", "seven"))
         self.assertEqual(outputs(answer), expected(x, (63, 0, 5, 5)))
 
-    def test_arrays_in_arrays_and_outputs_that_are_asked_for(self):
+    def test_outputs_that_are_asked_for(self):
         x = numbers(2)
         body = request(x, outputs=[{"name": "g"}])
-        body["inputs"][0]["data"] = [x[:10], [x[10:20], x[20:]]]
         code, answer = self.server.infer(body)
         self.assertEqual(code, 200)
         self.assertEqual(outputs(answer), {"g": expected(x)["g"]})
@@ -172,6 +171,13 @@ def spoilt():
     yield change(put("shape", [2 ** 63]), '"shape" has ')
     yield change(put("data", [1] * (N - 1)), '"data" has 63 elements, its shape 64')
     yield change(put("data", [1] * (N + 1)), "more than its 64 elements")
+    x = numbers(1)
+    yield change(put("data", [x[:32], x[32:]]), '"data" is nested as [2,32], its shape is [64]: flat, or nested as that')
+    yield change(put("data", [x[:10], [x[10:20], x[20:]]]), '"data" is nested as [2,10], its shape is [64]')
+    yield change(put("data", [x]), '"data" is nested as [1,64], its shape is [64]')
+    yield change(put("data", x[:63] + [[1]]), "element 63 is an array, which is no FP32")
+    yield change(put("data", [1.0, 0, 0, 0], 1), "element 0 is 1.0, which is no INT64")
+    yield change(put("shape", [64.0]), '"shape" has 64.0')
     yield change(put("data", ["a"] * N), 'element 0 is "a", which is no FP32')
     yield change(put("data", [1e39] * N), "which is no FP32")
     yield change(put("data", [None] * N), "which is no FP32")
