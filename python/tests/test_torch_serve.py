@@ -203,6 +203,20 @@ def test_a_rank_that_dies_is_told(small, cpu_cluster):
         assert asked.metrics()['moirai_device_up{device="A"}'] == 0
 
 
+def test_a_name_that_addresses_have_in_escapes(serving):
+    with mt.serve(serving.run, port=0, name="my m\u00f6del/1") as running:
+        path = running.url.partition(str(running.port))[2]
+        assert path == "/v2/models/my%20m%C3%B6del%2F1"
+        asked = Client(running.port)
+        for other in ("", "/ready", "/versions/1", "?x=1"):
+            assert asked.get(path + other)[0] == 200
+        assert json.loads(asked.get(path)[1])["name"] == "my m\u00f6del/1"
+        assert asked.get(path + "/infer", "POST", json.dumps(client.request(client.numbers(1))))[0] == 200
+        assert asked.get("/v2/models/my+m%C3%B6del%2F1")[0] == 404
+        code, _, headers = asked.get(path + "/%69nfer")
+        assert (code, headers["Allow"]) == (405, "POST")
+
+
 def test_what_can_not_be_served(small, cpu_workers, cpu_cluster, serving):
     plan = spread(small, cpu_cluster)
     with pytest.raises(moirai.UsageError, match=f"can't listen on 127.0.0.1 port {serving.port}"):

@@ -272,6 +272,12 @@ class Refusals(Case):
         self.assertEqual(answer[:13], b"HTTP/1.1 %d " % self.in_pieces, answer)
         self.check_alive()
 
+    def test_lengths_that_are_none(self):
+        for length in (b"abc", b"-5", b"5x", b"0x10"):
+            answer = self.exchange(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + b"\r\n\r\n")
+            self.assertEqual(answer[:13], b"HTTP/1.1 400 ", (length, answer))
+        self.check_alive()
+
     def test_requests_one_behind_the_other_are_answered_in_their_order(self):
         data = b""
         for k in range(6):
@@ -404,6 +410,33 @@ class Shares(Copies):
             seen.append("".join(d for d, a, b in zip("ABC", last, now) if b > a))
             last = now
         self.assertEqual(sorted(seen), ["ABC"] * 3 + ["B"] * 3 + ["C"] * 3)
+
+
+class Named(Case):
+    """A name that addresses have in escapes, and one device that does it all."""
+    options = ("--name", "my m\u00f6del/1")
+    plan = {"pins": ("--pin", "*=A")}
+
+    def test_the_address_that_is_printed_is_the_model_s(self):
+        said = self.server.text("out.txt")
+        path = re.search(r"http://[^/]*(/v2/models/\S*) on 1 device, ", said).group(1)
+        self.assertEqual(path, "/v2/models/my%20m%C3%B6del%2F1")
+        for other in ("", "/ready", "/versions/1"):
+            self.assertEqual(self.server.get(path + other)[0], 200)
+        self.assertEqual(json.loads(self.server.get(path)[1])["name"], "my m\u00f6del/1")
+        self.assertEqual(self.server.get(path + "/infer", "POST", json.dumps(request(numbers(1))))[0], 200)
+        self.assertEqual(self.server.get("/v2/models/my+m%C3%B6del%2F1")[0], 404)
+
+    def test_addresses_and_versions_that_are_none(self):
+        def status(data):
+            s = socket.create_connection(("127.0.0.1", self.server.port), 10)
+            s.sendall(data)
+            try:
+                return s.recv(13)
+            finally:
+                s.close()
+        self.assertEqual(status(b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n")[9:], b"414 ")
+        self.assertEqual(status(b"GET /v2 HTTP/9.9\r\nHost: x\r\n\r\n")[9:], b"505 ")
 
 
 class Buckets(Case):

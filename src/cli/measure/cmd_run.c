@@ -98,7 +98,7 @@ static int launch(const cli_run *w, bool inside)
                         .progress = draw,
                         .data = (void *)w,
                         .start_limit_s = cli_start_limit_s(w->cli, w->has_hosts)};
-    cli_status_set("loading the sub-models on %d devices", w->n_ranks);
+    cli_status_set("loading the sub-models on %d device%s", w->n_ranks, w->n_ranks == 1 ? "" : "s");
     int rc = cli_launch(&l);
     cli_status_set("%s", "");
     return rc;

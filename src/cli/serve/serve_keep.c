@@ -61,7 +61,8 @@ static int open_first(serve_keep *k, serve_model *m)
                        .timeout_s = cli_real(cli, "timeout"),
                        .idle_s = cli_real(cli, "idle"),
                        .most_connections = (int)cli_count(cli, "connections")};
-    cli_status_set("loading the sub-models on %d devices", k->first.run.n_ranks);
+    int n = k->first.run.n_ranks;
+    cli_status_set("loading the sub-models on %d device%s", n, n == 1 ? "" : "s");
     int rc = serve_group_start(&k->first);
     rc = rc ? rc : wait_for(&k->first, &fd);
     rc = rc ? rc : serve_hello_read(m, fd, &n_ranks, HELLO_S);
@@ -110,7 +111,8 @@ int serve_keep_open(serve_keep *k, cli_context *cli, int n_plans)
 static const char *what_is(const serve_keep *k, const serve_group *g, char out[300])
 {
     if (g == &k->first)
-        snprintf(out, 300, "all %d devices of the plan", g->run.n_ranks);
+        snprintf(out, 300, g->run.n_ranks == 1 ? "the device of the plan" : "all %d devices of the plan",
+                 g->run.n_ranks);
     else if (serve_slow_has(&k->slow, g))
         serve_slow_say(&k->slow, out, 300);
     else
