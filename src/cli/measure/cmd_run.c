@@ -329,7 +329,8 @@ static const cli_option options[] = {
      .least = 0,
      .most = 1e6,
      .standard = "120",
-     .help = "give up when a device waits that long for another; 0 is for ever"},
+     .help =
+         "give up when a device waits that long for another, and ten times as long as the plan takes; 0 is for ever"},
     CLI_OPTIONS_SPLIT,
     {0},
 };
