@@ -203,6 +203,20 @@ def test_a_rank_that_dies_is_told(small, cpu_cluster):
         assert asked.metrics()['moirai_device_up{device="A"}'] == 0
 
 
+def test_a_name_that_addresses_have_in_escapes(serving):
+    with mt.serve(serving.run, port=0, name="my m\u00f6del/1") as running:
+        path = running.url.partition(str(running.port))[2]
+        assert path == "/v2/models/my%20m%C3%B6del%2F1"
+        asked = Client(running.port)
+        for other in ("", "/ready", "/versions/1", "?x=1"):
+            assert asked.get(path + other)[0] == 200
+        assert json.loads(asked.get(path)[1])["name"] == "my m\u00f6del/1"
+        assert asked.get(path + "/infer", "POST", json.dumps(client.request(client.numbers(1))))[0] == 200
+        assert asked.get("/v2/models/my+m%C3%B6del%2F1")[0] == 404
+        code, _, headers = asked.get(path + "/%69nfer")
+        assert (code, headers["Allow"]) == (405, "POST")
+
+
 def test_what_can_not_be_served(small, cpu_workers, cpu_cluster, serving):
     plan = spread(small, cpu_cluster)
     with pytest.raises(moirai.UsageError, match=f"can't listen on 127.0.0.1 port {serving.port}"):
@@ -263,6 +277,36 @@ def test_types(small):
     for name, data in (("u", [256, 0]), ("u", [-1, 0]), ("u", [True, 0]), ("b", [2, 0]), ("d", [10**400])):
         with pytest.raises(moirai.InputError, match="element 0 is"):
             read(["output_2"], **{name: {"data": data}})
+
+
+class Deep(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+def test_data_is_flat_or_nested_as_its_shape():
+    model = Model(mt.capture(Deep().eval(), (torch.zeros(2, 3, 1, dtype=torch.uint8),), name="deep"), "deep")
+    name = model.inputs[0].name
+
+    def read(data):
+        item = {"name": name, "datatype": "UINT8", "shape": [2, 3, 1], "data": data}
+        return model.read(bytearray(json.dumps({"inputs": [item]}).encode()), None)[1][0]
+
+    for data in ([1, 2, 3, 4, 5, 6], [[[1], [2], [3]], [[4], [5], [6]]]):
+        assert read(data).tolist() == [[[1], [2], [3]], [[4], [5], [6]]]
+    for data, words in (
+        ([[1, 2, 3], [4, 5, 6]], r"nested as \[2,3\], its shape is \[2,3,1\]: flat, or nested as that"),
+        ([[[1], [2]], [[3], [4]], [[5], [6]]], r"nested as \[3,2,1\], its shape is \[2,3,1\]"),
+        ([[[1], [2], [3]], [[4], [5]]], r"ragged, its shape is \[2,3,1\]: before element 3 there is no array of 3"),
+        ([[[1], [2], [3]], [[4], [5, 6], []]], "ragged, .* before element 4 there is no array of 1"),
+        ([[[1], [2], [3]], [[4], 5, [6]]], "ragged"),
+        ([[[1], [2], [3]], [[4], [5], [[6]]]], "element 5 is an array, which is no UINT8"),
+        ([1, 2, 3, [4, 5, 6]], "element 3 is an array, which is no UINT8"),
+        ([1.0, 2, 3, 4, 5, 6], r"element 0 is 1\.0, which is no UINT8"),
+        ([[], []], r"nested as \[2,0\], its shape is \[2,3,1\]"),
+    ):  # fmt: skip
+        with pytest.raises(moirai.InputError, match=words):
+            read(data)
 
 
 def test_tritonclient(serving):

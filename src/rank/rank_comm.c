@@ -27,6 +27,8 @@ enum { AWAKE_NS = 5000000, DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHAR
 /* Between two looks, while it computes. */
 enum { TICK_NS = 200000, TICK_MOST_NS = 1000000, NO_TICK_NS = 20000000 };
 /* Sends that need not wait for each other, in sum; and messages that MPI carries over without our looking. */
+/* As long as the whole plan, without news: then something hangs, if --stall says so as well. */
+enum { PLANNED_TIMES = 10 };
 enum { SMALL_BYTES = 1 << 17, EAGER_BYTES = 1 << 15, LOOK_AHEAD = 4 };
 
 static void fail(const rank_exec *x, int rc)
@@ -272,7 +274,8 @@ static void check_stall(rank_exec *x)
     if (atomic_load(&x->done) <= x->run && !atomic_load(&x->waiting))
         x->news_ns = rank_clock_own_ns(); /* it computes */
     double quiet_s = (double)(rank_clock_own_ns() - x->news_ns) / 1e9;
-    if (x->job->stall_s <= 0 || quiet_s < x->job->stall_s)
+    double planned_s = (double)x->job->makespan_ns / 1e9;
+    if (x->job->stall_s <= 0 || quiet_s < UTIL_MAX(x->job->stall_s, PLANNED_TIMES * planned_s))
         return;
     for (int i = 0; i < x->n_recvs; i++)
         if (x->recv[i].state != RECV_DONE) {

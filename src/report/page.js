@@ -36,21 +36,27 @@ function figure(list, id, what, value, more) {
 function fillFigures(data, plan) {
   const list = byId("figures");
   list.replaceChildren();
-  const estimated = data.problem.launchNs.some((ns) => ns > 0);
-  figure(list, "makespan", "makespan", textNs(plan.makespan), (estimated ? "estimated, not measured; by " : "one inference, by ") + plan.placer);
+  const estimated = data.problem.launchNs.some((ns) => ns > 0), one = !!plan.rate;
+  if (one) fillRateFigures(list, plan.rate);
+  figure(list, "makespan", one ? "one request alone" : "makespan", textNs(plan.makespan),
+    (one ? "on the first copy, by " : estimated ? "estimated, not measured; by " : "one inference, by ") + plan.placer);
   if (plan.bound >= 0 && data.problem.partial)
     figure(list, "bound", "claimed bound", textNs(plan.bound), "not checked: the problem was not given");
   else if (plan.bound >= 0)
-    figure(list, "bound", "no plan is faster than", textNs(plan.bound), plan.bound === plan.makespan ? plan.state : "gap " + textGap(plan.makespan, plan.bound));
+    figure(list, "bound", one ? "no plan of one is faster than" : "no plan is faster than", textNs(plan.bound), plan.bound === plan.makespan ? plan.state : "gap " + textGap(plan.makespan, plan.bound));
   if (plan.single >= 0)
-    figure(list, "single", "best single device", textNs(plan.single), data.problem.devices[plan.singleDevice] + ", " + (plan.single / plan.makespan).toFixed(2) + " times the plan");
+    figure(list, "single", "best single device", textNs(plan.single), data.problem.devices[plan.singleDevice] + ", " + (plan.single / plan.makespan).toFixed(2) + (one ? " times that request" : " times the plan"));
   if (plan.measured)
     figure(list, "measured", "measured", textNs(plan.measured.latency), (plan.measured.latency / plan.makespan).toFixed(2) + " times the plan");
   figure(list, "transfers", "transfers", textCount(plan.tensor.length), textBytes(plan.sentBytes) + (data.problem.partial ? "" : ", " + textCount(plan.cutEdges) + " cut edges"));
   figure(list, "operators", "operators", textCount(plan.opDevice.length), "made in " + textNs(plan.generation));
 }
 
+/* Whatever is not of many requests is of one, and says so: the first copy may leave devices to the others. */
 function fillVerdict(plan) {
+  byId("one").textContent = plan.rate ? "One request alone, on the plan's first copy:" : "";
+  byId("one").hidden = !plan.rate;
+  for (const span of document.querySelectorAll("h2 .one")) span.textContent = plan.rate ? " of one request alone, on the first copy" : "";
   byId("verdict").replaceChildren(...plan.verdict.map((line) => element("li", "", line[0].toUpperCase() + line.slice(1) + ".")));
 }
 
@@ -58,6 +64,10 @@ function fillVerdict(plan) {
 const WORDS = {
   makespan: "the time of one inference, from the first operator to the last",
   "no plan is faster than": "a lower bound that is proven for these times: the true optimum lies between it and the makespan",
+  "one request alone": "the time of one inference while no other is in flight",
+  "no plan of one is faster than": "a lower bound that is proven for one request alone",
+  rate: "requests per second, by all copies of the plan",
+  "no plan serves one more often": "a lower bound of the period that is proven for these times",
   "best single device": "all operators on the one device that is fastest alone",
   transfers: "tensors that move from one device to another",
   operators: "what is placed: operators of the network, fused ones count once",

@@ -3,6 +3,13 @@
 const perSecond = (ns) => ns > 0 ? 1e9 / ns : 0;
 const textRate = (v) => v >= 100 ? textCount(Math.round(v)) : v.toPrecision(3);
 
+/* What holds for the whole plan. */
+function fillRateFigures(list, r) {
+  figure(list, "plan-rate", "rate", textRate(perSecond(r.period)) + "/s", textCount(r.in_flight) + " in flight, " + (r.copies === 1 ? "one copy" : textCount(r.copies) + " copies"));
+  figure(list, "period", "period", textNs(r.period), "at most " + textNs(r.latency) + " of a request in flight");
+  if (r.bound >= 0) figure(list, "period-bound", "no plan serves one more often", "than every " + textNs(r.bound), "gap " + textGap(r.period, r.bound));
+}
+
 function fillRate(data) {
   const plans = data.plans.filter((p) => p.rate).sort((a, b) => a.rate.in_flight - b.rate.in_flight), table = byId("rates");
   byId("rate-section").hidden = !plans.length;
@@ -10,8 +17,8 @@ function fillRate(data) {
   table.replaceChildren();
   if (!plans.length) return;
   row(table, ["in flight", "requests/s", "period", "proven bound", "gap", "latency", "copies"], "th");
-  for (const { rate: r } of plans)
-    row(table, [textCount(r.in_flight), textRate(perSecond(r.period)), textNs(r.period), r.bound < 0 ? "-" : textNs(r.bound),
+  for (const { rate: r, label } of plans) /* a curve's are for more than some have */
+    row(table, [(/^([0-9]+) in flight$/.exec(label) || ["", textCount(r.in_flight)])[1], textRate(perSecond(r.period)), textNs(r.period), r.bound < 0 ? "-" : textNs(r.bound),
       textGap(r.period, r.bound), textNs(r.latency), textCount(r.copies)]);
   if (plans.length > 1) drawRate(data, plans.map((p) => p.rate), byId("rate"));
 }

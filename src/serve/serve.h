@@ -54,6 +54,13 @@ void serve_tell_slowness(serve *s, const char *device, double slowness);
 void serve_tell_replanned(serve *s);
 /* Has the group gone? */
 bool serve_link_is_dead(serve_link *l);
+/* A device that hangs. */
+typedef struct serve_hang {
+    int rank; /* -1: which one can't be told */
+    char text[1100];
+} serve_hang;
+/* Does one? The group says so, or has said nothing at all for `stall_s` though it has requests, 0: never; ask again and again. */
+bool serve_link_hangs(serve_link *l, double stall_s, serve_hang *hang);
 /* Ends a link when what it has sent is answered, or the group is dead, or after `limit_s`; what is not answered goes back
  * to the queue. Returns how many requests that were. */
 int64_t serve_detach(serve_link *l, double limit_s);

@@ -3,6 +3,7 @@
  * back to the queue. */
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +27,10 @@ struct serve_link {
     atomic_bool stop;    /* the sender may end */
     bool dead;           /* the socket has ended */
     bool sent_all;       /* the sender has ended */
+    bool asked;          /* it was ever sent a request: before that a group sleeps */
+    bool heard;          /* anything; when that was last, or could have begun; the last look: */
+    double heard_s, looked_s;
+    serve_hang hang;     /* as rank 0 says, once it has a text */
     int n_copies;        /* of the plan; 0: nothing is expected. The following under the lock: */
     int64_t *planned_ns; /* [copy * n_ranks + rank] */
     double *spent, *due; /* [rank] ns computed and planned, of the last requests */
@@ -124,6 +129,9 @@ static void *send_all(void *data)
             continue;
         pthread_mutex_lock(&l->lock);
         l->n_sent++;
+        if (!l->asked)
+            l->heard_s = util_seconds();
+        l->asked = true;
         pthread_mutex_unlock(&l->lock);
         serve_ask ask = {SERVE_MAGIC, j->id, (int64_t)l->s->model->in_bytes};
         if (!put(l->fd, &ask, sizeof ask) || !put(l->fd, j->request.input, l->s->model->in_bytes))
@@ -182,38 +190,55 @@ int64_t serve_link_ratio(serve_link *l, double *ratio)
     return n;
 }
 
-/* One answer; false: none will come. */
-static bool receive(serve_link *l, int64_t *busy_ns)
+/* The group is there, or something in it hangs. */
+static bool take_sign(serve_link *l, const serve_reply *head)
 {
-    serve_reply head;
-    size_t busy_bytes = (size_t)l->n_ranks * sizeof *busy_ns;
-    if (!get(l->fd, &head, sizeof head) || head.magic != SERVE_MAGIC || !get(l->fd, busy_ns, busy_bytes))
+    serve_hang hang = {.rank = (int)head->copy};
+    if (head->bytes < 0 || head->bytes >= (int64_t)sizeof hang.text || !get(l->fd, hang.text, (size_t)head->bytes))
         return false;
-    if (head.bytes < 0 || (head.failed ? head.bytes > 4096 : head.bytes != (int64_t)l->s->model->out_bytes))
+    pthread_mutex_lock(&l->lock);
+    if (head->failed)
+        l->hang = hang;
+    pthread_mutex_unlock(&l->lock);
+    return true;
+}
+
+/* One answer; false: none will come. */
+static bool take_answer(serve_link *l, const serve_reply *head, int64_t *busy_ns)
+{
+    if (!get(l->fd, busy_ns, (size_t)l->n_ranks * sizeof *busy_ns))
         return false;
-    char *data = malloc((size_t)head.bytes + 1);
-    if (!data || !get(l->fd, data, (size_t)head.bytes)) {
+    if (head->bytes < 0 || (head->failed ? head->bytes > 4096 : head->bytes != (int64_t)l->s->model->out_bytes))
+        return false;
+    char *data = malloc((size_t)head->bytes + 1);
+    if (!data || !get(l->fd, data, (size_t)head->bytes)) {
         free(data);
         return false;
     }
-    data[head.bytes] = '\0';
+    data[head->bytes] = '\0';
     serve_metrics_busy(&l->s->metrics, (const char *const *)l->device, busy_ns, l->n_ranks);
-    if (!head.failed)
-        compare(l, busy_ns, head.copy);
-    bool fits = serve_queue_answer(&l->s->queue, l, head.id, head.failed ? NULL : data, head.failed ? data : NULL);
-    if (head.failed)
+    if (!head->failed)
+        compare(l, busy_ns, head->copy);
+    bool fits = serve_queue_answer(&l->s->queue, l, head->id, head->failed ? NULL : data, head->failed ? data : NULL);
+    if (head->failed)
         free(data);
+    pthread_mutex_lock(&l->lock);
+    l->n_sent -= fits;
+    pthread_cond_broadcast(&l->news);
+    pthread_mutex_unlock(&l->lock);
     return fits;
 }
 
 static void *receive_all(void *data)
 {
     serve_link *l = data;
+    serve_reply head;
     int64_t *busy_ns = util_alloc((size_t)l->n_ranks, sizeof *busy_ns);
-    while (busy_ns && receive(l, busy_ns)) {
+    while (busy_ns && get(l->fd, &head, sizeof head) && head.magic == SERVE_MAGIC &&
+           (head.id == SERVE_SIGN ? take_sign(l, &head) : take_answer(l, &head, busy_ns))) {
         pthread_mutex_lock(&l->lock);
-        l->n_sent--;
-        pthread_cond_broadcast(&l->news);
+        l->heard = true;
+        l->heard_s = util_seconds();
         pthread_mutex_unlock(&l->lock);
     }
     free(busy_ns);
@@ -275,6 +300,28 @@ bool serve_link_is_dead(serve_link *l)
     bool dead = l->dead;
     pthread_mutex_unlock(&l->lock);
     return dead;
+}
+
+bool serve_link_hangs(serve_link *l, double stall_s, serve_hang *hang)
+{
+    double now_s = util_seconds();
+    pthread_mutex_lock(&l->lock);
+    if (now_s - l->looked_s > stall_s / 4) /* who was held up can't say that others were */
+        l->heard_s = now_s;
+    l->looked_s = now_s;
+    *hang = l->hang;
+    double quiet_s = now_s - l->heard_s;
+    if (!*hang->text && l->asked && stall_s > 0 && quiet_s > stall_s) {
+        hang->rank = l->heard ? 0 : -1;
+        if (l->heard)
+            snprintf(hang->text, sizeof hang->text, "device '%.60s' (rank 0) hangs: no sign of life for %.3g s",
+                     l->device[0], quiet_s);
+        else
+            snprintf(hang->text, sizeof hang->text,
+                     "no device has begun to work for %.3g s, and which one hangs can't be told", quiet_s);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return *hang->text;
 }
 
 int64_t serve_detach(serve_link *l, double limit_s)

@@ -1,6 +1,6 @@
 /* Reading a request. Everything in it is somebody else's: every name, shape, type and length is held against the model
- * before a byte is copied, and memory is only taken for what the model's own shapes say. Numbers in JSON are taken exactly
- * or not at all: one that its type can't hold is an error. */
+ * before a byte is copied, and memory is only taken for what the model's own shapes say. Whole numbers in JSON are taken
+ * exactly or not at all, others rounded to the nearest that their type has: one beyond its ends is an error. */
 #include "serve/serve_request.h"
 
 #include <math.h>
@@ -74,48 +74,107 @@ static bool put_number(char *out, yyjson_val *v, const serve_type *type)
 
 /* ---- tensors ---- */
 
-/* Arrays in arrays or one flat one: elements in their order, however they are bracketed. The depth is limited by the
- * shape's. */
-static int flatten(char *out, int64_t *n, yyjson_val *list, const serve_tensor *t, int depth)
+/* "data" is flat, or nested as the shape is: other brackets around as many elements are a mistake, and be it of two
+ * dimensions that changed places. */
+typedef struct elements {
+    const serve_tensor *t;
+    char *out;
+    int64_t n;
+} elements;
+
+static int put_element(elements *e, yyjson_val *v)
 {
+    const serve_tensor *t = e->t;
     char shown[80];
-    yyjson_val *v;
-    size_t i, count;
-    int rc = 0;
-    if (depth > SERVE_MOST_DIMS)
+    if (e->n >= t->elements)
+        return moirai_error(MOIRAI_EINPUT, "input '%s': \"data\" has more than its %lld elements", t->name,
+                            (long long)t->elements);
+    if (!put_number(e->out + (size_t)e->n * t->type->bytes, v, t->type))
+        return moirai_error(MOIRAI_EINPUT, "input '%s': element %lld is %s, which is no %s", t->name, (long long)e->n,
+                            util_json_show(shown, v), t->type->name);
+    e->n++;
+    return 0;
+}
+
+/* The shape of the brackets, by the first of every depth. False: deeper than a shape can be. */
+static bool nesting(int64_t *dim, int64_t *rank, yyjson_val *data)
+{
+    *rank = 0;
+    for (yyjson_val *v = data; yyjson_is_arr(v); v = yyjson_arr_get_first(v)) {
+        if (*rank == SERVE_MOST_DIMS)
+            return false;
+        dim[(*rank)++] = (int64_t)yyjson_arr_size(v);
+    }
+    return true;
+}
+
+static int check_nesting(const serve_tensor *t, yyjson_val *data)
+{
+    int64_t dim[SERVE_MOST_DIMS], rank;
+    char has[256], wants[256];
+    if (!nesting(dim, &rank, data))
         return moirai_error(MOIRAI_EINPUT, "input '%s': \"data\" has arrays in arrays, more than %d deep", t->name,
                             SERVE_MOST_DIMS);
-    yyjson_arr_foreach(list, i, count, v) {
-        if (yyjson_is_arr(v)) {
-            rc = flatten(out, n, v, t, depth + 1);
-            if (rc)
-                return rc;
-            continue;
-        }
-        if (*n >= t->elements)
-            return moirai_error(MOIRAI_EINPUT, "input '%s': \"data\" has more than its %lld elements", t->name,
-                                (long long)t->elements);
-        if (!put_number(out + (size_t)*n * t->type->bytes, v, t->type))
-            return moirai_error(MOIRAI_EINPUT, "input '%s': element %lld is %s, which is no %s", t->name, (long long)*n,
-                                util_json_show(shown, v), t->type->name);
-        ++*n;
+    bool same = true; /* nothing is inside of what has no elements */
+    for (int64_t i = 0; i < UTIL_MIN(rank, t->rank); i++)
+        same = same && dim[i] == t->dim[i];
+    if (same && (rank == t->rank || (rank < t->rank && !dim[rank - 1])))
+        return 0;
+    serve_shape_text(has, sizeof has, dim, rank);
+    serve_shape_text(wants, sizeof wants, t->dim, t->rank);
+    return moirai_error(MOIRAI_EINPUT, "input '%s': \"data\" is nested as %s, its shape is %s: flat, or nested as that",
+                        t->name, has, wants);
+}
+
+/* An array of the depth `depth`, whose like was found at the beginning. */
+static int read_nested(elements *e, yyjson_val *list, int64_t depth)
+{
+    const serve_tensor *t = e->t;
+    char wants[256];
+    yyjson_val *v;
+    size_t i, n;
+    if (!yyjson_is_arr(list) || yyjson_arr_size(list) != (size_t)t->dim[depth]) {
+        serve_shape_text(wants, sizeof wants, t->dim, t->rank);
+        return moirai_error(MOIRAI_EINPUT,
+                            "input '%s': \"data\" is ragged, its shape is %s: before element %lld there is no array of "
+                            "%lld",
+                            t->name, wants, (long long)e->n, (long long)t->dim[depth]);
     }
+    yyjson_arr_foreach(list, i, n, v) {
+        int rc = depth + 1 < t->rank ? read_nested(e, v, depth + 1) : put_element(e, v);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_flat(elements *e, yyjson_val *list)
+{
+    yyjson_val *v;
+    size_t i, n;
+    yyjson_arr_foreach(list, i, n, v) {
+        int rc = put_element(e, v);
+        if (rc)
+            return rc;
+    }
+    if (e->n != e->t->elements)
+        return moirai_error(MOIRAI_EINPUT, "input '%s': \"data\" has %lld elements, its shape %lld", e->t->name,
+                            (long long)e->n, (long long)e->t->elements);
     return 0;
 }
 
 static int read_json_data(char *out, yyjson_val *data, const serve_tensor *t)
 {
-    int64_t n = 0;
+    elements e = {.t = t, .out = out};
     if (!yyjson_is_arr(data))
         return moirai_error(MOIRAI_EINPUT, "input '%s' has neither \"data\", an array, nor \"binary_data_size\"",
                             t->name);
     if (t->type->bytes == 2 && strstr(t->type->name, "F"))
         return moirai_error(MOIRAI_EINPUT, "input '%s': %s goes as binary data only", t->name, t->type->name);
-    int rc = flatten(out, &n, data, t, 0);
-    if (!rc && n != t->elements)
-        rc = moirai_error(MOIRAI_EINPUT, "input '%s': \"data\" has %lld elements, its shape %lld", t->name,
-                          (long long)n, (long long)t->elements);
-    return rc;
+    if (!yyjson_is_arr(yyjson_arr_get_first(data)))
+        return read_flat(&e, data);
+    int rc = check_nesting(t, data);
+    return rc ? rc : read_nested(&e, data, 0);
 }
 
 static int take_binary(reading *g, char *out, yyjson_val *size, const serve_tensor *t)

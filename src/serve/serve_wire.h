@@ -5,6 +5,8 @@
  *   server -> rank 0   serve_ask, then all inputs, one after the other in the order of the manifest
  *   rank 0 -> server   serve_reply, those of one copy of the plan in the order of asks, then busy time in ns (int64_t) of each rank, then all outputs or,
  *                      where it failed, a text
+ *   rank 0 -> server   several times within --stall a serve_reply with the id SERVE_SIGN: the group is there. Or, `failed`: a
+ *                      device hangs, `copy` is its rank or -1, and a text follows
  *
  * The server ends the group by shutting its side; rank 0 ends whatever is under way by closing. */
 #ifndef MOIRAI_SERVE_SERVE_WIRE_H
@@ -13,7 +15,7 @@
 #include <stdint.h>
 
 #define SERVE_MAGIC INT64_C(0x6d6f697261693031) /* "moirai01" */
-enum { SERVE_MOST_DIMS = 16 };
+enum { SERVE_MOST_DIMS = 16, SERVE_SIGN = -1 };
 
 typedef struct serve_hello {
     int64_t magic, n_ranks, n_outputs;

@@ -34,6 +34,14 @@ int util_json_label(int rc, const char *label)
     return moirai_error_prefix(rc, "%s", label);
 }
 
+/* 1.0 is not 1 to whoever refuses it. */
+static void show_real(char buffer[80], yyjson_val *value)
+{
+    char *text = yyjson_val_write(value, YYJSON_WRITE_ALLOW_INF_AND_NAN, NULL);
+    snprintf(buffer, 80, "%.60s", text ? text : "a number");
+    free(text);
+}
+
 const char *util_json_show(char buffer[80], yyjson_val *value)
 {
     switch (yyjson_get_type(value)) {
@@ -53,7 +61,7 @@ const char *util_json_show(char buffer[80], yyjson_val *value)
         else if (yyjson_is_sint(value))
             snprintf(buffer, 80, "%" PRId64, yyjson_get_sint(value));
         else
-            snprintf(buffer, 80, "%.15g", yyjson_get_real(value));
+            show_real(buffer, value);
         return buffer;
     default: return "nothing";
     }

@@ -56,6 +56,10 @@ static void test_rate_lines_numbers_and_file(void **state)
     assert_contains(shell_out, "requests per second");
     assert_contains(shell_out, "limited by");
     assert_contains(shell_out, "one by one");
+    assert_null(strstr(shell_out, "--latency-limit"));
+    assert_runs("$M %s --in-flight 4 --latency-limit 1000000 -q", line);
+    assert_contains(shell_out, "; of plans of any latency, --latency-limit apart");
+    assert_runs("$M %s --in-flight 4 -o plan.json --force -q", line);
     assert_runs("$M check p.json plan.json");
     assert_contains(shell_out, "in flight");
     assert_runs("$M %s --in-flight 4 --json -q", line);
@@ -75,6 +79,10 @@ static void test_rate_lines_numbers_and_file(void **state)
     assert_contains(shell_out, "is limited by");
     assert_runs("$M explain plan.json --problem p.json --what-if 0.2 --effort 0.02 --json -q");
     assert_int_equal(number("period_ns"), period);
+    assert_string_equal(yyjson_get_str(yyjson_obj_get(shell_json(), "verdict_of")),
+                        "one request alone, on the plan's first copy");
+    assert_int_equal(number("period_bound_ns"), bound);
+    assert_true(number("n_copies") >= 1);
     yyjson_val *more = yyjson_arr_get_first(yyjson_obj_get(shell_json(), "one_more"));
     assert_true(yyjson_get_sint(yyjson_obj_get(more, "period_bound_ns")) > 0);
     assert_true(yyjson_get_sint(yyjson_obj_get(more, "period_bound_ns")) <= period); /* the device may stay idle */
@@ -128,6 +136,8 @@ static void test_rate_curve_is_a_table_and_a_picture(void **state)
         int64_t period = yyjson_get_sint(yyjson_obj_get(row, "period_ns"));
         assert_true(period <= before);
         before = period;
+        assert_int_equal(yyjson_get_sint(yyjson_obj_get(row, "in_flight")), 1 << index); /* whatever the plan has */
+        assert_true(yyjson_get_sint(yyjson_obj_get(row, "used")) <= 1 << index);
     }
     char *page = read_text("page.html");
     assert_non_null(page);

@@ -258,6 +258,30 @@ def scales(browser):
         check(f"scales: all of {late} plans", browser.run("moirai.view.to") >= late * plan["makespan_ns"])
 
 
+def rates(browser):
+    """Of a plan for many requests the page says what holds for all copies first, and of the rest that it is of one request."""
+    json.dump(basis_problem(["A", "B"], 0, 0, []), open("r.json", "w"))
+    run("place", "r.json", "--objective", "rate", "--in-flight", "4", "--kind", "replicas", "--effort", "0.05", "--curve", "--threads", "1", "-o", "rp.json", "--report", "r.html", "-q")
+    plan = json.load(open("rp.json"))
+    check(f"rates: a copy on each device: {plan['in_flight']}", len(plan["copies"]) == 2)
+    browser.open("r.html")
+    check_quiet(browser, "rates", "r.html")
+    text = "document.getElementById('%s').parentNode.textContent"
+    first = browser.run("[...document.querySelectorAll('#figures .what')].map(e => e.textContent)")
+    check(f"rates: what holds for the plan is first: {first}", first[:4] == ["rate", "period", "no plan serves one more often", "one request alone"])
+    said = browser.run(text % "plan-rate")
+    check(f"rates: the rate: {said}", f"{plan['in_flight']} in flight, 2 copies" in said)
+    said = browser.run(text % "period")
+    check(f"rates: the period: {said}", text_ns(plan["period_ns"]) in said)
+    one = browser.run("document.getElementById('one').textContent")
+    check(f"rates: the verdict's heading: {one}", one == "One request alone, on the plan's first copy:")
+    check("rates: other headings", browser.run("[...document.querySelectorAll('h2 .one')].every(e => e.textContent === ' of one request alone, on the first copy')"))
+    asked = browser.run("[...document.querySelectorAll('#rates tr td:first-child')].map(e => e.textContent)")
+    check(f"rates: the numbers that were asked for: {asked}", sorted(asked) == ["1", "2", "4"])
+    browser.open("b.html")
+    check("rates: nothing of it where a plan is of one request", browser.run("document.getElementById('one').hidden && !document.querySelector('h2 .one').textContent"))
+
+
 def measured(browser):
     """Planned over measured, and two plans side by side."""
     run("place", "problem.json", "--placer", "single", "-o", "single.json", "-q")
@@ -315,4 +339,4 @@ def large(browser):
           f"a frame takes {sorted(frames)[len(frames) // 2]:.1f} ms in the middle, {max(frames):.1f} ms at most")
 
 
-main(small, changed, hostile, basis, ports, measured, scales, large)
+main(small, changed, hostile, basis, ports, rates, measured, scales, large)

@@ -60,10 +60,9 @@ class Answers(Case):
         self.assertEqual((answer["model_name"], answer["model_version"], answer["id"]), ("small", "1", "seven"))
         self.assertEqual(outputs(answer), expected(x, (63, 0, 5, 5)))
 
-    def test_arrays_in_arrays_and_outputs_that_are_asked_for(self):
+    def test_outputs_that_are_asked_for(self):
         x = numbers(2)
         body = request(x, outputs=[{"name": "g"}])
-        body["inputs"][0]["data"] = [x[:10], [x[10:20], x[20:]]]
         code, answer = self.server.infer(body)
         self.assertEqual(code, 200)
         self.assertEqual(outputs(answer), {"g": expected(x)["g"]})
@@ -172,6 +171,13 @@ def spoilt():
     yield change(put("shape", [2 ** 63]), '"shape" has ')
     yield change(put("data", [1] * (N - 1)), '"data" has 63 elements, its shape 64')
     yield change(put("data", [1] * (N + 1)), "more than its 64 elements")
+    x = numbers(1)
+    yield change(put("data", [x[:32], x[32:]]), '"data" is nested as [2,32], its shape is [64]: flat, or nested as that')
+    yield change(put("data", [x[:10], [x[10:20], x[20:]]]), '"data" is nested as [2,10], its shape is [64]')
+    yield change(put("data", [x]), '"data" is nested as [1,64], its shape is [64]')
+    yield change(put("data", x[:63] + [[1]]), "element 63 is an array, which is no FP32")
+    yield change(put("data", [1.0, 0, 0, 0], 1), "element 0 is 1.0, which is no INT64")
+    yield change(put("shape", [64.0]), '"shape" has 64.0')
     yield change(put("data", ["a"] * N), 'element 0 is "a", which is no FP32')
     yield change(put("data", [1e39] * N), "which is no FP32")
     yield change(put("data", [None] * N), "which is no FP32")
@@ -264,6 +270,12 @@ class Refusals(Case):
             self.assertEqual(answer.count(b"HTTP/1.1 "), 1)
         answer = self.exchange(head + pieces + b"Connection: close\r\n\r\n" + chunks)
         self.assertEqual(answer[:13], b"HTTP/1.1 %d " % self.in_pieces, answer)
+        self.check_alive()
+
+    def test_lengths_that_are_none(self):
+        for length in (b"abc", b"-5", b"5x", b"0x10"):
+            answer = self.exchange(b"POST /v2/models/small/infer HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + b"\r\n\r\n")
+            self.assertEqual(answer[:13], b"HTTP/1.1 400 ", (length, answer))
         self.check_alive()
 
     def test_requests_one_behind_the_other_are_answered_in_their_order(self):
@@ -398,6 +410,33 @@ class Shares(Copies):
             seen.append("".join(d for d, a, b in zip("ABC", last, now) if b > a))
             last = now
         self.assertEqual(sorted(seen), ["ABC"] * 3 + ["B"] * 3 + ["C"] * 3)
+
+
+class Named(Case):
+    """A name that addresses have in escapes, and one device that does it all."""
+    options = ("--name", "my m\u00f6del/1")
+    plan = {"pins": ("--pin", "*=A")}
+
+    def test_the_address_that_is_printed_is_the_model_s(self):
+        said = self.server.text("out.txt")
+        path = re.search(r"http://[^/]*(/v2/models/\S*) on 1 device, ", said).group(1)
+        self.assertEqual(path, "/v2/models/my%20m%C3%B6del%2F1")
+        for other in ("", "/ready", "/versions/1"):
+            self.assertEqual(self.server.get(path + other)[0], 200)
+        self.assertEqual(json.loads(self.server.get(path)[1])["name"], "my m\u00f6del/1")
+        self.assertEqual(self.server.get(path + "/infer", "POST", json.dumps(request(numbers(1))))[0], 200)
+        self.assertEqual(self.server.get("/v2/models/my+m%C3%B6del%2F1")[0], 404)
+
+    def test_addresses_and_versions_that_are_none(self):
+        def status(data):
+            s = socket.create_connection(("127.0.0.1", self.server.port), 10)
+            s.sendall(data)
+            try:
+                return s.recv(13)
+            finally:
+                s.close()
+        self.assertEqual(status(b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n")[9:], b"414 ")
+        self.assertEqual(status(b"GET /v2 HTTP/9.9\r\nHost: x\r\n\r\n")[9:], b"505 ")
 
 
 class Buckets(Case):

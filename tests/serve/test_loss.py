@@ -9,9 +9,24 @@ import tempfile
 import time
 import unittest
 
-from server import Load, Server, total
+from server import Load, Server, field, node, total, value_info
 
 MOIRAI = ""
+
+
+def write_loop(path):
+    """y is x, after `n` rounds of a loop: who asks for enough of them has a device that computes for ever."""
+    def graph(nodes, name, inputs, outputs):
+        return b"".join(field(1, n) for n in nodes) + field(2, name) + b"".join(field(11, v) for v in inputs) + b"".join(field(12, v) for v in outputs)
+
+    body = graph([node("Identity", ["go"], "on"), node("Identity", ["v"], "w")], "body",
+                 [value_info("k", 7, []), value_info("go", 9, []), value_info("v", 1, [64])], [value_info("on", 9, []), value_info("w", 1, [64])])
+    loop = node("Loop", ["n", "", "a"], "b") + field(5, field(1, "body") + field(6, body) + field(20, 5))
+    whole = graph([node("Abs", ["x"], "a"), loop, node("Abs", ["b"], "y")], "small", [value_info("x", 1, [64]), value_info("n", 7, [1])], [value_info("y", 1, [64])])
+    with open(path, "wb") as f:
+        f.write(field(1, 8) + field(7, whole) + field(8, field(2, 13)))
+
+
 WITHOUT = ["without-%d" % rank for rank in range(3)]
 
 
@@ -125,6 +140,101 @@ class Loss(unittest.TestCase):
             os.kill(server.ranks()[1], signal.SIGKILL)
             server.wait_for(r"going on after [\d.]+ s with (1 device|[2-9] devices), without 'B'")
             server.wait_for("back: all 3 devices of the plan")
+            self.end(server, loads)
+
+    def wait_for_answers(self, server, loads):
+        """Until the group that works now has answered somebody: all of its ranks are at work."""
+        count, end = lambda: sum(sum(load.codes.values()) for load in loads), time.monotonic() + 60
+        most = count() + 3 * len(loads)
+        while count() < most:
+            self.assertLess(time.monotonic(), end, server.text())
+            time.sleep(0.02)
+
+    def hang(self, server, loads, k, count):
+        """Device k hangs: it is lost, not those that wait for it, nor the first one, and comes back."""
+        self.wait_for_answers(server, loads)
+        server.wait_for("the plan without '%s' is loaded and stands by" % "ABC"[k], count=count, seconds=60)
+        os.kill(server.ranks()[k], signal.SIGSTOP)
+        server.wait_for(r"lost: device '%s' \(rank %d\) hangs: no sign of life for [\d.]+ s; \d+ requests" % ("ABC"[k], k))
+        server.wait_for(r"going on after [\d.]+ s with \d devices?, without '%s'" % "ABC"[k])
+
+    def test_a_device_that_hangs_is_lost_whoever_waits_for_it(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "0.2", "--plan-limit", "1", "--stall", "4") as server:
+            loads = self.load(server, 4)
+            for n, k in enumerate((1, 0, 2)):
+                self.hang(server, loads, k, 1)
+                server.wait_for("back: all 3 devices of the plan", count=n + 1, seconds=60)
+            self.end(server, loads)
+
+    def test_a_copy_that_hangs_is_lost_though_nobody_waits_for_it(self):
+        with Server(MOIRAI, self.folder.name, "--retake", "0.2", "--plan-limit", "1", "--stall", "4", copies="BC", slots=(1, 2, 2), pins=("--pin", "*=A")) as server:
+            loads = self.load(server, 6)
+            for n, k in enumerate((1, 0)):
+                self.hang(server, loads, k, 1)
+                server.wait_for("back: all 3 devices of the plan", count=n + 1, seconds=60)
+            self.end(server, loads)
+
+    def test_a_device_that_hangs_without_other_plans_all_start_again(self):
+        with Server(MOIRAI, self.folder.name, "--no-fallback", "--stall", "2") as server:
+            loads = self.load(server, 2)
+            self.wait_for_answers(server, loads)
+            os.kill(server.ranks()[2], signal.SIGSTOP)
+            server.wait_for(r"lost: device 'C' \(rank 2\) hangs: no sign of life")
+            server.wait_for("going on after [0-9.]+ s with all 3 devices of the plan")
+            self.wait_for_answers(server, loads)
+            for rank in server.ranks()[1:]:
+                os.kill(rank, signal.SIGSTOP)
+            # one alone, if it was asked in between
+            server.wait_for(r"lost: (devices 'B' \(rank 1\), 'C' \(rank 2\) hang|device 'B' \(rank 1\) hangs): no sign of life")
+            server.wait_for("going on after [0-9.]+ s with all 3 devices of the plan", count=2)
+            self.end(server, loads)
+
+    def test_a_device_that_computes_for_ever_is_lost(self):
+        def ask(rounds, **more):
+            return server.infer({"inputs": [{"name": "x", "datatype": "FP32", "shape": [64], "data": [2] * 64},
+                                            {"name": "n", "datatype": "INT64", "shape": [1], "data": [rounds]}], **more})
+
+        pins = [word for name, device in (("Abs_a", "A"), ("Loop_b", "B"), ("Abs_y", "C")) for word in ("--pin", name + "=" + device)]
+        with Server(MOIRAI, self.folder.name, "--no-fallback", "--stall", "1", write=write_loop, pins=pins) as server:
+            self.assertEqual(ask(5)[0], 200)
+            self.assertEqual(ask(10 ** 17, parameters={"timeout": 2000000})[0], 504) # it is not asked again
+            server.wait_for(r"lost: device 'B' \(rank 1\) hangs: it has computed one segment for [\d.]+ s")
+            server.wait_for("going on after")
+            self.assertEqual(ask(5)[1]["outputs"][0]["data"], [2] * 64)
+            self.assertEqual(server.stop(), 0)
+
+    def test_a_device_that_computes_for_longer_than_that_every_time_is_not_lost(self):
+        size, names = 1536, ["p%02d" % k for k in range(18)]
+
+        def write(path):
+            nodes = [node("MatMul", [last, "x"], name) for last, name in zip(["x"] + names, names)]
+            graph = b"".join(field(1, n) for n in nodes) + field(2, "small") + field(11, value_info("x", 1, [size, size])) + field(12, value_info(names[-1], 1, [size, size]))
+            with open(path, "wb") as f:
+                f.write(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
+
+        pins = [word for k, name in enumerate(names) for word in ("--pin", "MatMul_%s=%s" % (name, "A" if k == 0 else "C" if k == 17 else "B"))]
+        with Server(MOIRAI, self.folder.name, "--no-fallback", "--stall", "1", write=write, pins=pins) as server:
+            head = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [size, size], "parameters": {"binary_data_size": 4 * size * size}}],
+                               "parameters": {"binary_data_output": True}}).encode()
+            begin = time.monotonic()
+            for _ in range(2):
+                code, data, _ = server.get("/v2/models/small/infer", "POST", head + bytes(4 * size * size), {"Inference-Header-Content-Length": str(len(head))})
+                self.assertEqual((code, data[-4 * size * size:].strip(b"\0")), (200, b""))
+            print("a request, s: %.2f" % ((time.monotonic() - begin) / 2))
+            self.assertNotIn("lost", server.text())
+            self.assertEqual(server.stop(), 0)
+
+    def test_who_is_only_held_up_is_not_lost(self):
+        with Server(MOIRAI, self.folder.name, "--no-fallback", "--stall", "6") as server:
+            loads = self.load(server, 2)
+            # A rank for less than that; the server for longer: it can't say that others were silent meanwhile.
+            for pid, seconds in (*((rank, 2) for rank in server.ranks()), (server.process.pid, 8)):
+                self.wait_for_answers(server, loads)
+                os.kill(pid, signal.SIGSTOP)
+                time.sleep(seconds)
+                os.kill(pid, signal.SIGCONT)
+            self.wait_for_answers(server, loads)
+            self.assertNotIn("lost", server.text())
             self.end(server, loads)
 
     def test_without_other_plans_all_start_again(self):

@@ -107,6 +107,50 @@ static void test_request_numbers_beyond_their_types(void **state)
         assert_refused(wrong[i][0], wrong[i][1]);
 }
 
+/* The words of the refusal, or NULL where "data" of the shape [2,3,1] was taken as 1 to 6. */
+static const char *nested(const char *data)
+{
+    int64_t dim[] = {2, 3, 1};
+    static const unsigned char all[] = {1, 2, 3, 4, 5, 6};
+    serve_model *m = model_of("uint8", 3, dim);
+    serve_request r;
+    char body[512];
+    snprintf(body, sizeof body,
+             "{\"inputs\": [{\"name\": \"x\", \"datatype\": \"UINT8\", \"shape\": [2, 3, 1], \"data\": %s}]}", data);
+    int rc = serve_request_read(&r, m, body, strlen(body), -1);
+    if (!rc)
+        assert_memory_equal(r.input, all, sizeof all);
+    serve_request_free(&r);
+    serve_model_free(m);
+    return rc ? moirai_error_message() : NULL;
+}
+
+static void test_request_data_is_flat_or_nested_as_its_shape(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"[[1, 2, 3], [4, 5, 6]]", "\"data\" is nested as [2,3], its shape is [2,3,1]: flat, or nested as that"},
+        {"[[[1], [2]], [[3], [4]], [[5], [6]]]", "nested as [3,2,1], its shape is [2,3,1]"},
+        {"[[[[1]], [[2]], [[3]]], [[[4]], [[5]], [[6]]]]", "nested as [2,3,1,1], its shape is [2,3,1]"},
+        {"[[[1], [2], [3]], [[4], [5]]]", "is ragged, its shape is [2,3,1]: before element 3 there is no array of 3"},
+        {"[[[1], [2], [3]], [[4], [5, 6], []]]",
+         "ragged, its shape is [2,3,1]: before element 4 there is no array of 1"},
+        {"[[[1], [2], [3]], [[4], 5, [6]]]", "ragged"},
+        {"[[[1], [2], [3]], [[4], [5], [[6]]]]", "element 5 is an array, which is no UINT8"},
+        {"[[[1], [2], [3]], [[4], [5], [6.0]]]", "element 5 is 6.0, which is no UINT8"},
+        {"[1, 2, 3, [4, 5, 6]]", "element 3 is an array, which is no UINT8"},
+        {"[[], []]", "nested as [2,0], its shape is [2,3,1]"},
+        {"[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]", "arrays in arrays, more than 16 deep"},
+    };
+    assert_null(nested("[1, 2, 3, 4, 5, 6]"));
+    assert_null(nested("[[[1], [2], [3]], [[4], [5], [6]]]"));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *words = nested(wrong[i][0]);
+        if (!words || !strstr(words, wrong[i][1]))
+            fail_msg("%s: %s", wrong[i][0], words ? words : "taken");
+    }
+}
+
 static void test_request_scalars_and_tensors_without_elements(void **state)
 {
     (void)state;
@@ -121,6 +165,18 @@ static void test_request_scalars_and_tensors_without_elements(void **state)
     serve_request_free(&r);
     serve_model_free(m);
     assert_echo("float32", 0, "[]");
+    int64_t none[] = {2, 0, 3};
+    m = model_of("float32", 3, none);
+    static const char *const empty[] = {"[]", "[[], []]"};
+    for (int i = 0; i < 2; i++) {
+        char body[200];
+        snprintf(body, sizeof body,
+                 "{\"inputs\": [{\"name\": \"x\", \"datatype\": \"FP32\", \"shape\": [2, 0, 3], \"data\": %s}]}",
+                 empty[i]);
+        assert_int_equal(serve_request_read(&r, m, body, strlen(body), -1), 0);
+        serve_request_free(&r);
+    }
+    serve_model_free(m);
 }
 
 /* A client hears of its request, not of files. */
@@ -202,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_request_numbers_at_the_ends_of_their_types),
         cmocka_unit_test(test_request_numbers_beyond_their_types),
+        cmocka_unit_test(test_request_data_is_flat_or_nested_as_its_shape),
         cmocka_unit_test(test_request_scalars_and_tensors_without_elements),
         cmocka_unit_test(test_request_that_is_none),
         cmocka_unit_test(test_request_binary_booleans_are_made_so),

@@ -1,8 +1,8 @@
 """The Open Inference Protocol, version 2: requests to tensors, tensors to answers, as `moirai serve` does it
 (src/serve/serve_request.c), with its words.
 
-Everything in a request is somebody else's: names, shapes, types and lengths are held against the model's. Numbers in
-JSON are taken exactly or not at all.
+Everything in a request is somebody else's: names, shapes, types and lengths are held against the model's. Whole
+numbers in JSON are taken exactly or not at all, others rounded to the nearest that their type has.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _show(value: Any) -> str:
-    text = json.dumps(value, default=str) if not isinstance(value, (list, dict)) else type(value).__name__
+    text = "an array" if isinstance(value, list) else "an object" if isinstance(value, dict) else json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -312,22 +312,32 @@ def _check_shape(t: Tensor, shape: Any) -> None:
 
 
 def _flatten(t: Tensor, data: list[Any]) -> list[Any]:
-    """Arrays in arrays or one flat one: elements in their order, however they are bracketed."""
-    found: list[Any] = []
-    ahead = [iter(data)]
-    while ahead:
-        for value in ahead[-1]:
-            if isinstance(value, list):
-                ahead.append(iter(value))
-                break
-            found.append(value)
-            if len(found) > t.meta.numel:
-                _bad(f"input '{t.name}': \"data\" has more than its {t.meta.numel} elements")
-        else:
-            ahead.pop()
-        if len(ahead) > _MOST_DIMS + 1:
+    """The elements of arrays in arrays, which must be nested as the shape is, or of a flat one."""
+    if not data or not isinstance(data[0], list):
+        if len(data) > t.meta.numel:
+            _bad(f"input '{t.name}': \"data\" has more than its {t.meta.numel} elements")
+        return data
+    shape, nesting, first = list(t.meta.shape), list[int](), data
+    while isinstance(first, list):
+        if len(nesting) == _MOST_DIMS:
             _bad(f"input '{t.name}': \"data\" has arrays in arrays, more than {_MOST_DIMS} deep")
-    return found
+        nesting.append(len(first))
+        first = first[0] if first else None
+    wants = json.dumps(shape, separators=(",", ":"))
+    if nesting != shape[: len(nesting)] or (len(nesting) < len(shape) and nesting[-1]):
+        has = json.dumps(nesting, separators=(",", ":"))
+        _bad(f"input '{t.name}': \"data\" is nested as {has}, its shape is {wants}: flat, or nested as that")
+    level = [data]
+    for depth in range(len(nesting)):
+        inside = 1
+        for n in shape[depth:]:
+            inside *= n
+        for k, part in enumerate(level):
+            if not isinstance(part, list) or len(part) != shape[depth]:
+                where = f"before element {k * inside} there is no array of {shape[depth]}"
+                _bad(f"input '{t.name}': \"data\" is ragged, its shape is {wants}: {where}")
+        level = [x for part in level for x in part]
+    return level
 
 
 def _from_json(t: Tensor, data: Any) -> torch.Tensor:

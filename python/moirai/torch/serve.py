@@ -15,6 +15,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Mapping
+from urllib.parse import quote, unquote_to_bytes
 
 import torch
 
@@ -89,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         if code in (429, 503):
             self.send_header("Retry-After", "1")
         if code == 405:
-            self.send_header("Allow", "POST" if self.path.partition("?")[0].endswith("/infer") else "GET, HEAD")
+            self.send_header("Allow", "POST" if self._address().endswith("/infer") else "GET, HEAD")
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
@@ -105,13 +106,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     # ---- requests
 
+    def _address(self) -> str:
+        """Without what follows a question mark, and without escapes; one with a zero inside is none and stays as it is."""
+        path = self.path.partition("?")[0]
+        return path if "%00" in path else unquote_to_bytes(path.encode("latin-1")).decode(errors="surrogateescape")
+
     def _handle(self) -> None:
         owner, begin = self.server.owner, time.monotonic()
         what = ""
         with owner.busy():
             try:
                 self._look_at_the_end()
-                what = owner.route(self.path.partition("?")[0], self.command)
+                what = owner.route(self._address(), self.command)
                 if what == "infer":
                     self._infer(begin)
                     return
@@ -119,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
                 body, kind = owner.tell(what)
                 self._respond(200, body, kind)
             except Refusal as refusal:
-                if "/infer" in self.path:
+                if "/infer" in self._address():
                     owner.metrics.count(refusal.code, time.monotonic() - begin)
                 if what != "infer":
                     self._skip_body()
@@ -149,7 +155,10 @@ class _Handler(BaseHTTPRequestHandler):
             words = "one of them, once, no blank before the colon of any header, and no coding but chunked"
             raise Refusal(400, f"Content-Length and Transfer-Encoding: {words}")
         most = self.server.owner.model.most_bytes
-        if lengths and (not (lengths[0].isascii() and lengths[0].isdigit()) or len(lengths[0]) > 18 or int(lengths[0]) > most):
+        if lengths and not (lengths[0].isascii() and lengths[0].isdigit()):
+            self.close_connection = self.unread = True
+            raise Refusal(400, f"Content-Length '{lengths[0][:40]}' is no number")
+        if lengths and (len(lengths[0]) > 18 or int(lengths[0]) > most):
             self.close_connection = self.unread = True
             raise Refusal(413, f"the body has {lengths[0][:40]} bytes, a request of this model at most {most}")
 
@@ -215,7 +224,7 @@ class Server:
             raise UsageError(f"can't listen on {address} port {port}: {error}") from None
         self.address, self.port = address, int(self._http.server_address[1])
         host = f"[{address}]" if ":" in address else address
-        self.url = f"http://{host}:{self.port}/v2/models/{models.name}"
+        self.url = f"http://{host}:{self.port}/v2/models/{quote(models.name, safe='')}"
         self.metrics = Metrics(runs)
         self.lines = [Line(run, queue, keeper.lost if keeper and keeper.able else None) for run in runs]
         self.line = self.lines[0]

@@ -98,7 +98,7 @@ static int launch(const cli_run *w, bool inside)
                         .progress = draw,
                         .data = (void *)w,
                         .start_limit_s = cli_start_limit_s(w->cli, w->has_hosts)};
-    cli_status_set("loading the sub-models on %d devices", w->n_ranks);
+    cli_status_set("loading the sub-models on %d device%s", w->n_ranks, w->n_ranks == 1 ? "" : "s");
     int rc = cli_launch(&l);
     cli_status_set("%s", "");
     return rc;
@@ -329,7 +329,8 @@ static const cli_option options[] = {
      .least = 0,
      .most = 1e6,
      .standard = "120",
-     .help = "give up when a device waits that long for another; 0 is for ever"},
+     .help =
+         "give up when a device waits that long for another, and ten times as long as the plan takes; 0 is for ever"},
     CLI_OPTIONS_SPLIT,
     {0},
 };

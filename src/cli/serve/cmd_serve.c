@@ -8,19 +8,30 @@
 #include <time.h>
 #include <yyjson.h>
 
+/* A name as a part of an address. */
+static void escape(char *out, size_t size, const char *name)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    size_t used = 0;
+    *out = '\0';
+    for (const char *c = name; *c && used + 4 < size; c++)
+        used += (size_t)snprintf(out + used, size - used, strchr(plain, *c) ? "%c" : "%%%02X", (unsigned char)*c);
+}
+
 static void announce(const serve_buckets *b)
 {
     const serve_keep *k = b->keep;
     cli_context *cli = k->cli;
-    char shapes[40] = "";
+    char shapes[40] = "", name[1024];
+    int n = k->first.run.n_ranks;
     if (b->n > 1)
         snprintf(shapes, sizeof shapes, ", plans for %d shapes", b->n);
-    const serve_model *m = serve_model_of(k->server);
+    escape(name, sizeof name, serve_model_of(k->server)->name);
     const char *address = cli_text(cli, "address");
     bool six = strchr(address, ':') != NULL;
     (cli->json ? cli_say : cli_print)(
-        cli, "serving      http://%s%s%s:%d/v2/models/%s on %d devices, %lld in flight%s\n", six ? "[" : "", address,
-        six ? "]" : "", serve_port(k->server), m->name, k->first.run.n_ranks, (long long)k->in_flight, shapes);
+        cli, "serving      http://%s%s%s:%d/v2/models/%s on %d device%s, %lld in flight%s\n", six ? "[" : "", address,
+        six ? "]" : "", serve_port(k->server), name, n, n == 1 ? "" : "s", (long long)k->in_flight, shapes);
     fflush(stdout);
 }
 
@@ -193,7 +204,7 @@ static const cli_option options[] = {
      .least = 0,
      .most = 1e6,
      .standard = "20",
-     .help = "all start again when a device waits that long for another; 0 is for ever"},
+     .help = "a device that gives no sign of life for that long is lost, as one that has died; 0: never"},
     CLI_OPTIONS_SPLIT,
     {0},
 };

@@ -1,7 +1,7 @@
 /* One group serves. When it is lost, its requests go back to the front of the queue, and another one is started: of the plan
  * without the device that died, where there is one, else of the plan itself; where that group is loaded already
  * (serve_standby.c), nothing has to start. Later the plan itself comes up again beside it, and takes over when it is loaded:
- * nobody waits for that. MPI can't go on without a rank that has died, so a group lives and dies as a whole; that is why
+ * nobody waits for that. A device that hangs is as good as dead: its group is ended. MPI can't go on without a rank that has died, so a group lives and dies as a whole; that is why
  * there are several. */
 #include "cli/serve/serve_keep.h"
 #include "cli/measure/run_rate.h"
@@ -61,7 +61,8 @@ static int open_first(serve_keep *k, serve_model *m)
                        .timeout_s = cli_real(cli, "timeout"),
                        .idle_s = cli_real(cli, "idle"),
                        .most_connections = (int)cli_count(cli, "connections")};
-    cli_status_set("loading the sub-models on %d devices", k->first.run.n_ranks);
+    int n = k->first.run.n_ranks;
+    cli_status_set("loading the sub-models on %d device%s", n, n == 1 ? "" : "s");
     int rc = serve_group_start(&k->first);
     rc = rc ? rc : wait_for(&k->first, &fd);
     rc = rc ? rc : serve_hello_read(m, fd, &n_ranks, HELLO_S);
@@ -110,7 +111,8 @@ int serve_keep_open(serve_keep *k, cli_context *cli, int n_plans)
 static const char *what_is(const serve_keep *k, const serve_group *g, char out[300])
 {
     if (g == &k->first)
-        snprintf(out, 300, "all %d devices of the plan", g->run.n_ranks);
+        snprintf(out, 300, g->run.n_ranks == 1 ? "the device of the plan" : "all %d devices of the plan",
+                 g->run.n_ranks);
     else if (serve_slow_has(&k->slow, g))
         serve_slow_say(&k->slow, out, 300);
     else
@@ -203,16 +205,22 @@ static serve_group *without(serve_keep *k, const serve_group *g)
     return NULL;
 }
 
-/* The group at work is dead. */
-static void lose(serve_keep *k)
+/* The group at work is dead; or a device of it hangs, and it is ended. */
+static void lose(serve_keep *k, const serve_hang *hang)
 {
     serve_group *g = k->now;
     k->now = NULL;
     k->n_lost++;
     k->lost_s = util_seconds();
+    if (hang)
+        serve_group_end(g, false);
     int64_t n = serve_detach(g->link, 0);
     g->link = NULL;
     serve_group_end(g, true); /* it ends by itself; who died is known then */
+    if (hang) {
+        g->dead_rank = hang->rank;
+        snprintf(g->message, sizeof g->message, "%s", hang->text);
+    }
     cli_say(k->cli, "lost: %s; %lld requests that were under way are repeated\n", g->message, (long long)n);
     serve_group *other = without(k, g);
     k->retake_s = k->lost_s + cli_real(k->cli, "retake");
@@ -255,8 +263,11 @@ void serve_keep_tick(serve_keep *k)
 {
     double now_s = util_seconds();
     int fd;
+    serve_hang hang;
     if (k->now && serve_link_is_dead(k->now->link))
-        lose(k);
+        lose(k, NULL);
+    else if (k->now && serve_link_hangs(k->now->link, cli_real(k->cli, "stall"), &hang))
+        lose(k, &hang);
     int state = k->next ? serve_group_poll(k->next, &fd) : 0;
     if (state > 0)
         welcome(k, fd);

@@ -152,7 +152,8 @@ static void show_one(cli_context *cli, const moirai_problem *p, const moirai_pla
               r->in_flight == 1 ? "" : "s", f->exact ? "" : ", a mean over many");
     cli_print(cli, "rate         %.6g requests per second\n", per_second(r->period_ns));
     if (r->period_bound_ns >= 0)
-        cli_print(cli, "bound        %s, gap %s\n", cli_human_ns(r->period_bound_ns).s, cli_human_gap(gap_of(r)).s);
+        cli_print(cli, "bound        %s, gap %s%s\n", cli_human_ns(r->period_bound_ns).s, cli_human_gap(gap_of(r)).s,
+                  cli_has(cli, "latency-limit") ? "; of plans of any latency, --latency-limit apart" : "");
     if (r->period_certified_ns >= 0)
         cli_print(cli, "certified    %s, %s\n", cli_human_ns(r->period_certified_ns).s,
                   r->period_certified_ns >= r->period_bound_ns ? "all of the bound"
@@ -177,11 +178,12 @@ static void show_curve(cli_context *cli, const cli_many *all)
               "latency", "copies");
     for (int i = 0; i < all->n; i++) {
         const moirai_rate *r = all->plan[i]->rate;
-        cli_print(cli, "%9d %14.6g %14s %14s %8s %14s %7d\n", r->in_flight, per_second(r->period_ns),
+        cli_print(cli, "%9d %14.6g %14s %14s %8s %14s %7d\n", all->asked[i], per_second(r->period_ns),
                   cli_human_ns(r->period_ns).s, cli_human_ns(r->period_bound_ns).s, cli_human_gap(gap_of(r)).s,
                   cli_human_ns(r->latency_ns).s, r->n_copies);
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(cli->doc, list);
-        yyjson_mut_obj_add_int(cli->doc, o, "in_flight", r->in_flight);
+        yyjson_mut_obj_add_int(cli->doc, o, "in_flight", all->asked[i]);
+        yyjson_mut_obj_add_int(cli->doc, o, "used", r->in_flight);
         yyjson_mut_obj_add_int(cli->doc, o, "period_ns", r->period_ns);
         yyjson_mut_obj_add_real(cli->doc, o, "requests_per_s", per_second(r->period_ns));
         yyjson_mut_obj_add_int(cli->doc, o, "period_bound_ns", r->period_bound_ns);
@@ -203,7 +205,7 @@ static int write_page(cli_context *cli, const moirai_problem *p, const cli_many 
     for (int i = 0; i < all->n && !rc; i++) {
         const moirai_plan *plan = all->plan[all->n - 1 - i];
         rc = moirai_analysis_new(&a[i], p, plan, NULL);
-        snprintf(label[i], sizeof label[i], "%d in flight", plan->rate->in_flight);
+        snprintf(label[i], sizeof label[i], "%d in flight", all->asked[all->n - 1 - i]);
         page[i] =
             (cli_page_plan){.label = label[i], .analysis = a[i], .log = i == 0 && log && strcmp(log, "-") ? log : NULL};
     }

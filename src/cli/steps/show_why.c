@@ -33,11 +33,22 @@ void cli_show_over(cli_context *cli, const moirai_analysis *a)
     add_over(cli, a);
 }
 
+/* Of many requests others tell: the analysis is of one. */
+static void show_of(cli_context *cli, const moirai_rate *r)
+{
+    static const char of[] = "one request alone, on the plan's first copy";
+    cli_print(cli, "%s:\n", of);
+    yyjson_mut_obj_add_str(cli->doc, cli->result, "verdict_of", of);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "in_flight", r->in_flight);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "n_copies", r->n_copies);
+    yyjson_mut_obj_add_int(cli->doc, cli->result, "period_bound_ns", r->period_bound_ns);
+}
+
 void cli_show_why(cli_context *cli, const moirai_analysis *a, int first, int most)
 {
     yyjson_mut_val *lines = yyjson_mut_arr(cli->doc);
-    if (a->plan->rate) /* of many requests others tell: the analysis is of one */
-        cli_print(cli, "one request alone, on the plan's first copy:\n");
+    if (a->plan->rate)
+        show_of(cli, a->plan->rate);
     for (int i = 0; i < a->n_verdict; i++) {
         yyjson_mut_arr_add_strcpy(cli->doc, lines, a->verdict[i]);
         if (i >= first && i < first + most)

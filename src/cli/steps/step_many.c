@@ -68,6 +68,8 @@ int cli_many_search(cli_many *out, cli_context *cli, const moirai_problem *p, co
     o.budget.progress = cli_log_event;
     o.budget.progress_data = log;
     rc = search(out, cli, p, &o);
+    for (int i = 0; i < out->n; i++)
+        out->asked[i] = i + 1 < out->n ? 1 << i : o.in_flight > 0 ? o.in_flight : 2 * p->n_devices;
     int log_rc = cli_log_close(log);
     if (!rc && moirai_interrupt_raised(cli_interrupt()))
         cli_say(cli, "interrupted: this is the best plan so far\n");

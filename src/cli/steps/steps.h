@@ -170,7 +170,8 @@ int cli_search(moirai_plan **out, cli_context *cli, const moirai_problem *p, con
 typedef struct cli_many {
     moirai_plan *plan[CLI_MANY_MOST]; /* fewer requests in flight first */
     int n;
-    moirai_rate_figures figures; /* of the last */
+    int32_t asked[CLI_MANY_MOST]; /* requests in flight that each is for; it may have fewer */
+    moirai_rate_figures figures;  /* of the last */
 } cli_many;
 
 bool cli_many_wanted(const cli_context *cli);

@@ -21,7 +21,7 @@
 
 #include "rank/rank_exec.h"
 
-enum { STREAM_BEGIN_TAG = 1, STREAM_DONE_TAG, STREAM_FIRST_TAG };
+enum { STREAM_BEGIN_TAG = 1, STREAM_DONE_TAG, STREAM_ASK_TAG, STREAM_SIGN_TAG, STREAM_FIRST_TAG };
 
 /* A tensor of a lane on its way. */
 typedef struct stream_message {
@@ -70,6 +70,7 @@ typedef struct stream_lane {
 } stream_lane;
 
 typedef struct stream_front stream_front;
+typedef struct stream_watch stream_watch;
 
 typedef struct stream {
     rank_exec *x;     /* the first copy's */
@@ -89,6 +90,8 @@ typedef struct stream {
     stream_begin begin;
     MPI_Request begin_request;
     stream_front *front; /* rank 0 */
+    stream_watch *watch;
+    int64_t alone_ns; /* what a request alone took, at most; 0: not known */
     bool ended;
     int64_t news_ns;
     /* Between the two threads: */
@@ -97,6 +100,7 @@ typedef struct stream {
     pthread_t thread;
     bool has_thread, stop;
     bool computing;
+    int64_t segment_ns; /* since when */
 } stream;
 
 /* A request on its way in. */
@@ -116,6 +120,9 @@ typedef struct stream_source {
     /* In the order in which a copy has begun them; copies do not wait for each other. `output` [job output]: where the front
      * collects them, else NULL. `busy_ns` [rank]. */
     void (*finished)(void *data, const stream_done *done, void *const *output, const int64_t *busy_ns, void *token);
+    /* What watches over the ranks (stream_watch.c). `text` NULL: the front is there, as it says again and again. Else a device
+     * hangs, `rank`, or -1 where that can't be told; once. NULL: nobody watches. */
+    void (*sign)(void *data, int rank, const char *text);
     void *data;
 } stream_source;
 
@@ -143,6 +150,7 @@ void stream_made(stream_lane *lane, int tensor);
 int stream_play(stream *s, const stream_source *source);
 bool stream_all_done(MPI_Request *request, size_t n);
 void stream_post(const stream *s, stream_message *m);
+void stream_cancel(MPI_Request *request, size_t n);
 /* ---- stream_check.c ---- */
 /* The outputs made here against those of the request alone; of the first request of a variant: these are they. */
 int stream_check(stream *s, stream_lane *lane);
@@ -151,6 +159,18 @@ int stream_front_open(stream *s, const stream_source *source);
 void stream_front_close(stream *s);
 /* True if something happened. */
 bool stream_front_progress(stream *s);
+/* What a request usually takes; and for how long the copy that has been silent the longest has requests and no news of them. */
+int64_t stream_front_usual_ns(const stream *s);
+int64_t stream_front_quiet_ns(const stream *s, int64_t now_ns);
+/* ---- stream_watch.c ---- */
+int stream_watch_open(stream *s, const stream_source *source);
+void stream_watch_close(stream *s);
+/* Every rank, again and again: answers the front; and in the end. Under the lock. */
+void stream_watch_answer(stream *s);
+void stream_watch_end(stream *s);
+/* The front, again and again; and whether no answer is on its way any more, once it does not look. */
+void stream_watch_look(stream *s);
+bool stream_watch_is_over(stream *s);
 /* ---- stream_rate.c ---- */
 /* `moirai run --in-flight`: requests in a closed loop, measured, to x->job->rate. Collective. */
 int stream_rate(rank_exec *const *x);

@@ -32,7 +32,7 @@ void stream_post(const stream *s, stream_message *m)
     m->state = STREAM_MOVING;
 }
 
-static void cancel(MPI_Request *request, size_t n)
+void stream_cancel(MPI_Request *request, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (request[i] != MPI_REQUEST_NULL) {
@@ -216,6 +216,7 @@ static bool progress(stream *s)
     }
     if (news)
         pthread_cond_signal(&s->work);
+    stream_watch_answer(s);
     return (s->front && stream_front_progress(s)) || news;
 }
 
@@ -247,11 +248,12 @@ static void rest(stream *s, int64_t quiet_ns, long *doze_ns)
     pthread_cond_timedwait(&s->poke, &s->lock, &t);
 }
 
-/* The oldest request waits for a tensor that does not come. */
+/* The oldest request waits for a tensor that does not come. Where a server watches, it is told who hangs, which needs not be
+ * who should have sent this one. */
 static void check_stall(stream *s, int64_t quiet_ns)
 {
     double quiet_s = (double)quiet_ns / 1e9, stall_s = s->x->job->stall_s;
-    if (stall_s <= 0 || quiet_s < stall_s || s->computing || !s->n_active)
+    if (s->feeds || stall_s <= 0 || quiet_s < stall_s || s->computing || !s->n_active)
         return;
     const stream_lane *lane = &s->lane[s->order[0]];
     const rank_exec *x = lane->copy->x;
@@ -286,6 +288,7 @@ static void look_after(stream *s)
 int stream_play(stream *s, const stream_source *source)
 {
     int rc = source ? stream_front_open(s, source) : 0;
+    rc = rc ? rc : stream_watch_open(s, source);
     rc = rc ? rc : stream_compute_start(s);
     for (int i = 0; i < s->n_lanes && !rc; i++)
         for (int r = 0; r < s->lane[i].copy->n_recvs; r++)
@@ -297,10 +300,11 @@ int stream_play(stream *s, const stream_source *source)
         return rc;
     look_after(s);
     stream_compute_stop(s);
+    stream_watch_end(s);
     for (int i = 0; i < s->n_lanes; i++) {
         rank_world_wait(&s->lane[i].done_request, 1);
         for (int r = 0; r < s->lane[i].copy->n_recvs; r++)
-            cancel(s->lane[i].recv[r].request, s->lane[i].recv[r].n_requests);
+            stream_cancel(s->lane[i].recv[r].request, s->lane[i].recv[r].n_requests);
     }
     return rank_world_agree(&s->world, 0);
 }

@@ -128,9 +128,9 @@ static void *work(void *data)
             continue;
         }
         int index = lane->next_segment;
+        int64_t start_ns = s->segment_ns = rank_clock_own_ns();
         s->computing = lane->computing = true;
         pthread_mutex_unlock(&s->lock);
-        int64_t start_ns = rank_clock_own_ns();
         int rc = compute(lane, index);
         int64_t busy_ns = rank_clock_own_ns() - start_ns;
         pthread_mutex_lock(&s->lock);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LAST_REQUESTS = 16 }; /* that tell how long one takes */
+
 typedef struct front_lane {
     bool busy;
     int copy;
@@ -29,6 +31,7 @@ typedef struct front_copy {
     int n_ranks, *rank;   /* that take part */
     int64_t next, oldest; /* of its requests: to begin next, to hand back next */
     int64_t n_chosen;     /* that the front gave it */
+    int64_t news_ns;      /* when a rank was done with one of them, or the first of them began */
 } front_copy;
 
 struct stream_front {
@@ -41,7 +44,8 @@ struct stream_front {
     MPI_Request *done_request; /* [rank] */
     int64_t n_begun, n_over;   /* requests of all copies */
     int64_t n_chosen;          /* of them, those whose copy was chosen here */
-    bool over;
+    int64_t usual_ns;          /* from the begin of a request to its end, of the last ones */
+    bool over, ended;
 };
 
 /* ---- opening ---- */
@@ -249,6 +253,8 @@ static void begin(stream *s, const stream_next *n)
     l->n_done = l->first_open = 0;
     l->token = n->token;
     l->done = (stream_done){.number = n->number, .lane = lane, .copy = n->copy, .begin_ns = rank_clock_own_ns()};
+    if (c->next == c->oldest)
+        c->news_ns = l->done.begin_ns;
     rank_world_wait(l->begin_request, (size_t)s->world.size);
     l->begin = (stream_begin){n->number, n->variant, lane};
     c->next++;
@@ -300,6 +306,7 @@ static bool poll_done(stream *s)
                 memcpy(l->done.text, d->text, sizeof l->done.text);
             }
             l->n_done++;
+            f->copy[l->copy].news_ns = rank_clock_own_ns();
             post_done(s, r);
             news = true;
         }
@@ -333,6 +340,7 @@ static bool hand_back(stream *s, int copy)
         memset(l->busy_ns, 0, (size_t)s->world.size * sizeof *l->busy_ns);
         l->busy = false;
         f->n_over++;
+        f->usual_ns += (rank_clock_own_ns() - l->done.begin_ns - f->usual_ns) / LAST_REQUESTS;
         news = true;
     }
     return news;
@@ -341,12 +349,32 @@ static bool hand_back(stream *s, int copy)
 bool stream_front_progress(stream *s)
 {
     stream_front *f = s->front;
-    bool was_over = f->over && f->n_over == f->n_begun;
     bool news = poll_done(s);
     for (int c = 0; c < s->n_copies; c++)
         news |= hand_back(s, c);
     news |= begin_more(s);
-    if (!was_over && f->over && f->n_over == f->n_begun)
+    bool over = f->over && f->n_over == f->n_begun;
+    if (!over)
+        stream_watch_look(s);
+    else if (!f->ended && stream_watch_is_over(s)) {
+        f->ended = true;
         end_all(s);
+    }
     return news;
+}
+
+int64_t stream_front_usual_ns(const stream *s)
+{
+    return UTIL_MAX(s->alone_ns, s->front->usual_ns);
+}
+
+int64_t stream_front_quiet_ns(const stream *s, int64_t now_ns)
+{
+    int64_t longest = 0;
+    for (int c = 0; c < s->n_copies; c++) {
+        const front_copy *copy = &s->front->copy[c];
+        if (copy->next > copy->oldest)
+            longest = UTIL_MAX(longest, now_ns - copy->news_ns);
+    }
+    return longest;
 }

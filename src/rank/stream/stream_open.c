@@ -315,6 +315,7 @@ void stream_close(stream *s)
         return;
     stream_compute_stop(s);
     stream_front_close(s);
+    stream_watch_close(s);
     for (int i = 0; s->lane && i < s->n_lanes; i++)
         close_lane(&s->lane[i]);
     for (int c = 0; c < s->n_copies; c++)

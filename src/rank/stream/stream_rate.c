@@ -192,7 +192,7 @@ static int write_file(loop *l)
 
 static int measure(loop *l, stream *s)
 {
-    const stream_source source = {next, finished, l};
+    const stream_source source = {next, finished, NULL, l};
     bool front = s->world.rank == 0;
     l->n_begun = util_alloc((size_t)l->job->n_copies, sizeof *l->n_begun);
     l->n_of_copy = util_alloc((size_t)l->job->n_copies, sizeof *l->n_of_copy);
