@@ -26,9 +26,9 @@ enum { MARGIN_NS = 300000, MARGIN_MOST_NS = 1000000, TRIPS = 8 };
 enum { AWAKE_NS = 5000000, DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
 /* Between two looks, while it computes. */
 enum { TICK_NS = 200000, TICK_MOST_NS = 1000000, NO_TICK_NS = 20000000 };
-/* Sends that need not wait for each other, in sum; and messages that MPI carries over without our looking. */
 /* As long as the whole plan, without news: then something hangs, if --stall says so as well. */
 enum { PLANNED_TIMES = 10 };
+/* Sends that need not wait for each other, in sum; and messages that MPI carries over without our looking. */
 enum { SMALL_BYTES = 1 << 17, EAGER_BYTES = 1 << 15, LOOK_AHEAD = 4 };
 
 static void fail(const rank_exec *x, int rc)
