@@ -81,34 +81,24 @@ int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone)
     return 0;
 }
 
-/* Where the last reader of a tensor is, or the last but one; -1: it has none. */
-static int32_t late_reader(const moirai_problem *p, int32_t tensor, bool last)
+int decompose_cuts_clean(bool *clean, const moirai_problem *p)
 {
-    int32_t late[2] = {-1, -1};
-    for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++) {
-        int32_t z = p->topo_rank[p->edge_reader[e]];
-        if (z > late[0]) {
-            late[1] = late[0];
-            late[0] = z;
-        } else {
-            late[1] = UTIL_MAX(late[1], z);
-        }
+    size_t n = (size_t)p->n_ops;
+    bool *is_cut = util_alloc(n, sizeof *is_cut);
+    int32_t *last_reader = util_alloc(n, sizeof *last_reader), furthest = -1;
+    int rc = is_cut && last_reader ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < p->n_ops && !rc; i++)
+        last_reader[i] = -1;
+    for (int32_t e = 0; e < p->n_edges && !rc; e++) {
+        int32_t from = p->tensor_producer[p->edge_tensor[e]];
+        last_reader[from] = UTIL_MAX(last_reader[from], p->topo_rank[p->edge_reader[e]]);
     }
-    return late[!last];
-}
-
-int decompose_cuts_unjumped(bool *marked, const moirai_problem *p, bool by_any)
-{
-    bool *is_cut = util_alloc((size_t)p->n_ops, sizeof *is_cut);
-    int32_t furthest = -1;
-    int rc = is_cut ? decompose_cuts_find(is_cut, p, NULL) : MOIRAI_EFAIL;
     for (int32_t z = 0; z < p->n_ops && !rc; z++) {
-        int32_t i = p->topo[z];
-        marked[i] = is_cut[z] && furthest <= z;
-        for (int32_t o = p->op_out_off[i]; o < p->op_out_off[i + 1]; o++)
-            furthest = UTIL_MAX(furthest, late_reader(p, p->op_out[o], by_any));
+        clean[p->topo[z]] = is_cut[z] && furthest <= z;
+        furthest = UTIL_MAX(furthest, last_reader[p->topo[z]]);
     }
     free(is_cut);
+    free(last_reader);
     return rc;
 }
 

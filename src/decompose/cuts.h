@@ -31,9 +31,9 @@ int decompose_cuts_new(decompose_cuts **out, const moirai_problem *p);
 int decompose_cuts_chosen(decompose_cuts **out, const moirai_problem *p, const bool *chosen);
 /* Which positions of the topological order hold cuts, were the operators that `gone` marks (may be NULL) not there. */
 int decompose_cuts_find(bool *is_cut, const moirai_problem *p, const bool *gone);
-/* Marks the operators (per operator) that are cuts over which no tensor jumps to any reader: what a block between two of them takes depends on
- * their devices alone. Or, not by_any, to more than one: a tensor that is sent once for all of them is lost where such a cut divides them. */
-int decompose_cuts_unjumped(bool *marked, const moirai_problem *p, bool by_any);
+/* Marks the operators (per operator) that are cuts over which no edge jumps: what a block between two of them takes depends on their devices
+ * alone. */
+int decompose_cuts_clean(bool *clean, const moirai_problem *p);
 void decompose_cuts_free(decompose_cuts *s);
 
 static inline int32_t decompose_entry(const decompose_cuts *s, int32_t block)

@@ -6,8 +6,6 @@
 
 #include "prove/prove_problem.h"
 
-typedef __int128 prove_wide; /* what is paid, at prices */
-
 /* ---- prove_block.c ---- */
 
 /* Operators between two cuts, and the cuts. */
@@ -165,11 +163,11 @@ typedef struct prove_leaf {
 /* The least that all tasks together pay within the leaf's length; never: they do not fit at all. */
 typedef struct prove_cost {
     bool never;
-    prove_wide sum;
+    __int128 sum;
 } prove_cost;
 int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
 /* What the leaf's branches are worth at their prices, at the most. */
-prove_wide prove_branch_term(const prove_leaf *leaf);
+__int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */
 int prove_prices(bool *holds, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
 /* The leaves' cases leave nothing out; false also where the time is up. `equals`: cases may be left out that are images of others by an exchange of equal

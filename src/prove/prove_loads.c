@@ -24,11 +24,11 @@
  * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets, shifts and cases for any mixture of
  * plans; a device that runs a share of an operator holds all of it. Rounded down: a mean. Numbers: prices are at most 2^40, of bytes 2^50,
  * messages 2^62; all times together are below 2^61. Every sum is below 2^122. O(E K^2) for each case. */
-#include "prove/prove_loads.h"
-
 #include <string.h>
+#include <yyjson.h>
 
-typedef prove_wide wide;
+#include "prove/prove_read.h"
+#include "util/util.h"
 
 #define NEVER INT64_MAX
 #define LARGEST (INT64_C(1) << 62) /* message */
@@ -36,21 +36,39 @@ typedef prove_wide wide;
 #define MOST_SHIFTS 65536
 #define MOST_PRICE (INT64_C(1) << 40) /* of a shift */
 
+typedef __int128 wide;
+
+typedef struct court {
+    const prove_block *b;
+    int32_t K, R;
+    bool rate, bytes;      /* of a period; some case has prices on bytes */
+    uint64_t *may;         /* devices that are left to each operator in this case */
+    int64_t *head, *tail;  /* [local * K + device] */
+    int64_t *first, *last; /* per resource: the least head and tail of what it may get */
+    int64_t *price, *byte_price;
+    int64_t *from, *to;  /* [edge * K + device] */
+    int64_t path;        /* the longest of this case; 0 of a period */
+    wide *cost;          /* [local * K + device] */
+    wide total, prices;  /* of this case: of what is less than T times the sum of prices, and that */
+    moirai_proof *proof; /* counts leaves */
+    util_memory memory;
+} court;
+
 /* ---- offsets ---- */
 
-static void meet(prove_court *x, int32_t r, int64_t before, int64_t after)
+static void meet(court *x, int32_t r, int64_t before, int64_t after)
 {
     x->first[r] = UTIL_MIN(x->first[r], before);
     x->last[r] = UTIL_MIN(x->last[r], after);
 }
 
 /* The ports, the channel or, where these are held, the devices of a transfer. */
-static prove_held held(const prove_court *x, int32_t from, int32_t to)
+static prove_held held(const court *x, int32_t from, int32_t to)
 {
     return x->b->p->holds_devices ? (prove_held){{from, to}} : prove_held_by(x->b->p, from, to);
 }
 
-static void meet_edge(prove_court *x, const prove_edge *e)
+static void meet_edge(court *x, const prove_edge *e)
 {
     int32_t K = x->K;
     for (int32_t k = 0; k < K; k++)
@@ -64,11 +82,11 @@ static void meet_edge(prove_court *x, const prove_edge *e)
         }
 }
 
-static int meet_all(prove_court *x)
+static int meet_all(court *x)
 {
     const prove_block *b = x->b;
     int32_t K = x->K;
-    for (int32_t r = 0; r < prove_loads_resources(x->b); r++)
+    for (int32_t r = 0; r < x->R; r++)
         x->first[r] = x->last[r] = NEVER;
     for (int32_t i = 0; i < b->n; i++)
         for (int32_t k = 0; k < K; k++)
@@ -82,41 +100,21 @@ static int meet_all(prove_court *x)
     return rc;
 }
 
-/* Where a packet is read one of its readers is: so long a plan takes at least. */
-static int64_t longest_read(const prove_court *x)
-{
-    int64_t longest = 0;
-    for (int32_t first = 0, end; first < x->b->n_edges; first = end) {
-        end = prove_packet_end(x->b, first);
-        for (uint64_t left = x->read[first]; left; left &= left - 1) {
-            int64_t least = NEVER, l = __builtin_ctzll(left);
-            for (int32_t e = first; e < end; e++) {
-                int32_t i = x->b->edge[e].to;
-                int64_t at = (int64_t)i * x->K + l;
-                if (x->may[i] >> l & 1)
-                    least = UTIL_MIN(least, x->head[at] + prove_op_ns(x->b, i, (int32_t)l) + x->tail[at]);
-            }
-            longest = least < NEVER ? UTIL_MAX(longest, least) : longest;
-        }
-    }
-    return longest;
-}
-
 /* Heads and tails of this case; its longest path. */
-static void find_path(prove_court *x)
+static void find_path(court *x)
 {
     size_t bytes = (size_t)x->b->n * (size_t)x->K * sizeof *x->head;
     memset(x->head, 0, bytes);
     memset(x->tail, 0, bytes);
     prove_reach(x->b, x->may, x->head, true);
     prove_reach(x->b, x->may, x->tail, false);
-    x->path = UTIL_MAX(prove_longest(x->b, x->may, x->head, x->tail), longest_read(x));
+    x->path = prove_longest(x->b, x->may, x->head, x->tail);
 }
 
-static int add_offsets(prove_court *x)
+static int add_offsets(court *x)
 {
     int rc = meet_all(x);
-    for (int32_t r = 0, R = prove_loads_resources(x->b); r < R && !rc; r++) {
+    for (int32_t r = 0; r < x->R && !rc; r++) {
         bool any = x->first[r] < NEVER;
         x->total += (wide)x->price[r] * (any ? UTIL_MIN(x->first[r] + x->last[r], x->path) : x->path);
     }
@@ -130,7 +128,7 @@ static wide above_zero(wide a)
     return a > 0 ? a : 0;
 }
 
-static wide transfer_cost(const prove_court *x, int32_t e, int32_t k, int32_t l)
+static wide transfer_cost(const court *x, int32_t e, int32_t k, int32_t l)
 {
     prove_held h = held(x, k, l);
     wide sum = 0;
@@ -140,7 +138,7 @@ static wide transfer_cost(const prove_court *x, int32_t e, int32_t k, int32_t l)
 }
 
 /* What the edges first .. end - 1 of one packet take beyond the cost of its transfers, where its producer is on k. */
-static wide loss(const prove_court *x, int32_t first, int32_t end, int32_t k)
+static wide loss(const court *x, int32_t first, int32_t end, int32_t k)
 {
     wide sum = 0;
     for (int32_t l = 0; l < x->K; l++) {
@@ -148,22 +146,13 @@ static wide loss(const prove_court *x, int32_t first, int32_t end, int32_t k)
         for (int32_t e = first; e < end; e++)
             if (x->may[x->b->edge[e].to] >> l & 1)
                 taken += above_zero((wide)x->from[(int64_t)e * x->K + k] + x->to[(int64_t)e * x->K + l]);
-        sum += above_zero(taken - (x->read[first] >> l & 1 ? 0 : transfer_cost(x, first, k, l)));
+        sum += above_zero(taken - transfer_cost(x, first, k, l));
     }
     return sum;
 }
 
-/* Transfers to where the packet is read are paid for whoever reads it there. */
-static wide reads(const prove_court *x, int32_t first, int32_t k)
-{
-    wide sum = 0;
-    for (uint64_t left = x->read[first]; left; left &= left - 1)
-        sum += transfer_cost(x, first, k, __builtin_ctzll(left));
-    return sum;
-}
-
 /* Without messages a packet takes nothing, and loses nothing. */
-static bool is_silent(const prove_court *x, int32_t first, int32_t end)
+static bool is_silent(const court *x, int32_t first, int32_t end)
 {
     for (int64_t at = (int64_t)first * x->K; at < (int64_t)end * x->K; at++)
         if (x->from[at] || x->to[at])
@@ -171,7 +160,7 @@ static bool is_silent(const prove_court *x, int32_t first, int32_t end)
     return true;
 }
 
-static int add_packets(prove_court *x)
+static int add_packets(court *x)
 {
     const prove_block *b = x->b;
     int32_t K = x->K;
@@ -179,8 +168,6 @@ static int add_packets(prove_court *x)
     for (int32_t first = 0, end; first < b->n_edges && !rc; first = end) {
         int32_t i = b->edge[first].from;
         end = prove_packet_end(b, first);
-        for (int32_t k = 0; k < K && x->read[first]; k++)
-            x->cost[(int64_t)i * K + k] += x->may[i] >> k & 1 ? reads(x, first, k) : 0;
         for (int32_t k = 0; k < K && !is_silent(x, first, end); k++) {
             x->cost[(int64_t)i * K + k] -= x->may[i] >> k & 1 ? loss(x, first, end, k) : 0;
             for (int32_t e = first; e < end; e++) {
@@ -194,7 +181,7 @@ static int add_packets(prove_court *x)
 }
 
 /* The sum of the cheapest devices. */
-static wide cheapest(const prove_court *x)
+static wide cheapest(const court *x)
 {
     wide sum = 0;
     for (int32_t i = 0; i < x->b->n; i++) {
@@ -227,7 +214,7 @@ static wide cheapest(const prove_court *x)
  *
  * So a device within a shift is one more resource, which gets parts of operators and no transfers. */
 
-static int64_t part_of(const prove_court *x, int32_t i, int32_t k, int64_t H, int64_t Q)
+static int64_t part_of(const court *x, int32_t i, int32_t k, int64_t H, int64_t Q)
 {
     int64_t at = (int64_t)i * x->K + k, t = prove_op_ns(x->b, i, k);
     int64_t after = x->head[at] + t - H, before = x->tail[at] + t - Q, a = UTIL_MIN(t, UTIL_MIN(after, before));
@@ -237,7 +224,7 @@ static int64_t part_of(const prove_court *x, int32_t i, int32_t k, int64_t H, in
 }
 
 /* Two numbers and the prices of all devices. */
-static int judge_shift(prove_court *x, const int64_t *number)
+static int judge_shift(court *x, const int64_t *number)
 {
     int64_t H = number[0], Q = number[1];
     for (int32_t k = 0; k < x->K; k++) {
@@ -253,7 +240,7 @@ static int judge_shift(prove_court *x, const int64_t *number)
     return prove_go_on(x->b->p);
 }
 
-static int add_shifts(prove_court *x, yyjson_val *list)
+static int add_shifts(court *x, yyjson_val *list)
 {
     size_t each = (size_t)x->K + 2, i, max;
     int64_t number[PROVE_MAX_DEVICES + 2];
@@ -272,7 +259,7 @@ static int add_shifts(prove_court *x, yyjson_val *list)
     return rc;
 }
 
-static int judge_prices(prove_court *x, yyjson_val *shifts)
+static int judge_prices(court *x, yyjson_val *shifts)
 {
     const prove_block *b = x->b;
     x->total = x->prices = 0;
@@ -286,7 +273,7 @@ static int judge_prices(prove_court *x, yyjson_val *shifts)
     rc = rc ? rc : add_shifts(x, shifts);
     rc = rc ? rc : add_packets(x);
     x->total += cheapest(x);
-    for (int32_t r = 0; r < prove_loads_resources(x->b); r++)
+    for (int32_t r = 0; r < x->R; r++)
         x->prices += x->price[r];
     for (int32_t k = 0; k < x->K; k++)
         x->total -= (wide)x->byte_price[k] * b->p->capacity[k];
@@ -296,7 +283,7 @@ static int judge_prices(prove_court *x, yyjson_val *shifts)
 /* ---- reading ---- */
 
 /* Edges ascend, each with a number per device. */
-static int read_messages(prove_court *x, int64_t *out, yyjson_val *list, int64_t unit)
+static int read_messages(court *x, int64_t *out, yyjson_val *list, int64_t unit)
 {
     size_t each = (size_t)x->K + 1, i, max;
     int64_t edge = -1;
@@ -319,18 +306,20 @@ static int read_messages(prove_court *x, int64_t *out, yyjson_val *list, int64_t
     return 0;
 }
 
-static int read_leaf(prove_court *x, yyjson_val *object)
+static int read_leaf(court *x, yyjson_val *object)
 {
     yyjson_val *bytes = prove_get(object, "byte_prices");
     int64_t unit = prove_get(object, "unit") ? prove_number(object, "unit") : 1;
-    int rc = prove_read_prices(x->price, (size_t)prove_loads_resources(x->b), prove_get(object, "prices"), "prices");
+    int rc = prove_read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
     rc = rc ? rc : prove_read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
     x->bytes |= bytes != NULL;
     rc = rc ? rc : read_messages(x, x->from, prove_get(object, "from"), unit);
     return rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
 }
 
-int prove_loads_leaf(int64_t *ns, prove_court *x, yyjson_val *object)
+/* ---- cases ---- */
+
+static int judge_leaf(int64_t *ns, court *x, yyjson_val *object)
 {
     int rc = prove_go_on(x->b->p);
     if (!rc && !x->rate)
@@ -346,4 +335,60 @@ int prove_loads_leaf(int64_t *ns, prove_court *x, yyjson_val *object)
     wide bound = (x->total + (x->rate ? 0 : x->prices - 1)) / x->prices;
     *ns = UTIL_MAX(*ns, bound > PROVE_MAX_TIME / 2 ? PROVE_MAX_TIME / 2 : (int64_t)bound);
     return 0;
+}
+
+/* The operator is on one of the devices that it may use: the least of these cases. */
+static int judge_case(int64_t *ns, court *x, yyjson_val *object)
+{
+    yyjson_val *list = prove_get(object, "cases"), *value;
+    if (!list)
+        return judge_leaf(ns, x, object);
+    int32_t op = prove_index(object, "op", x->b->n);
+    if (op < 0 || x->rate || yyjson_arr_size(list) != (size_t)x->K)
+        return prove_wrong(x->rate ? "loads of a period go by cases" : "cases of loads are not one per device");
+    uint64_t all = x->may[op];
+    size_t k, max;
+    int rc = 0;
+    *ns = INT64_MAX;
+    yyjson_arr_foreach(list, k, max, value) {
+        int64_t one = 0;
+        if (rc || !(all >> k & 1))
+            continue;
+        x->may[op] = UINT64_C(1) << k;
+        rc = judge_case(&one, x, value);
+        *ns = UTIL_MIN(*ns, one);
+    }
+    x->may[op] = all;
+    return rc;
+}
+
+static int open_court(court *x, int32_t a, int32_t z)
+{
+    size_t n = (size_t)x->b->n, K = (size_t)x->K, R = (size_t)x->R, messages = (size_t)x->b->n_edges * K;
+    util_memory *m = &x->memory;
+    UTIL_TAKE(m, x->may, n);
+    PROVE_TAKE(m, x->head, n * K);
+    PROVE_TAKE(m, x->tail, n * K);
+    UTIL_TAKE(m, x->first, R);
+    UTIL_TAKE(m, x->last, R);
+    UTIL_TAKE(m, x->price, R);
+    UTIL_TAKE(m, x->byte_price, K);
+    PROVE_TAKE(m, x->from, messages);
+    PROVE_TAKE(m, x->to, messages);
+    PROVE_TAKE(m, x->cost, n * K);
+    for (int32_t i = 0; !m->failed && i < x->b->n; i++)
+        x->may[i] = prove_allowed(x->b, i, a, z);
+    return util_taken_all(m);
+}
+
+int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, bool rate,
+                yyjson_val *object)
+{
+    court x = {.b = b, .K = b->p->K, .rate = rate, .proof = proof};
+    x.R = b->p->holds_devices ? x.K : prove_resources(b->p);
+    int rc = open_court(&x, a, z);
+    rc = rc ? rc : judge_case(ns, &x, object);
+    *by_bytes = x.bytes;
+    util_release(&x.memory);
+    return rc;
 }

@@ -6,6 +6,8 @@
 #include "prove/prove.h"
 #include "util/util.h"
 
+typedef __int128 prove_wide; /* what is paid */
+
 #define PROVE_TOO_LATE ((prove_wide)1 << 125) /* cost of what does not fit into the length */
 
 typedef struct prove_pricing {

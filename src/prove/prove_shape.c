@@ -103,10 +103,6 @@ static const key interval[] = {{"entry", NUMBER, OPTIONAL, 0, INT, 0, 0},
                                {0}};
 static const key loads_by_device[] = {
     {"op", NUMBER, NEEDED, 0, INT, 0, 0}, {"cases", OBJECTS, NEEDED, 0, 0, 0, LOADS}, {0}};
-static const key loads_by_readers[] = {{"edge", NUMBER, NEEDED, 0, INT, 0, 0},
-                                       {"device", NUMBER, NEEDED, 0, INT, 0, 0},
-                                       {"cases", OBJECTS, NEEDED, 0, 0, 0, LOADS},
-                                       {0}};
 static const key priced_loads[] = {{"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 40, 0, 0},
                                    {"byte_prices", NUMBERS, OPTIONAL, 0, INT64_C(1) << 50, 0, 0},
                                    {"shifts", NUMBERS, OPTIONAL, 0, INT64_C(1) << 61, 0, 0},
@@ -134,7 +130,6 @@ static const struct {
              {MEMORY_PAIR, NULL, {memory_pair}},
              {WINDOWS, NULL, {windows}},
              {INTERVAL, NULL, {interval}},
-             {LOADS, "edge", {loads_by_readers}},
              {LOADS, "cases", {loads_by_device}},
              {LOADS, "prices", {priced_loads}},
              {LOADS, NULL, {NULL}}};

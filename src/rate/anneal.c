@@ -279,7 +279,7 @@ static int64_t largest(const relax_view *v, const uint8_t *device, int64_t *load
 {
     int64_t most = 0;
     memset(load_ns, 0, sizeof *load_ns * (size_t)v->n_resources);
-    relax_loads(load_ns, v, NULL, device);
+    relax_loads(load_ns, v, device);
     for (int32_t r = 0; r < v->n_resources; r++)
         most = UTIL_MAX(most, load_ns[r]);
     return most;

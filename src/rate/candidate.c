@@ -71,7 +71,7 @@ int64_t rate_loads(int64_t *load_ns, const relax_view *v, const rate_candidate *
         memset(one, 0, sizeof *one * R);
         for (int32_t op = 0; op < v->n; op++)
             device[op] = (uint8_t)c->device[i][op];
-        relax_loads(one, v, NULL, device);
+        relax_loads(one, v, device);
         for (size_t r = 0; r < R; r++)
             sum[r] += (__int128)one[r] * of_copy[i];
     }

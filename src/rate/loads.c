@@ -83,7 +83,7 @@ static void count(rate_balance *b)
 {
     const relax_view *v = b->v;
     const moirai_problem *p = v->p;
-    relax_loads(b->load_ns, v, NULL, b->device);
+    relax_loads(b->load_ns, v, b->device);
     for (int32_t j = 0; j < v->n_packets; j++)
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             b->readers[(int64_t)j * v->K + b->device[p->edge_reader[e]]]++;

@@ -238,7 +238,7 @@ static int open_balance(balance *b)
     if (b->memory.failed)
         return MOIRAI_EFAIL;
     memcpy(b->load_ns, b->s->c->offset_ns, sizeof *b->load_ns * (size_t)v->n_resources);
-    relax_loads(b->load_ns, v, NULL, b->device);
+    relax_loads(b->load_ns, v, b->device);
     for (int32_t i = 0; i < v->n; i++)
         b->load_ns[v->n_resources + b->device[i]] += v->p->op_memory_bytes[i];
     for (int32_t j = 0; j < v->n_packets; j++)

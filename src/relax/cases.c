@@ -5,13 +5,14 @@
  * assignments is bounded by messages (messages.c), the best prices are found by cutting planes (prices.c), and the bound is evaluated in whole
  * numbers (evaluate.c).
  *
- * **Cases** (divide.c) are by where hubs are, and where tensors are read. The bound is the least over all of them. Best first: the case with the least bound is divided
- * next; one that reaches the goal is left alone. All cases below one are
- * tried side by side, whatever the number of threads. Loads of many requests have no cases, since each request may go its own way, unless all have one assignment. */
+ * **Hubs.** A linear relaxation may have a hub, an operator on which much of all transfers hangs, half here and half there, and then every neighbour is next to
+ * it for nothing. So hubs are cases: on which device is it? The bound is the least over all cases. Best first: the case with the least bound is divided
+ * next, by the largest hub that is still open in it; a case that reaches the goal is left alone. All devices of a hub are
+ * tried side by side, whatever the number of threads. Loads of many requests have no such cases, since each request may have its hub elsewhere, unless all have one assignment. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "relax/divide.h"
 #include "relax/messages.h"
 #include "relax/relax.h"
 #include "relax/relax_tuning.h"
@@ -20,7 +21,8 @@
 #include "util/util.h"
 
 typedef struct node {
-    relax_said said;
+    int32_t n_fixed;
+    relax_fixed fixed[RELAX_CASES_MOST_HUBS + RELAX_ENDS];
     int64_t lower_ns;
     relax_leaf leaf;
     relax_choice choice;
@@ -32,14 +34,66 @@ typedef struct node {
 typedef struct tree {
     const relax_task *job;
     relax_view v;
-    relax_divider divider;
-    relax_said *part; /* working memory: the cases below one */
+    int32_t n_hubs, hub[RELAX_CASES_MOST_HUBS];
     node *node;
     int32_t n_nodes, first_new; /* the nodes that are solved now, */
     double begun;               /* and since when */
     util_stop choices;          /* the end of all, where `job` ends sooner */
     relax_least *least;         /* or NULL */
 } tree;
+
+/* ---- hubs ---- */
+
+static double mean_transfer(const relax_view *v, int32_t packet)
+{
+    const int64_t *d = relax_transfers(v, packet);
+    double sum = 0;
+    for (int32_t at = 0; at < v->K * v->K; at++)
+        sum += (double)d[at];
+    return sum / fmax(v->K * (v->K - 1), 1);
+}
+
+static int find_hubs(tree *t)
+{
+    const relax_view *v = &t->v;
+    double *part = util_alloc((size_t)v->n, sizeof *part), all = 0;
+    if (!part)
+        return MOIRAI_EFAIL;
+    for (int32_t j = 0; j < v->n_packets; j++) {
+        int32_t readers = v->packet_off[j + 1] - v->packet_off[j];
+        double mean = mean_transfer(v, j), sent = mean * UTIL_MIN(readers, v->K - 1);
+        all += sent;
+        part[relax_producer(v, j)] += sent;
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
+            part[v->p->edge_reader[e]] += mean;
+    }
+    while (t->n_hubs < RELAX_CASES_MOST_HUBS) {
+        int32_t best = 0;
+        for (int32_t i = 1; i < v->n; i++)
+            if (part[i] > part[best])
+                best = i;
+        if (v->n == 0 || part[best] <= RELAX_CASES_HUB_SHARE * all)
+            break;
+        part[best] = 0;
+        if (!relax_single(v->p->op_devices[best]))
+            t->hub[t->n_hubs++] = best;
+    }
+    free(part);
+    return 0;
+}
+
+/* The largest hub that is open in the case, or MOIRAI_NONE. */
+static int32_t next_hub(const tree *t, const node *x)
+{
+    for (int32_t h = 0; h < t->n_hubs; h++) {
+        bool open = true;
+        for (int32_t i = 0; i < x->n_fixed; i++)
+            open &= x->fixed[i].op != t->hub[h];
+        if (open)
+            return t->hub[h];
+    }
+    return MOIRAI_NONE;
+}
 
 /* ---- one case ---- */
 
@@ -117,14 +171,14 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     double value = 0;
     begin(s, parent);
     int rc = relax_find_prices(&value, s, &job);
-    rc = rc ? rc : relax_leaf_write(&x->leaf, s, x->said.fixed, x->said.n, value);
+    rc = rc ? rc : relax_leaf_write(&x->leaf, s, x->fixed, x->n_fixed, value);
     int64_t lower = 0;
     util_stop evaluation = util_stop_at_least(&t->job->stop, RELAX_CASES_MOMENT_S);
     if (!rc && !given_up(t))
         rc = relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     if (!rc && parent && lower < parent->proven_ns) { /* no less here than there: fewer devices are left */
         relax_leaf_clear(&x->leaf);
-        rc = relax_leaf_with(&x->leaf, parent, t->v.p, x->said.fixed, x->said.n);
+        rc = relax_leaf_with(&x->leaf, parent, t->v.p, x->fixed, x->n_fixed);
         rc = rc ? rc : relax_evaluate(&lower, t->v.p, &x->leaf, t->job->rate, &evaluation);
     }
     x->lower_ns = UTIL_MAX(x->lower_ns, lower);
@@ -141,7 +195,7 @@ static int solve(void *data, int32_t which)
     x->skipped = which > 0 && util_stopped(&t->job->stop);
     if (x->skipped)
         return 0;
-    int rc = relax_case_open(&c, &t->v, x->said.fixed, x->said.n, t->job->rate, &t->job->stop);
+    int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->job->stop);
     rc = rc ? rc : relax_state_open(&s, &t->v, &c);
     rc = rc ? rc : solve_with(x, t, &s, x->parent == MOIRAI_NONE ? t->job->first : &t->node[x->parent].leaf);
     relax_state_close(&s);
@@ -166,18 +220,16 @@ static void clear_node(node *x)
     free(x->choice.device);
 }
 
-/* All cases below this one; false: it is as good as it gets. */
-static bool add_cases(tree *t, int32_t which)
+/* The case by the devices of a hub. */
+static int divide(tree *t, int32_t which, int32_t hub)
 {
-    int32_t n = relax_divide(t->part, &t->divider, &t->node[which].said, t->node[which].lower_ns);
     t->first_new = t->n_nodes;
-    for (int32_t i = 0; i < n; i++)
-        t->node[t->n_nodes++] = (node){.said = t->part[i], .lower_ns = t->node[which].lower_ns, .parent = which};
-    return n > 0;
-}
-
-static int divide(tree *t, int32_t which)
-{
+    for (uint64_t left = t->v.p->op_devices[hub]; left; left &= left - 1) {
+        node *y = &t->node[t->n_nodes++];
+        *y = (node){.n_fixed = t->node[which].n_fixed + 1, .lower_ns = t->node[which].lower_ns, .parent = which};
+        memcpy(y->fixed, t->node[which].fixed, sizeof y->fixed);
+        y->fixed[y->n_fixed - 1] = (relax_fixed){hub, __builtin_ctzll(left)};
+    }
     t->node[which].divided = true;
     t->begun = util_seconds();
     int rc = util_pool_run(solve, t, t->n_nodes - t->first_new, t->job->threads);
@@ -193,18 +245,18 @@ static int divide(tree *t, int32_t which)
 
 static int search(tree *t)
 {
-    t->node[0] = (node){.said.n = t->job->n_fixed, .parent = MOIRAI_NONE};
-    for (int32_t i = 0; i < t->job->n_fixed; i++)
-        t->node[0].said.fixed[i] = t->job->fixed[i];
+    t->node[0] = (node){.n_fixed = t->job->n_fixed, .parent = MOIRAI_NONE};
+    if (t->job->n_fixed > 0)
+        memcpy(t->node[0].fixed, t->job->fixed, sizeof *t->job->fixed * (size_t)t->job->n_fixed);
     t->n_nodes = 1;
     t->begun = util_seconds();
     int rc = solve(t, 0);
     while (!rc && !util_stopped(&t->job->stop)) {
-        int32_t which = least_open(t);
-        if (t->node[which].lower_ns >= t->job->goal_ns || (t->job->rate && !t->job->one_copy) ||
-            t->n_nodes + t->v.K > t->job->cases || !add_cases(t, which))
+        int32_t which = least_open(t), hub = next_hub(t, &t->node[which]);
+        if (t->node[which].lower_ns >= t->job->goal_ns || hub == MOIRAI_NONE || (t->job->rate && !t->job->one_copy) ||
+            t->n_nodes + t->v.K > t->job->cases)
             break;
-        rc = divide(t, which);
+        rc = divide(t, which, hub);
     }
     return rc;
 }
@@ -229,7 +281,7 @@ static int anneal_choice(node *x, const tree *t)
     if (util_stopped(&t->choices))
         return 0;
     int64_t steps = UTIL_MIN((int64_t)RELAX_CASES_STEPS * t->v.n, RELAX_CASES_MOST_STEPS);
-    int rc = relax_case_open(&c, &t->v, x->said.fixed, x->said.n, t->job->rate, &t->choices);
+    int rc = relax_case_open(&c, &t->v, x->fixed, x->n_fixed, t->job->rate, &t->choices);
     rc = rc ? rc
             : relax_balance_anneal(&x->choice.load_ns, x->choice.device, &t->v, &c, x->lower_ns, steps, &t->choices);
     relax_case_close(&c);
@@ -288,17 +340,14 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
     if (!rc && (t.v.n_resources + t.v.K + 1 > RELAX_CASES_MOST_ROWS ||
                 (int64_t)p->n_edges * t.v.K > RELAX_CASES_MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;
-    rc = rc ? rc : relax_divider_open(&t.divider, &t.v, !job->rate && !util_off(&job->stop, UTIL_METHOD_READERS));
+    rc = rc ? rc : find_hubs(&t);
     rc = rc || !job->rate ? rc : relax_least_new(&t.least, &t.v, NULL, 0, &cases.stop);
-    t.node = rc ? NULL : util_alloc((size_t)(UTIL_MAX(job->cases, 1) + t.v.K + 1), sizeof *t.node);
-    t.part = rc ? NULL : util_alloc((size_t)t.v.K + 1, sizeof *t.part);
-    rc = rc ? rc : t.node && t.part ? search(&t) : MOIRAI_EFAIL;
+    t.node = rc ? NULL : util_alloc((size_t)(UTIL_MAX(job->cases, 1) + t.v.K), sizeof *t.node);
+    rc = rc ? rc : t.node ? search(&t) : MOIRAI_EFAIL;
     rc = rc ? rc : report(out, &t);
     for (int32_t i = 0; i < t.n_nodes; i++)
         clear_node(&t.node[i]);
     free(t.node);
-    free(t.part);
-    relax_divider_close(&t.divider);
     relax_least_free(t.least);
     relax_view_close(&t.v);
     return rc;

@@ -124,45 +124,7 @@ static void write_leaf(writing *x, const relax_leaf *leaf)
     util_writer_close(x->w, '}');
 }
 
-static void write_case(writing *x, const relax_leaf *leaf, int32_t first, int32_t end, int32_t depth);
-
-static int32_t number_of(const writing *x, int32_t edge)
-{
-    int32_t number = edge;
-    for (int32_t i = 0; x->by_number && i < x->n_edges; i++)
-        number = x->by_number[i] == edge ? i : number;
-    return number;
-}
-
-/* By the device of an operator: a case for each. */
-static void write_devices(writing *x, const relax_leaf *leaf, int32_t first, int32_t end, int32_t depth)
-{
-    int32_t op = leaf[first].fixed[depth].op;
-    util_writer_pair_int(x->w, "op", x->op ? x->op[op] : op);
-    util_writer_pair_open(x->w, "cases", '[');
-    for (int32_t k = 0; k < x->K; k++) {
-        int32_t next = first;
-        while (next < end && leaf[next].fixed[depth].device == k)
-            next++;
-        write_case(x, leaf, first, next, depth + 1);
-        first = next;
-    }
-}
-
-/* By where a tensor is read: on this device, or not. */
-static void write_readers(writing *x, const relax_leaf *leaf, int32_t first, int32_t end, int32_t depth)
-{
-    int32_t next = first;
-    util_writer_pair_int(x->w, "edge", number_of(x, leaf[first].fixed[depth].op));
-    util_writer_pair_int(x->w, "device", leaf[first].fixed[depth].device);
-    util_writer_pair_open(x->w, "cases", '[');
-    while (next < end && leaf[next].fixed[depth].says == RELAX_IS_READ)
-        next++;
-    write_case(x, leaf, first, next, depth + 1);
-    write_case(x, leaf, next, end, depth + 1);
-}
-
-/* Leaves first .. end - 1, which agree on the first `depth` things that they say; none: no plan is in this case. */
+/* Leaves first .. end - 1, which agree on their first `depth` operators; none: the operator may not be there. */
 static void write_case(writing *x, const relax_leaf *leaf, int32_t first, int32_t end, int32_t depth)
 {
     if (end - first == 1 && leaf[first].n_fixed == depth) {
@@ -172,7 +134,16 @@ static void write_case(writing *x, const relax_leaf *leaf, int32_t first, int32_
     util_writer_break(x->w);
     util_writer_open(x->w, '{');
     if (first < end) {
-        (leaf[first].fixed[depth].says == RELAX_IS_THERE ? write_devices : write_readers)(x, leaf, first, end, depth);
+        int32_t op = leaf[first].fixed[depth].op;
+        util_writer_pair_int(x->w, "op", x->op ? x->op[op] : op);
+        util_writer_pair_open(x->w, "cases", '[');
+        for (int32_t k = 0; k < x->K; k++) {
+            int32_t next = first;
+            while (next < end && leaf[next].fixed[depth].device == k)
+                next++;
+            write_case(x, leaf, first, next, depth + 1);
+            first = next;
+        }
         util_writer_close(x->w, ']');
     }
     util_writer_close(x->w, '}');

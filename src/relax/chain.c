@@ -67,30 +67,12 @@ static int open_class(relax_chain *c, int32_t class_)
     return rc;
 }
 
-/* MOIRAI_ELIMIT where forks are asked for and no cut is left out for their sake. */
-static int find_cuts(relax_chain *c)
-{
-    const moirai_problem *p = c->p;
-    int32_t left_out = 0;
-    if (!c->job->forks)
-        return decompose_cuts_new(&c->cuts, p);
-    bool *marked = util_alloc((size_t)p->n_ops, sizeof *marked), *cut = util_alloc((size_t)p->n_ops, sizeof *cut);
-    int rc = marked && cut ? decompose_cuts_unjumped(marked, p, false) : MOIRAI_EFAIL;
-    rc = rc ? rc : decompose_cuts_find(cut, p, NULL);
-    for (int32_t z = 0; z < p->n_ops && !rc; z++)
-        left_out += cut[z] && !marked[p->topo[z]];
-    rc = rc || left_out ? rc : MOIRAI_ELIMIT;
-    rc = rc ? rc : decompose_cuts_chosen(&c->cuts, p, marked);
-    free(marked);
-    free(cut);
-    return rc;
-}
-
 static int open_chain(relax_chain *c)
 {
     int64_t K3 = (int64_t)c->K * c->K * c->K;
-    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > RELAX_CHAIN_MOST_WORK ? MOIRAI_ELIMIT
-                                                                                               : find_cuts(c);
+    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > RELAX_CHAIN_MOST_WORK
+                 ? MOIRAI_ELIMIT
+                 : decompose_cuts_new(&c->cuts, c->p);
     if (rc)
         return rc;
     int32_t large = 0;
@@ -146,8 +128,8 @@ static int solve_end(void *data, int32_t which)
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
     job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
-    return relax_end_solve(&c->found[which], &b->problem,
-                           (relax_fixed){at / c->K % 2 ? b->exit : b->entry, at % c->K, RELAX_IS_THERE}, &job);
+    return relax_end_solve(&c->found[which], &b->problem, (relax_fixed){at / c->K % 2 ? b->exit : b->entry, at % c->K},
+                           &job);
 }
 
 /* The ends of pairs on the path, where they are not solved; a block without an entry or an exit has no more pairs than ends. */
@@ -197,9 +179,9 @@ static int solve_pair(void *data, int32_t which)
     job.fixed = fixed;
     job.n_fixed = 0;
     if (b->entry != MOIRAI_NONE)
-        fixed[job.n_fixed++] = (relax_fixed){b->entry, at / K % K, RELAX_IS_THERE};
+        fixed[job.n_fixed++] = (relax_fixed){b->entry, at / K % K};
     if (b->exit != MOIRAI_NONE)
-        fixed[job.n_fixed++] = (relax_fixed){b->exit, at % K, RELAX_IS_THERE};
+        fixed[job.n_fixed++] = (relax_fixed){b->exit, at % K};
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
     if (c->level == 1) {

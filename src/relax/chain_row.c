@@ -30,8 +30,7 @@ static int take_end(relax_proof *out, const relax_chain *c, int32_t class_, int3
     if (!out->leaf)
         return MOIRAI_EFAIL;
     out->n_leaves = 1;
-    return relax_leaf_with(out->leaf, end, &b->problem,
-                           (relax_fixed[]){{b->entry, k, RELAX_IS_THERE}, {b->exit, l, RELAX_IS_THERE}}, RELAX_ENDS);
+    return relax_leaf_with(out->leaf, end, &b->problem, (relax_fixed[]){{b->entry, k}, {b->exit, l}}, RELAX_ENDS);
 }
 
 /* The proofs of pairs that have none of their own are copies: left out where a certificate would not hold them. */

@@ -67,8 +67,8 @@ static bool sound(const judge *x)
         if (leaf->from[at] > LARGEST || leaf->from[at] < -LARGEST || leaf->to[at] > LARGEST || leaf->to[at] < -LARGEST)
             return false;
     for (int32_t i = 0; i < leaf->n_fixed; i++)
-        if (leaf->fixed[i].op < 0 || leaf->fixed[i].op >= (leaf->fixed[i].says ? x->p->n_edges : x->n) ||
-            leaf->fixed[i].device < 0 || leaf->fixed[i].device >= x->K)
+        if (leaf->fixed[i].op < 0 || leaf->fixed[i].op >= x->n || leaf->fixed[i].device < 0 ||
+            leaf->fixed[i].device >= x->K)
             return false;
     return true;
 }
@@ -85,11 +85,6 @@ static wide transfer_cost(const judge *x, int32_t tensor, int32_t k, int32_t l)
     return d * x->leaf->price[held.a] + (held.b == MOIRAI_NONE ? 0 : d * x->leaf->price[held.b]);
 }
 
-static bool is_read(const judge *x, int32_t packet, int32_t l)
-{
-    return x->c.read && x->c.read[packet] >> l & 1;
-}
-
 /* What the edges of a packet take beyond the cost of its transfers, where its producer is on k. */
 static wide loss(const judge *x, int32_t packet, int32_t k)
 {
@@ -100,18 +95,9 @@ static wide loss(const judge *x, int32_t packet, int32_t k)
         for (int32_t e = x->v.packet_off[packet]; e < x->v.packet_off[packet + 1]; e++)
             if (may(x, x->p->edge_reader[e], l))
                 taken += above_zero((wide)x->leaf->from[(int64_t)e * K + k] + x->leaf->to[(int64_t)e * K + l]);
-        sum += above_zero(taken - (l == k || is_read(x, packet, l) ? 0 : transfer_cost(x, tensor, k, l)));
+        sum += above_zero(taken - (l == k ? 0 : transfer_cost(x, tensor, k, l)));
     }
     return sum;
-}
-
-/* Transfers to the devices on which it is read, whoever reads it there. */
-static void add_reads(judge *x, int32_t packet)
-{
-    int32_t i = relax_producer(&x->v, packet), tensor = relax_tensor_of(&x->v, packet);
-    for (int32_t k = 0; k < x->K; k++)
-        for (uint64_t to = may(x, i, k) ? x->c.read[packet] & ~(UINT64_C(1) << k) : 0; to; to &= to - 1)
-            x->message[(int64_t)i * x->K + k] += transfer_cost(x, tensor, k, __builtin_ctzll(to));
 }
 
 static void add_packet(judge *x, int32_t packet)
@@ -134,10 +120,7 @@ static bool add_packets(judge *x)
     for (int32_t j = 0; j < x->v.n_packets; j++) {
         if (x->stop && j % LOOK == 0 && util_stopped(x->stop))
             return false;
-        if (x->leaf->from)
-            add_packet(x, j);
-        if (x->c.read)
-            add_reads(x, j);
+        add_packet(x, j);
     }
     return true;
 }
@@ -175,7 +158,7 @@ static int64_t verdict(judge *x, bool rate)
 {
     const relax_leaf *leaf = x->leaf;
     wide total = 0, prices = 0;
-    if (x->message && !add_packets(x))
+    if (leaf->from && !add_packets(x))
         return 0;
     for (int32_t r = 0; r < x->v.n_resources; r++) { /* offsets of a period are 0 */
         total += (wide)leaf->price[r] * x->c.offset_ns[r];
@@ -198,11 +181,11 @@ int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf 
     if (!sound(&x) || (rate && leaf->n_shifts > 0))
         return 0;
     int rc = relax_view_open(&x.v, p, 100);
-    relax_view_take_shifts(&x.v, leaf);
-    rc = rc ? rc : relax_case_open(&x.c, &x.v, leaf->fixed, leaf->n_fixed, rate, stop ? stop : &never);
-    if (!rc && (leaf->from || x.c.read))
+    if (leaf->from && !rc)
         UTIL_TAKE(&x.v.memory, x.message, (size_t)x.n * (size_t)x.K);
     rc = rc || x.v.memory.failed ? MOIRAI_EFAIL : 0;
+    relax_view_take_shifts(&x.v, leaf);
+    rc = rc ? rc : relax_case_open(&x.c, &x.v, leaf->fixed, leaf->n_fixed, rate, stop ? stop : &never);
     if (!rc)
         *lower_ns = verdict(&x, rate);
     relax_case_close(&x.c);

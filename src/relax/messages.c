@@ -33,7 +33,7 @@ static int32_t readers_open(const relax_state *s, int32_t packet, uint64_t *serv
 {
     const relax_view *v = s->v;
     int32_t n = 0;
-    *served = s->c->read ? s->c->read[packet] : 0;
+    *served = 0;
     for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
         uint64_t devices = s->c->devices[v->p->edge_reader[e]];
         if (relax_single(devices))

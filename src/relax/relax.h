@@ -11,12 +11,8 @@
 #include "util/json.h"
 #include "util/stop.h"
 
-/* What a case says: an operator is on a device; or, of a tensor, some reader of it is there, or none (docs/theory.md, Lemma 49). */
-typedef enum relax_says { RELAX_IS_THERE, RELAX_IS_READ, RELAX_IS_NOT_READ } relax_says;
-
 typedef struct relax_fixed {
-    int32_t op, device; /* op: the operator; of a tensor, the first of its edges */
-    relax_says says;
+    int32_t op, device;
 } relax_fixed;
 
 /* A stretch of time, from head_ns to tail_ns before the end of a plan (docs/theory.md, Lemma 48). */
@@ -24,7 +20,7 @@ typedef struct relax_shift {
     int64_t head_ns, tail_ns;
 } relax_shift;
 
-/* One case: what is said here is so. All numbers are in the same unit, which cancels out. */
+/* One case: some operators are on the devices said here. All numbers are in the same unit, which cancels out. */
 typedef struct relax_leaf {
     int32_t n_fixed;
     relax_fixed *fixed; /* in the order in which cases were divided */
@@ -73,9 +69,7 @@ typedef struct relax_task {
     bool one_copy; /* with rate: requests all go the same way, so that hubs are cases again; no certificate has that */
     bool plans;    /* devices are wanted */
     bool row;      /* proofs of blocks are wanted (relax_solve_chain) */
-    bool
-        forks; /* cuts over which a tensor jumps to several readers are none (relax_solve_chain; MOIRAI_ELIMIT: there are no such cuts) */
-    bool ends; /* their ends alone come first even where devices are few (relax_solve_chain) */
+    bool ends;     /* their ends alone come first even where devices are few (relax_solve_chain) */
     int32_t evaluations; /* of plans of each block (relax_solve_chain); 0: loads alone decide */
     int32_t
         send_percent; /* more than 100: as if transfers took so much longer, for devices that send less (a plan cannot keep all

@@ -16,8 +16,6 @@
 
 /* cases.c: hubs as cases, and how time is shared between cases, prices and choices */
 #define RELAX_CASES_MOST_HUBS 8
-#define RELAX_CASES_MOST_SAID 48                      /* of a case: where hubs are, and where tensors are read or not */
-#define RELAX_CASES_READ_SHARE 0.03                   /* of the bound: transfers of a tensor that is worth cases */
 #define RELAX_CASES_MANY_DEVICES 6                    /* more: prices begin at those of the load bound */
 #define RELAX_CASES_HUB_SHARE 0.03                    /* of all transfers */
 #define RELAX_CASES_MOST_ROWS 500                     /* of the master (lp/simplex.h): beyond, transfers are left out */

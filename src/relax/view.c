@@ -162,23 +162,6 @@ static int64_t longest(const relax_view *v, const uint64_t *devices, const int64
     return longest_ns;
 }
 
-/* Of a packet that is read on a device some reader is there. */
-static int64_t longest_read(const relax_view *v, const relax_case *c, const int64_t *head, const int64_t *tail)
-{
-    int64_t longest_ns = 0;
-    for (int32_t j = 0; j < v->n_packets && c->read; j++)
-        for (uint64_t left = c->read[j]; left; left &= left - 1) {
-            int64_t least = SCHEDULE_NEVER_NS, l = __builtin_ctzll(left);
-            for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++) {
-                int64_t at = (int64_t)v->p->edge_reader[e] * v->K + l;
-                if (c->devices[at / v->K] >> l & 1)
-                    least = UTIL_MIN(least, head[at] + v->p->op_time_ns[at] + tail[at]);
-            }
-            longest_ns = least < SCHEDULE_NEVER_NS ? UTIL_MAX(longest_ns, least) : longest_ns;
-        }
-    return longest_ns;
-}
-
 static void find_shifts(relax_case *c, const relax_view *v, const int64_t *head, const int64_t *tail)
 {
     int64_t S = v->n_shifts;
@@ -201,32 +184,12 @@ static int find_windows(relax_case *c, const relax_view *v, const util_stop *sto
         schedule_paths paths = {.p = v->p, .devices = c->devices, .stop = stop};
         schedule_heads(head, &paths);
         schedule_tails(tail, &paths);
-        c->path_ns = UTIL_MAX(longest(v, c->devices, head, tail), longest_read(v, c, head, tail));
+        c->path_ns = longest(v, c->devices, head, tail);
         find_offsets(c, &w, v, head, tail, stop);
         find_shifts(c, v, head, tail);
     }
     util_release(&m);
     return rc;
-}
-
-bool relax_case_devices(uint64_t *devices, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed)
-{
-    bool all = true;
-    memcpy(devices, v->p->op_devices, sizeof *devices * (size_t)v->n);
-    for (int32_t i = 0; i < n_fixed; i++) {
-        uint64_t device = UINT64_C(1) << fixed[i].device;
-        if (fixed[i].says == RELAX_IS_THERE) {
-            devices[fixed[i].op] &= device;
-            all &= devices[fixed[i].op] != 0;
-        }
-        int32_t packet = fixed[i].says == RELAX_IS_NOT_READ ? relax_packet_of(v, fixed[i].op) : MOIRAI_NONE;
-        for (int32_t e = packet == MOIRAI_NONE ? 0 : v->packet_off[packet];
-             packet != MOIRAI_NONE && e < v->packet_off[packet + 1]; e++) {
-            devices[v->p->edge_reader[e]] &= ~device;
-            all &= devices[v->p->edge_reader[e]] != 0;
-        }
-    }
-    return all;
 }
 
 int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate,
@@ -238,14 +201,9 @@ int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed
     UTIL_TAKE(&c->memory, c->shift_ns, (size_t)v->n * (size_t)v->K * (size_t)v->n_shifts);
     if (c->memory.failed)
         return MOIRAI_EFAIL;
-    relax_case_devices(c->devices, v, fixed, n_fixed);
-    for (int32_t i = 0; i < n_fixed && v->n_packets > 0; i++)
-        if (fixed[i].says == RELAX_IS_READ) {
-            c->read = c->read ? c->read : util_take(&c->memory, (size_t)v->n_packets, sizeof *c->read);
-            if (!c->read)
-                return MOIRAI_EFAIL;
-            c->read[relax_packet_of(v, fixed[i].op)] |= UINT64_C(1) << fixed[i].device;
-        }
+    memcpy(c->devices, v->p->op_devices, sizeof *c->devices * (size_t)v->n);
+    for (int32_t i = 0; i < n_fixed; i++)
+        c->devices[fixed[i].op] &= UINT64_C(1) << fixed[i].device;
     return rate ? 0 : find_windows(c, v, stop);
 }
 
@@ -256,14 +214,14 @@ void relax_case_close(relax_case *c)
 
 /* ---- loads ---- */
 
-void relax_loads(int64_t *load_ns, const relax_view *v, const uint64_t *read, const uint8_t *device)
+void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
 {
     const moirai_problem *p = v->p;
     int32_t K = v->K;
     for (int32_t i = 0; i < v->n; i++)
         load_ns[device[i]] += moirai_op_ns(p, i, device[i]);
     for (int32_t j = 0; j < v->n_packets; j++) {
-        uint64_t to = read ? read[j] : 0;
+        uint64_t to = 0;
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             to |= UINT64_C(1) << device[p->edge_reader[e]];
         int32_t k = device[relax_producer(v, j)];

@@ -62,23 +62,19 @@ static inline bool relax_single(uint64_t devices)
 /* A case: which devices are left, and what must come before and after the use of each resource. */
 typedef struct relax_case {
     uint64_t *devices;  /* per operator */
-    uint64_t *read;     /* packet -> devices on which some reader of it is; NULL: of none is anything known */
     int64_t *offset_ns; /* per resource */
     int64_t *shift_ns;  /* [(op * K + device) * shifts + shift]: what of its time lies within the shift at least */
     int64_t path_ns;    /* the longest path */
     util_memory memory;
 } relax_case;
 
-/* Devices that are left to each operator. False where one has none. */
-bool relax_case_devices(uint64_t *devices, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed);
 /* O(E K^2). With `rate` offsets are 0. */
 int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate,
                     const util_stop *stop);
 void relax_case_close(relax_case *c);
 
-/* Loads of devices, ports or channels when operators are where `device` says, added to load_ns. Packets get to all devices of `read` as well
- * (relax_case; NULL: none). */
-void relax_loads(int64_t *load_ns, const relax_view *v, const uint64_t *read, const uint8_t *device);
+/* Loads of devices, ports or channels when operators are where `device` says, added to load_ns. */
+void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device);
 /* The same of devices within shifts. */
 void relax_shift_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device);
 

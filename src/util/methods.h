@@ -22,7 +22,6 @@
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
     X(SHIFTS, "shifts", "bounds by loads within stretches of time") \
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
-    X(READERS, "readers", "loads: cases by where tensors are read, blocks that no such tensor jumps out of") \
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \
     X(WINDOWS, "windows", "heads and tails from all intervals") \

@@ -61,35 +61,19 @@ static void test_decompose_cuts_do_not_depend_on_the_file_s_order(void **state)
     has_structure(DEVICES "op d 1,1 t u\nop c 1,1 s > u:1\nop a 1,1 > s:1\nop b 1,1 s > t:1\n", "a d | 0 2 0");
 }
 
-/* Names of the cuts over which no tensor jumps to any reader, or to more than one. */
-static void has_unjumped(const char *text, bool by_any, const char *expected)
+/* Names of the cuts that no edge jumps over. */
+static void has_clean(const char *text, const char *expected)
 {
     moirai_problem *p = tiny_problem(text);
     bool clean[8];
     char found[64] = "";
     assert_true(p->n_ops <= 8);
-    assert_ok(decompose_cuts_unjumped(clean, p, by_any));
+    assert_ok(decompose_cuts_clean(clean, p));
     for (int32_t z = 0; z < p->n_ops; z++)
         if (clean[p->topo[z]])
             strcat(found, p->op_name[p->topo[z]]);
     assert_string_equal(found, expected);
     moirai_problem_free(p);
-}
-
-static void has_clean(const char *text, const char *expected)
-{
-    has_unjumped(text, true, expected);
-}
-
-/* Behind b are one, then two readers of what a writes. */
-static void test_decompose_cuts_that_divide_no_readers(void **state)
-{
-    (void)state;
-    has_unjumped(DEVICES "op a 1,1 > s:1\nop b 1,1 s > t:1\nop c 1,1 s t > u:1\nop d 1,1 u\n", false, "abcd");
-    has_unjumped(DEVICES "op a 1,1 > s:1\nop b 1,1 s > t:1\nop c 1,1 s t > u:1\nop d 1,1 s t > v:1\nop e 1,1 u v\n",
-                 false, "ae");
-    has_unjumped(DEVICES "op a 1,1 > s:1\nop b 1,1 s > t:1\nop c 1,1 t > u:1\nop d 1,1 t > v:1\nop e 1,1 u v\n", false,
-                 "abe");
 }
 
 static void test_decompose_cuts_that_no_edge_jumps_over(void **state)
@@ -245,7 +229,6 @@ int main(void)
         cmocka_unit_test(test_decompose_cuts_of_small_graphs),
         cmocka_unit_test(test_decompose_cuts_do_not_depend_on_the_file_s_order),
         cmocka_unit_test(test_decompose_cuts_that_no_edge_jumps_over),
-        cmocka_unit_test(test_decompose_cuts_that_divide_no_readers),
         cmocka_unit_test(test_decompose_cuts_without_some_operators),
         cmocka_unit_test(test_decompose_cuts_are_the_definition_s),
         cmocka_unit_test(test_decompose_classes_of_repeated_layers),

@@ -67,36 +67,6 @@ static void test_prove_loads_by_hand(void **state)
                      11); /* the longest path is all that is said */
 }
 
-/* Ten operators of 10 ns on either device read what x writes in 1 ns and sends in 30. */
-#define FORK \
-    "device x 99\ndevice y 99\nop a 1,- > s:30\nop b 10,10 s > b:0\nop c 10,10 s > c:0\nop d 10,10 s > d:0\nop e " \
-    "10,10 s > e:0\n" \
-    "op f 10,10 s > f:0\nop g 10,10 s > g:0\nop h 10,10 s > h:0\nop i 10,10 s > i:0\nop j 10,10 s > j:0\nop k 10,10 " \
-    "s > k:0\n"
-#define READ_ON_Y "{\"edge\": 7, \"device\": 1, \"cases\": ["
-#define X_ALONE "{\"prices\": [1,0,0,0,0,0]}"
-
-/* If it is read on y, a reader there ends at 41, y does nothing before 31, and x sends for 30, with 1 before and 10 behind it. */
-static void test_prove_loads_cases_by_readers(void **state)
-{
-    (void)state;
-    assert_int_equal(proves(FORK, FLAT), 56); /* (101 + 11) / 2: y may do nothing, but the longest path is 11 */
-    assert_int_equal(proves(FORK, READ_ON_Y "{}, {}]}"), 11);
-    assert_int_equal(proves(FORK, READ_ON_Y "{}, " X_ALONE "]}"), 41);
-    assert_int_equal(proves(FORK, READ_ON_Y FLAT ", {}]}"), 11);
-    assert_int_equal(proves(FORK, READ_ON_Y FLAT ", " X_ALONE "]}"), 66); /* (101 + 31) / 2 */
-    assert_int_equal(proves(FORK, READ_ON_Y "{\"prices\": [1,1,1,0,0,0]}, " X_ALONE "]}"),
-                     58); /* (132 + 30 + 11) / 3 */
-    /* What a reader pays on y beside that is lost, and it goes to x: (143 + 30 - 30) / 3. */
-    assert_int_equal(proves(FORK, READ_ON_Y "{\"prices\": [1,1,1,0,0,0], \"to\": [0,0,30]}, " X_ALONE "]}"), 48);
-    assert_int_equal(proves(FORK, "{\"edge\": 0, \"device\": 0, \"cases\": [{}, {}]}"), 11);
-    rejected(FORK, READ_ON_Y "{}]}", "cases by readers are not two");
-    rejected(FORK, READ_ON_Y "{}, {}, {}]}", "cases by readers are not two");
-    rejected(FORK, "{\"edge\": 10, \"device\": 1, \"cases\": [{}, {}]}", "cases by readers are not two");
-    rejected(FORK, "{\"edge\": 0, \"device\": 2, \"cases\": [{}, {}]}", "cases by readers are not two");
-    rejected(FORK, "{\"edge\": 0, \"cases\": [{}, {}]}", "device is missing");
-}
-
 /* Four operators of 10 ns, then one of 50 that reads them all: the four have 50 behind them, and two devices take 20 for them. */
 #define FUNNEL \
     "device x 99\ndevice y 99\nop a 10,10 > a:0\nop b 10,10 > b:0\nop c 10,10 > c:0\nop d 10,10 > d:0\n" \
@@ -372,7 +342,6 @@ static void test_prove_loads_are_what_a_join_is_certified_by(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prove_loads_by_hand),
-                                       cmocka_unit_test(test_prove_loads_cases_by_readers),
                                        cmocka_unit_test(test_prove_loads_within_shifts),
                                        cmocka_unit_test(test_prove_loads_wrong_ones_are_rejected),
                                        cmocka_unit_test(test_prove_loads_bytes_have_prices),

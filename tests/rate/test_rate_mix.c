@@ -54,7 +54,7 @@ static double best_mixture(const rate_search *s)
             may &= place_unit_may(s->units, s->units->of_op[op], device[op]);
         }
         memset(load, 0, sizeof *load * (size_t)v->n_resources);
-        relax_loads(load, v, NULL, device);
+        relax_loads(load, v, device);
         for (int32_t r = 0; r < x.R; r++)
             x.entry[r] = -(double)load[r];
         x.entry[x.R] = 1;

@@ -19,7 +19,7 @@ static double priced(const relax_view *v, const double *price, const uint8_t *de
 {
     int64_t *load = util_alloc((size_t)v->n_resources, sizeof *load);
     double sum = 0;
-    relax_loads(load, v, NULL, device);
+    relax_loads(load, v, device);
     for (int32_t r = 0; r < v->n_resources; r++)
         sum += price[r] * (double)load[r];
     free(load);

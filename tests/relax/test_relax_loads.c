@@ -3,7 +3,6 @@
 
 #include "relax/chain.h"
 #include "relax/relax.h"
-#include "relax/view.h"
 #include "support/scale.h"
 #include "support/check.h"
 #include "support/false_bound.h"
@@ -12,40 +11,6 @@
 #include "support/tiny.h"
 #include "util/util.h"
 
-static bool complete(const moirai_problem *p, const relax_leaf *leaf, int32_t first, int32_t last, int32_t depth);
-
-/* Whether an operator has a device left where so much of a leaf is so, and `more`. */
-static bool possible(const moirai_problem *p, const relax_leaf *leaf, int32_t depth, relax_fixed more)
-{
-    relax_fixed fixed[64];
-    uint64_t devices[64];
-    relax_view v;
-    assert_true(depth < 63 && p->n_ops <= 64);
-    for (int32_t i = 0; i < depth; i++)
-        fixed[i] = leaf->fixed[i];
-    fixed[depth] = more;
-    assert_ok(relax_view_open(&v, p, 100));
-    bool all = relax_case_devices(devices, &v, fixed, depth + 1);
-    relax_view_close(&v);
-    return all;
-}
-
-/* Leaves that say that a tensor is read on a device, then those that it is not, which may be missing where a reader runs nowhere else. */
-static bool both(const moirai_problem *p, const relax_leaf *leaf, int32_t first, int32_t last, int32_t depth)
-{
-    relax_fixed of = leaf[first].fixed[depth];
-    int32_t next = first;
-    for (int32_t i = first; i < last; i++) {
-        const relax_fixed *f = &leaf[i].fixed[depth];
-        if (leaf[i].n_fixed <= depth || f->says == RELAX_IS_THERE || f->op != of.op || f->device != of.device)
-            return false;
-        next = i == next && f->says == RELAX_IS_READ ? i + 1 : next;
-    }
-    bool unread = possible(p, &leaf[first], depth, (relax_fixed){of.op, of.device, RELAX_IS_NOT_READ});
-    return next > first && complete(p, leaf, first, next, depth + 1) &&
-           (next < last ? complete(p, leaf, next, last, depth + 1) : !unread);
-}
-
 /* Whether leaves first .. last - 1, which agree on their first `depth` operators, leave nothing out. They come as the cases were divided, so
  * that those of one device are neighbours. */
 static bool complete(const moirai_problem *p, const relax_leaf *leaf, int32_t first, int32_t last, int32_t depth)
@@ -53,8 +18,6 @@ static bool complete(const moirai_problem *p, const relax_leaf *leaf, int32_t fi
     if (last - first == 1 && leaf[first].n_fixed == depth)
         return true;
     uint64_t seen = 0;
-    if (leaf[first].n_fixed > depth && leaf[first].fixed[depth].says != RELAX_IS_THERE)
-        return both(p, leaf, first, last, depth);
     int32_t op = leaf[first].n_fixed > depth ? leaf[first].fixed[depth].op : MOIRAI_NONE;
     if (op < 0 || op >= p->n_ops)
         return false;
@@ -69,10 +32,7 @@ static bool complete(const moirai_problem *p, const relax_leaf *leaf, int32_t fi
             return false;
         seen |= UINT64_C(1) << k;
     }
-    for (int32_t k = 0; k < p->n_devices; k++)
-        if (!(seen >> k & 1) && possible(p, &leaf[first], depth, (relax_fixed){op, k, RELAX_IS_THERE}))
-            return false;
-    return true;
+    return (p->op_devices[op] & ~seen) == 0;
 }
 
 /* The least of all leaves, 0 where they leave something out. */
@@ -151,35 +111,6 @@ static void test_relax_hubs_are_cases(void **state)
     moirai_problem_free(p);
 }
 
-/* Ten operators of 10 ns on either device read what x writes in 1 ns and sends in 30. Without cases a part of the tensor goes with each part of a reader. It is
- * sent whole: either nobody reads it on y, and x takes 101, or y begins at 31, and x and y together take 132. The best plan takes 71. */
-#define FORK \
-    "device x 99\ndevice y 99\nop a 1,- > s:30\nop b 10,10 s > b:0\nop c 10,10 s > c:0\nop d 10,10 s > d:0\nop e " \
-    "10,10 s > e:0\n" \
-    "op f 10,10 s > f:0\nop g 10,10 s > g:0\nop h 10,10 s > h:0\nop i 10,10 s > i:0\nop j 10,10 s > j:0\nop k 10,10 " \
-    "s > k:0\n"
-
-static void test_relax_readers_are_cases(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem(FORK);
-    relax_answer answer;
-    relax_task plain = task_of(1, 50), cases = task_of(50, 50);
-    int64_t without = solve(&answer, p, &plain), checked = -1;
-    relax_answer_clear(&answer);
-    int64_t with = solve(&answer, p, &cases);
-    assert_true(with > without);
-    assert_true(with >= 66 && with <= 71);
-    assert_true(answer.proof.n_leaves > 1);
-    assert_int_equal(answer.proof.leaf[0].fixed[0].says, RELAX_IS_READ);
-    answer.proof.n_leaves--;
-    assert_ok(check(&checked, p, &answer.proof));
-    answer.proof.n_leaves++;
-    assert_int_equal(checked, 0);
-    relax_answer_clear(&answer);
-    moirai_problem_free(p);
-}
-
 /* The sum on one of three equal devices: the same numbers, with two devices exchanged, prove as much of each of the others, with
  * every congestion. */
 static void test_relax_ends_serve_all_devices(void **state)
@@ -195,7 +126,7 @@ static void test_relax_ends_serve_all_devices(void **state)
         relax_task job = task_of(1, 50);
         relax_end end;
         job.row = true;
-        assert_ok(relax_end_solve(&end, p, (relax_fixed){tiny_op(p, "sum"), 1, RELAX_IS_THERE}, &job));
+        assert_ok(relax_end_solve(&end, p, (relax_fixed){tiny_op(p, "sum"), 1}, &job));
         assert_int_equal(end.solved, 2);
         assert_true(end.lower_ns[1] > moirai_bound_load(p));
         assert_true(end.lower_ns[1] <= (m < 2 ? false_bound_optimum(p) : 51)); /* all on one device */
@@ -485,7 +416,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_relax_work_goes_where_it_is_quick),
                                        cmocka_unit_test(test_relax_hubs_are_cases),
-                                       cmocka_unit_test(test_relax_readers_are_cases),
                                        cmocka_unit_test(test_relax_ends_serve_all_devices),
                                        cmocka_unit_test(test_relax_many_devices_begin_at_their_loads),
                                        cmocka_unit_test(test_relax_evaluation_ends_with_the_time),

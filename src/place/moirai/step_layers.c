@@ -12,7 +12,7 @@ static int make_layers(engine *x)
     if (x->layers || incumbent_stopped(&x->in))
         return 0;
     bool *clean = util_alloc((size_t)x->in.p->n_ops, sizeof *clean);
-    int rc = clean ? decompose_cuts_unjumped(clean, x->in.p, true) : MOIRAI_EFAIL;
+    int rc = clean ? decompose_cuts_clean(clean, x->in.p) : MOIRAI_EFAIL;
     rc = rc ? rc : blocks_new(&x->layers, &x->in, clean);
     free(clean);
     return rc;

@@ -154,13 +154,11 @@ static int run(engine *x, const engine_turn *turn)
     double effort = fmin(in->o->budget.effort, 100), part = turn->share;
     relax_task whole = within(in->p, STEP_LOADS_WORK * effort, 1 + STEP_LOADS_CASES * effort,
                               fmax(STEP_LOADS_FIRST_ROUNDS, STEP_LOADS_ROUNDS * effort)),
-               block = whole, forks = whole,
+               block = whole,
                less = within(in->p, STEP_LOADS_FIRST_WORK, 1 + STEP_LOADS_FIRST_CASES * in->p->n_devices,
                              STEP_LOADS_FIRST_ROUNDS);
     block.cases = 1 + (int32_t)(STEP_LOADS_BLOCK_CASES * effort);
     block.evaluations = (int32_t)(STEP_LOADS_EVALUATIONS * effort);
-    forks = block;
-    forks.forks = true;
     if (!fits(in))
         return 0;
     int rc = incumbent_off(in, SHIFTS) ? 0 : ask_within_shifts(x, whole, part);
@@ -168,9 +166,6 @@ static int run(engine *x, const engine_turn *turn)
         return rc;
     int64_t wide_ns = x->loads_ns;
     rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
-    if (!rc && !incumbent_off(in, LOAD_CHAIN) && !incumbent_off(in, READERS) &&
-        incumbent_gap(in) > UTIL_MAX(STEP_LOADS_FORKS_GAP, in->o->gap))
-        rc = ask(x, relax_solve_chain, forks, part);
     if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
     bool in_a_row = (double)wide_ns < STEP_LOADS_HOPE * (double)in->lower_ns;

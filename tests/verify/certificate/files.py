@@ -61,7 +61,6 @@ FORMS = {
     })],
     "search": [(None, {"length_ns": ("n", 0, LAST // 8), "tree": ("l", -2, INT)})],
     "loads": [
-        ("edge", {"edge": COUNT, "device": COUNT, "cases": ("[loads",)}),
         ("cases", {"op": COUNT, "cases": ("[loads",)}),
         ("prices", {"prices": ("l", 0, 1 << 40), "?byte_prices": ("l", 0, 1 << 50), "?unit": ("n", 1, MESSAGE),
                     "?shifts": ("l", 0, TIME), "?from": ("l", -MESSAGE, MESSAGE), "?to": ("l", -MESSAGE, MESSAGE)}),

@@ -10,14 +10,10 @@ class Loads:
     def __init__(self, b, a, z, rate=False):
         self.b, self.p, self.K, self.rate, self.bytes = b, b.p, b.K, rate, False
         self.may = [list(b.allowed(i, a, z)) for i in range(b.n)]
-        self.packet = {x: edges for edges in b.packets() for x in edges}
-        self.read = {}  # first edge of a packet: devices on which some reader of it is
 
     def case(self, obj):
         if obj.get("cases") is None:
             return self.leaf(obj)
-        if obj.get("edge") is not None:
-            return self.readers(obj)
         op, parts = obj["op"], obj["cases"]
         demand(not self.rate and op < self.b.n and len(parts) == self.K, "cases are not one per device")
         devices, proven = self.may[op], []
@@ -26,32 +22,6 @@ class Loads:
             proven.append(self.case(parts[k]))
         self.may[op] = devices
         return min(proven)
-
-    def readers(self, obj):
-        """Some reader of a tensor is on the device, or none is."""
-        edge, k, parts, was, proven = obj["edge"], obj["device"], obj["cases"], list(self.may), []
-        demand(not self.rate and edge in self.packet and k < self.K and len(parts) == 2, "cases by readers are not two")
-        first, who = self.packet[edge][0], {self.b.edges[x][2] for x in self.packet[edge]}
-        known = self.read.get(first, set())
-        if any(k in self.may[j] for j in who):
-            self.read[first] = known | {k}
-            proven.append(self.case(parts[0]))
-            self.read[first] = known
-        for j in who:
-            self.may[j] = [l for l in self.may[j] if l != k]
-        if all(self.may[j] for j in who):
-            proven.append(self.case(parts[1]))
-        self.may = was
-        return min(proven)
-
-    def longest_read(self, head, tail):
-        """One of its readers is where a tensor is read."""
-        found = [0]
-        for first, devices in self.read.items():
-            for k in devices:
-                who = [j for j in (self.b.edges[x][2] for x in self.packet[first]) if k in self.may[j]]
-                found.append(min((head[j][k] + self.b.ns[j][k] + tail[j][k] for j in who), default=0))
-        return max(found)
 
     def messages(self, obj, key):
         """[edge][device]"""
@@ -97,8 +67,7 @@ class Loads:
                 for l in range(K):
                     taken = sum(max(0, out[x][k] + into[x][l]) for x in edges if l in self.may[b.edges[x][2]])
                     paid = sum(price[r] for r in p.held(k, l, loads=True)) * table[k][l] if k != l else 0
-                    known = l in self.read.get(edges[0], ())  # then it is sent, whoever reads it there
-                    cost[i][k] += paid - taken if known else -max(0, taken - paid)
+                    cost[i][k] -= max(0, taken - paid)
         return cost
 
     def shifts(self, obj, cost, head, tail, path):
@@ -121,7 +90,7 @@ class Loads:
         if not self.rate:
             may = tuple(map(tuple, self.may))
             head, tail = b.reach(True, *may), b.reach(False, *may)
-            path = max(longest(head, tail, b.ns, may), self.longest_read(head, tail))
+            path = longest(head, tail, b.ns, may)
         if obj.get("prices") is None:
             return path
         price, bytes_ = obj["prices"], obj.get("byte_prices")
