@@ -26,8 +26,6 @@ enum { MARGIN_NS = 300000, MARGIN_MOST_NS = 1000000, TRIPS = 8 };
 enum { AWAKE_NS = 5000000, DOZE_NS = 20000, DOZE_MOST_NS = 40000, DOZE_MOST_SHARED_NS = 160000 };
 /* Between two looks, while it computes. */
 enum { TICK_NS = 200000, TICK_MOST_NS = 1000000, NO_TICK_NS = 20000000 };
-/* As long as the whole plan, without news: then something hangs, if --stall says so as well. */
-enum { PLANNED_TIMES = 10 };
 /* Sends that need not wait for each other, in sum; and messages that MPI carries over without our looking. */
 enum { SMALL_BYTES = 1 << 17, EAGER_BYTES = 1 << 15, LOOK_AHEAD = 4 };
 
@@ -275,7 +273,7 @@ static void check_stall(rank_exec *x)
         x->news_ns = rank_clock_own_ns(); /* it computes */
     double quiet_s = (double)(rank_clock_own_ns() - x->news_ns) / 1e9;
     double planned_s = (double)x->job->makespan_ns / 1e9;
-    if (x->job->stall_s <= 0 || quiet_s < UTIL_MAX(x->job->stall_s, PLANNED_TIMES * planned_s))
+    if (x->job->stall_s <= 0 || quiet_s < UTIL_MAX(x->job->stall_s, RANK_STALL_TIMES * planned_s))
         return;
     for (int i = 0; i < x->n_recvs; i++)
         if (x->recv[i].state != RECV_DONE) {

@@ -13,6 +13,9 @@
 #include "rank/rank_transport.h"
 #include "util/util.h"
 
+/* What is held up hangs only after --stall and so many times as long as it should take. */
+enum { RANK_STALL_TIMES = 10 };
+
 /* A tensor on this device. */
 typedef struct exec_slot {
     const char *name;

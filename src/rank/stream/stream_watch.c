@@ -11,16 +11,11 @@
 #include <stdlib.h>
 
 enum { PERIODS = 4, SILENT_PERIODS = 3 }; /* within --stall; without an answer */
-enum { USUAL_TIMES = 10 };                /* as long as a request usually takes, at least */
-
-typedef struct stream_sign {
-    int64_t computing_ns; /* what the device is at began so long ago; 0: it does not compute */
-} stream_sign;
 
 struct stream_watch {
     /* Of every rank: */
     MPI_Request question, answer;
-    stream_sign own;
+    int64_t computing_ns; /* what the device is at began so long ago; 0: it does not compute */
     /* Of the front: */
     void (*sign)(void *data, int rank, const char *text);
     void *data;
@@ -28,8 +23,9 @@ struct stream_watch {
     int64_t seen_ns, asked_ns;               /* the last look; the last time that all were asked */
     int64_t *since_ns;                       /* [rank] of the question that is not answered; 0: none is open */
     MPI_Request *ask_request, *sign_request; /* [rank] */
-    stream_sign *heard;                      /* [rank] */
+    int64_t *heard_ns;                       /* [rank] computing_ns of the last answer */
     bool told;                               /* that something hangs */
+    util_memory memory;                      /* of the arrays */
 };
 
 /* ---- every rank ---- */
@@ -49,11 +45,11 @@ int stream_watch_open(stream *s, const stream_source *source)
     post_question(s);
     if (!source || !source->sign || s->x->job->stall_s <= 0)
         return 0;
-    w->since_ns = util_alloc(n, sizeof *w->since_ns);
-    w->ask_request = util_alloc(n, sizeof *w->ask_request);
-    w->sign_request = util_alloc(n, sizeof *w->sign_request);
-    w->heard = util_alloc(n, sizeof *w->heard);
-    if (!w->since_ns || !w->ask_request || !w->sign_request || !w->heard)
+    UTIL_TAKE(&w->memory, w->since_ns, n);
+    UTIL_TAKE(&w->memory, w->ask_request, n);
+    UTIL_TAKE(&w->memory, w->sign_request, n);
+    UTIL_TAKE(&w->memory, w->heard_ns, n);
+    if (w->memory.failed)
         return MOIRAI_EFAIL;
     for (size_t r = 0; r < n; r++)
         w->ask_request[r] = w->sign_request[r] = MPI_REQUEST_NULL;
@@ -68,14 +64,10 @@ int stream_watch_open(stream *s, const stream_source *source)
 
 void stream_watch_close(stream *s)
 {
-    stream_watch *w = s->watch;
-    if (!w)
+    if (!s->watch)
         return;
-    free(w->since_ns);
-    free(w->ask_request);
-    free(w->sign_request);
-    free(w->heard);
-    free(w);
+    util_release(&s->watch->memory);
+    free(s->watch);
     s->watch = NULL;
 }
 
@@ -85,8 +77,8 @@ void stream_watch_answer(stream *s)
     if (w->question == MPI_REQUEST_NULL || !stream_all_done(&w->question, 1))
         return;
     rank_world_wait(&w->answer, 1); /* the front has it: it asks again */
-    w->own.computing_ns = s->computing ? UTIL_MAX(rank_clock_own_ns() - s->segment_ns, 1) : 0;
-    MPI_Isend(&w->own, (int)sizeof w->own, MPI_BYTE, 0, STREAM_SIGN_TAG, s->world.comm, &w->answer);
+    w->computing_ns = s->computing ? UTIL_MAX(rank_clock_own_ns() - s->segment_ns, 1) : 0;
+    MPI_Isend(&w->computing_ns, 1, MPI_INT64_T, 0, STREAM_SIGN_TAG, s->world.comm, &w->answer);
     post_question(s);
 }
 
@@ -122,8 +114,7 @@ static void ask(const stream *s, int64_t now_ns)
             continue;
         w->since_ns[r] = now_ns;
         rank_world_wait(&w->ask_request[r], 1);
-        MPI_Irecv(&w->heard[r], (int)sizeof *w->heard, MPI_BYTE, r, STREAM_SIGN_TAG, s->world.comm,
-                  &w->sign_request[r]);
+        MPI_Irecv(&w->heard_ns[r], 1, MPI_INT64_T, r, STREAM_SIGN_TAG, s->world.comm, &w->sign_request[r]);
         MPI_Isend(NULL, 0, MPI_BYTE, r, STREAM_ASK_TAG, s->world.comm, &w->ask_request[r]);
     }
 }
@@ -166,14 +157,12 @@ static void judge(stream *s, int64_t now_ns)
     stream_watch *w = s->watch;
     char text[200];
     int64_t *ns = util_alloc((size_t)s->world.size, sizeof *ns);
-    int64_t usual_ns = UTIL_MIN(stream_front_usual_ns(s), INT64_MAX / 4 / USUAL_TIMES);
-    int64_t limit_ns = UTIL_MAX(w->stall_ns, USUAL_TIMES * usual_ns), quiet_ns = stream_front_quiet_ns(s, now_ns);
+    int64_t limit_ns = UTIL_MAX(w->stall_ns, RANK_STALL_TIMES * stream_front_usual_ns(s)),
+            quiet_ns = stream_front_quiet_ns(s, now_ns);
     for (int r = 0; ns && r < s->world.size; r++)
         ns[r] = w->since_ns[r] ? now_ns - w->since_ns[r] : 0;
     bool told = !ns || tell(s, ns, SILENT_PERIODS * w->period_ns, "no sign of life");
-    for (int r = 0; ns && r < s->world.size; r++)
-        ns[r] = w->heard[r].computing_ns;
-    told = told || tell(s, ns, limit_ns, "it has computed one segment");
+    told = told || tell(s, w->heard_ns, limit_ns, "it has computed one segment");
     free(ns);
     if (told || quiet_ns < 2 * limit_ns)
         return;
