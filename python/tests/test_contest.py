@@ -149,7 +149,8 @@ def test_nothing_is_begun_when_the_time_is_over(tuned):
     cut = [t for t in found.trials if t.captured.cuts]
     assert len(cut) <= 1 and len([cuts for _, cuts, _ in profiled if cuts]) <= 2 and not any(len(t.latency_ns) > 1 for t in found.trials)
     whole, _ = tuned(("none", "inductor"), seconds=1000)
-    assert len(whole.trials) >= len(found.trials) and whole.best.measured_ns <= found.best.measured_ns
+    # By what is known of pieces, and that depends on how many were profiled: a cut's time differs by some thousandths.
+    assert len(whole.trials) >= len(found.trials) and whole.best.measured_ns <= 1.02 * found.best.measured_ns
 
 
 def test_what_a_profile_left_out_takes_its_part_of_what_was_compiled(monkeypatch):
