@@ -329,7 +329,8 @@ static void test_stream_ends_when_a_rank_dies(void **state)
                      "for i in $(seq 200); do [ -s w/timeline.json ] && break; sleep 0.1; done; sleep 0.3\n"
                      "kill -9 $(pgrep -f \"^[^ ]*moirai-rank run $PWD/w/job.json\" | tail -1); wait $run");
     assert_int_equal(code, 1);
-    assert_contains(shell_err, "died: signal 9");
+    /* MPICH's launcher may tell of one that it has ended itself, after that one. */
+    assert_contains(shell_err, strcmp(MOIRAI_MPI_FLAVOUR, "OPEN_MPI") ? "died: signal " : "died: signal 9");
 }
 
 int main(void)

@@ -229,11 +229,12 @@ def binary(x, i=(0, 1, 2, 3), **more):
 
 
 class Load(threading.Thread):
-    """A client that asks one request after the other until it is told to stop, and notes every answer."""
+    """A client that asks one request after the other until it is told to stop, and notes every answer. With `think_s` it waits between them:
+    tests that wait for devices need requests on their way, not a processor that clients keep busy."""
 
-    def __init__(self, server, seed, most=None):
+    def __init__(self, server, seed, most=None, think_s=0.0):
         super().__init__()
-        self.server, self.seed, self.most = server, seed, most
+        self.server, self.seed, self.most, self.think_s = server, seed, most, think_s
         self.codes, self.wrong, self.refused, self.seconds = {}, [], 0, []
         self.stopping = False
         self.start()
@@ -265,6 +266,7 @@ class Load(threading.Thread):
                 self.wrong.append((n, outputs(answer), expected(x, i)))
             elif code != 200 and len(self.wrong) < 3 and code not in (429, 503):
                 self.wrong.append((code, answer))
+            time.sleep(self.think_s)
 
 
 def total(loads, code):

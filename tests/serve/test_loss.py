@@ -36,7 +36,7 @@ class Loss(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def load(self, server, n):
-        loads = [Load(server, seed) for seed in range(n)]
+        loads = [Load(server, seed, think_s=0.005) for seed in range(n)]
         time.sleep(0.5)
         return loads
 
