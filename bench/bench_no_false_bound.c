@@ -74,8 +74,9 @@ int main(int argc, char **argv)
            counts.attacks.tried, counts.pair_loads, counts.block_loads, counts.attacks.accepted, counts.searches,
            counts.nodes, counts.window_proofs);
     printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
-           " of periods, %" PRId64 " with shifts), %" PRId64 " of their enemies, %" PRId64 " accepted\n",
-           counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.shifts,
+           " of periods, %" PRId64 " with shifts, %" PRId64 " with paths), %" PRId64 " of their enemies, %" PRId64
+           " accepted\n",
+           counts.loads.certificates, counts.loads.rows, counts.loads.rates, counts.loads.shifts, counts.loads.paths,
            counts.loads.attacks.tried, counts.loads.attacks.accepted);
     return wrong > 0;
 }

@@ -106,6 +106,7 @@ static const key loads_by_device[] = {
 static const key priced_loads[] = {{"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 40, 0, 0},
                                    {"byte_prices", NUMBERS, OPTIONAL, 0, INT64_C(1) << 50, 0, 0},
                                    {"shifts", NUMBERS, OPTIONAL, 0, INT64_C(1) << 61, 0, 0},
+                                   {"paths", NUMBERS, OPTIONAL, 0, INT64_C(1) << 61, 0, 0},
                                    {"unit", NUMBER, OPTIONAL, 1, MESSAGE, 0, 0},
                                    {"from", NUMBERS, OPTIONAL, -MESSAGE, MESSAGE, 0, 0},
                                    {"to", NUMBERS, OPTIONAL, -MESSAGE, MESSAGE, 0, 0},

@@ -336,7 +336,7 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
         return 0;
     int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);
     if (!rc && job->first)
-        relax_view_take_shifts(&t.v, job->first);
+        relax_view_take_rows(&t.v, job->first);
     if (!rc && (t.v.n_resources + t.v.K + 1 > RELAX_CASES_MOST_ROWS ||
                 (int64_t)p->n_edges * t.v.K > RELAX_CASES_MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;

@@ -107,6 +107,22 @@ static void write_shifts(writing *x, const relax_leaf *leaf)
     util_writer_close(x->w, ']');
 }
 
+/* Those that have a price: it, how many operators, and these. */
+static void write_paths(writing *x, const relax_leaf *leaf)
+{
+    const int64_t *price = leaf->price + x->R + (int64_t)leaf->n_shifts * x->K;
+    util_writer_pair_open(x->w, "paths", '[');
+    for (int32_t a = 0; a < leaf->n_paths; a++) {
+        if (!price[a])
+            continue;
+        util_writer_int(x->w, price[a]);
+        util_writer_int(x->w, leaf->path_off[a + 1] - leaf->path_off[a]);
+        for (int32_t at = leaf->path_off[a]; at < leaf->path_off[a + 1]; at++)
+            util_writer_int(x->w, x->op ? x->op[leaf->path_op[at]] : leaf->path_op[at]);
+    }
+    util_writer_close(x->w, ']');
+}
+
 static void write_leaf(writing *x, const relax_leaf *leaf)
 {
     util_writer_break(x->w);
@@ -114,6 +130,8 @@ static void write_leaf(writing *x, const relax_leaf *leaf)
     util_writer_pair_longs(x->w, "prices", leaf->price, x->R);
     if (leaf->n_shifts > 0)
         write_shifts(x, leaf);
+    if (leaf->n_paths > 0)
+        write_paths(x, leaf);
     if (leaf->byte_price)
         util_writer_pair_longs(x->w, "byte_prices", leaf->byte_price, x->K);
     if (leaf->from) {

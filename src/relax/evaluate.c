@@ -5,7 +5,7 @@
  * the bytes on k are at most cap(k). Add up with the prices:
  *
  * A device within a shift (H, Q), from H to Q before the end, is one more resource, which gets no transfers: load and offset are those of
- * Lemma 48 (docs/theory.md).
+ * Lemma 48 (docs/theory.md). So is a path of operators, each of which reads what the one before makes: it is busy with one of them at a time, and has no offset (Lemma 49).
  *
  *     T * sum of l >= sum over r of l(r) (load(r) + offset(r)) + sum over k of u(k) (bytes(k) - cap(k)).
  *
@@ -41,12 +41,34 @@ typedef struct judge {
     relax_view v;
     relax_case c;
     wide *message;         /* [op * K + device]: what messages add to the cost; NULL: there are none */
+    wide *on_path;         /* per operator: the prices of all paths that it is on; NULL: there are none */
     const util_stop *stop; /* or NULL */
 } judge;
 
 static bool may(const judge *x, int32_t op, int32_t k)
 {
     return x->c.devices[op] >> k & 1;
+}
+
+static bool reads(const moirai_problem *p, int32_t from, int32_t to)
+{
+    for (int32_t a = p->op_in_off[to]; a < p->op_in_off[to + 1]; a++)
+        if (p->tensor_producer[p->op_in[a]] == from)
+            return true;
+    return false;
+}
+
+/* Operators in a row, each of which reads what the one before makes. */
+static bool sound_paths(const judge *x)
+{
+    const relax_leaf *leaf = x->leaf;
+    for (int32_t a = 0; a < leaf->n_paths; a++)
+        for (int32_t at = leaf->path_off[a]; at < leaf->path_off[a + 1]; at++) {
+            int32_t i = leaf->path_op[at];
+            if (i < 0 || i >= x->n || (at > leaf->path_off[a] && !reads(x->p, leaf->path_op[at - 1], i)))
+                return false;
+        }
+    return true;
 }
 
 /* Numbers that sums can hold. */
@@ -57,7 +79,7 @@ static bool sound(const judge *x)
         if (leaf->shift[s].head_ns < 0 || leaf->shift[s].head_ns > MOST_TIME || leaf->shift[s].tail_ns < 0 ||
             leaf->shift[s].tail_ns > MOST_TIME)
             return false;
-    for (int32_t r = 0; r < x->R + leaf->n_shifts * x->K; r++)
+    for (int32_t r = 0; r < relax_leaf_prices(leaf, x->p); r++)
         if (leaf->price[r] < 0 || leaf->price[r] > MOST_PRICE)
             return false;
     for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
@@ -70,7 +92,7 @@ static bool sound(const judge *x)
         if (leaf->fixed[i].op < 0 || leaf->fixed[i].op >= x->n || leaf->fixed[i].device < 0 ||
             leaf->fixed[i].device >= x->K)
             return false;
-    return true;
+    return sound_paths(x);
 }
 
 static wide above_zero(wide a)
@@ -129,10 +151,20 @@ static wide cost_of(const judge *x, int32_t op, int32_t k)
 {
     const relax_leaf *leaf = x->leaf;
     int64_t at = (int64_t)op * x->K + k;
-    wide sum = (wide)leaf->price[k] * moirai_op_ns(x->p, op, k) + (x->message ? x->message[at] : 0);
+    wide price = leaf->price[k] + (x->on_path ? x->on_path[op] : 0);
+    wide sum = price * moirai_op_ns(x->p, op, k) + (x->message ? x->message[at] : 0);
     for (int32_t s = 0; s < leaf->n_shifts; s++)
         sum += (wide)leaf->price[x->R + s * x->K + k] * x->c.shift_ns[at * leaf->n_shifts + s];
     return sum + (leaf->byte_price ? (wide)leaf->byte_price[k] * x->p->op_memory_bytes[op] : 0);
+}
+
+static void price_paths(judge *x)
+{
+    const relax_leaf *leaf = x->leaf;
+    const int64_t *price = leaf->price + relax_leaf_prices(leaf, x->p) - leaf->n_paths;
+    for (int32_t a = 0; a < leaf->n_paths; a++)
+        for (int32_t at = leaf->path_off[a]; at < leaf->path_off[a + 1]; at++)
+            x->on_path[leaf->path_op[at]] += price[a];
 }
 
 /* The sum of the cheapest devices. */
@@ -160,6 +192,7 @@ static int64_t verdict(judge *x, bool rate)
     wide total = 0, prices = 0;
     if (leaf->from && !add_packets(x))
         return 0;
+    price_paths(x);
     for (int32_t r = 0; r < x->v.n_resources; r++) { /* offsets of a period are 0 */
         total += (wide)leaf->price[r] * x->c.offset_ns[r];
         prices += leaf->price[r];
@@ -178,13 +211,15 @@ int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf 
     static const util_stop never;
     judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = schedule_resources(p), .stop = stop};
     *lower_ns = 0;
-    if (!sound(&x) || (rate && leaf->n_shifts > 0))
+    if (!sound(&x) || (rate && leaf->n_shifts + leaf->n_paths > 0))
         return 0;
     int rc = relax_view_open(&x.v, p, 100);
     if (leaf->from && !rc)
         UTIL_TAKE(&x.v.memory, x.message, (size_t)x.n * (size_t)x.K);
+    if (leaf->n_paths > 0 && !rc)
+        UTIL_TAKE(&x.v.memory, x.on_path, (size_t)x.n);
     rc = rc || x.v.memory.failed ? MOIRAI_EFAIL : 0;
-    relax_view_take_shifts(&x.v, leaf);
+    relax_view_take_rows(&x.v, leaf);
     rc = rc ? rc : relax_case_open(&x.c, &x.v, leaf->fixed, leaf->n_fixed, rate, stop ? stop : &never);
     if (!rc)
         *lower_ns = verdict(&x, rate);

@@ -12,6 +12,7 @@ typedef struct relax_state {
     const relax_case *c;
     double *price;      /* per resource */
     double *byte_price; /* per device */
+    double *on_path;    /* per operator: the prices of all paths that it is on; NULL: there are none */
     double *unary;      /* [op * K + device]: without messages */
 
     /* Live edges: both ends open, or one of several readers of a packet from a known device. */
@@ -82,6 +83,9 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
 /* The numbers of a leaf where these operators are fixed: it proves no less where they are more. To be cleared also after a failure. */
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
                     int32_t n_fixed);
+/* Copies of shifts and paths for a leaf that has none; a failure is seen by util_taken_all. */
+void relax_leaf_take_rows(relax_leaf *leaf, int32_t n_shifts, const relax_shift *shift, int32_t n_paths,
+                          const int32_t *path_off, const int32_t *path_op);
 void relax_leaf_clear(relax_leaf *leaf);
 
 /* ---- balance.c: from the cheapest devices at good prices to loads that are balanced ---- */

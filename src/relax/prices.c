@@ -75,7 +75,7 @@ static int add_assignment(search *x)
     const relax_view *v = x->s->v;
     memset(x->load_ns, 0, sizeof *x->load_ns * (size_t)x->n_rows);
     relax_loads(x->load_ns, v, x->device);
-    relax_shift_loads(x->load_ns, v, x->s->c, x->device);
+    relax_row_loads(x->load_ns, v, x->s->c, x->device);
     for (int32_t i = 0; i < v->n && x->job->bytes; i++)
         x->load_ns[x->R + x->device[i]] += v->p->op_memory_bytes[i];
     for (int32_t r = 0; r < x->R; r++)

@@ -26,7 +26,10 @@ typedef struct relax_leaf {
     relax_fixed *fixed; /* in the order in which cases were divided */
     int32_t n_shifts;
     relax_shift *shift;
-    int64_t *price;      /* >= 0, per resource (view.h), then per shift and device: of a nanosecond */
+    int32_t n_paths;
+    int32_t *path_off,
+        *path_op; /* a path -> its operators, each of which reads what the one before makes (docs/theory.md, Lemma 49) */
+    int64_t *price;      /* >= 0, per resource (view.h), then per shift and device, then per path: of a nanosecond */
     int64_t *byte_price; /* >= 0, per device: of a byte; NULL: all 0 */
     int64_t *from, *to; /* [edge * devices + device]: added to what its producer, its reader costs there; NULL: all 0 */
     int64_t unit;       /* of which these are multiples: files have shorter numbers so */
@@ -60,7 +63,7 @@ typedef struct relax_task {
     const relax_fixed
         *fixed; /* operators that are on one device in all cases: the ends of a block. At most RELAX_ENDS */
     int32_t n_fixed;
-    const relax_leaf *first; /* shifts and prices to begin with; NULL: no shifts. Not with `plans` or `rate` */
+    const relax_leaf *first; /* shifts, paths and prices to begin with; NULL: none. Not with `plans` or `rate` */
     int64_t goal_ns;         /* no use in proving more */
     int64_t known_ns;        /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
     int32_t cases;           /* at most; 1: none are told apart */
@@ -100,7 +103,7 @@ typedef struct relax_answer {
 int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *job);
 void relax_answer_clear(relax_answer *a);
 
-/* The same with prices on the loads of shifts (shifts.c): bounds alone, no choices. MOIRAI_ELIMIT where that is too large. */
+/* The same with prices on the loads of shifts and on paths (shifts.c): bounds alone, no choices. MOIRAI_ELIMIT where that is too large. */
 int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_task *job);
 
 /* Block by block between cuts (decompose/cuts.h), with the devices of the cuts as cases. MOIRAI_ELIMIT where there

@@ -82,17 +82,26 @@ static void *own(relax_leaf *leaf, const void *from, size_t n, size_t size)
 
 int32_t relax_leaf_prices(const relax_leaf *leaf, const moirai_problem *p)
 {
-    return schedule_resources(p) + leaf->n_shifts * p->n_devices;
+    return schedule_resources(p) + leaf->n_shifts * p->n_devices + leaf->n_paths;
+}
+
+void relax_leaf_take_rows(relax_leaf *leaf, int32_t n_shifts, const relax_shift *shift, int32_t n_paths,
+                          const int32_t *path_off, const int32_t *path_op)
+{
+    leaf->n_shifts = n_shifts;
+    leaf->n_paths = n_paths;
+    leaf->shift = own(leaf, shift, (size_t)n_shifts, sizeof *shift);
+    leaf->path_off = n_paths > 0 ? own(leaf, path_off, (size_t)n_paths + 1, sizeof *path_off) : NULL;
+    leaf->path_op = n_paths > 0 ? own(leaf, path_op, (size_t)path_off[n_paths], sizeof *path_op) : NULL;
 }
 
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
                     int32_t n_fixed)
 {
     size_t cells = (size_t)p->n_edges * (size_t)p->n_devices;
-    *out =
-        (relax_leaf){.n_fixed = n_fixed, .n_shifts = leaf->n_shifts, .unit = leaf->unit, .proven_ns = leaf->proven_ns};
+    *out = (relax_leaf){.n_fixed = n_fixed, .unit = leaf->unit, .proven_ns = leaf->proven_ns};
     out->fixed = own(out, fixed, (size_t)n_fixed, sizeof *fixed);
-    out->shift = own(out, leaf->shift, (size_t)leaf->n_shifts, sizeof *leaf->shift);
+    relax_leaf_take_rows(out, leaf->n_shifts, leaf->shift, leaf->n_paths, leaf->path_off, leaf->path_op);
     out->price = own(out, leaf->price, (size_t)relax_leaf_prices(leaf, p), sizeof *leaf->price);
     out->byte_price = own(out, leaf->byte_price, (size_t)p->n_devices, sizeof *leaf->byte_price);
     out->from = own(out, leaf->from, cells, sizeof *leaf->from);
@@ -122,8 +131,7 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
     bool bytes = false;
     leaf->n_fixed = n_fixed;
     leaf->fixed = own(leaf, fixed, (size_t)n_fixed, sizeof *fixed);
-    leaf->n_shifts = v->n_shifts;
-    leaf->shift = own(leaf, v->shift, (size_t)v->n_shifts, sizeof *v->shift);
+    relax_leaf_take_rows(leaf, v->n_shifts, v->shift, v->n_paths, v->path_off, v->path_op);
     UTIL_TAKE(&leaf->memory, leaf->price, (size_t)v->n_resources);
     for (int32_t k = 0; k < v->K; k++)
         bytes |= s->byte_price[k] * scale >= 1;

@@ -7,13 +7,15 @@
  * Which shifts, at which prices, is asked without transfers first: then it is a game. One side puts every operator on devices, the other chooses
  * which device of which shift is looked at. Both follow their regrets (regret matching+, Tammelin 2014) and both means, late rounds
  * counting more, come to the value of the linear programme: a few hundred rounds of multiplications are within half a per cent. At the mean
- * the shifts that are overstepped most are added, a few times. Then transfers come in: the relaxation goes on from these prices (cases.c). */
+ * the shifts that are overstepped most are added, a few times, and so are paths that take longer than that: with fewer chains than devices no device may
+ * be short of time, and still the fast ones cannot do all (paths.c). Then transfers come in: the relaxation goes on from these prices (cases.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "relax/relax_tuning.h"
 #include "relax/messages.h"
+#include "relax/paths.h"
 #include "relax/view.h"
 #include "schedule/paths.h"
 #include "util/sort.h"
@@ -32,6 +34,10 @@ typedef struct game {
     double *part;                                /* [(shift * ops + op) * K + device] */
     double *price, *price_mean, *price_regret;   /* [shift * K + device] */
     double *load;
+    relax_paths paths; /* rows as well: */
+    double path_price[RELAX_PATHS_MOST], path_mean[RELAX_PATHS_MOST], path_regret[RELAX_PATHS_MOST],
+        path_load[RELAX_PATHS_MOST];
+    double *on_path, *time; /* of an operator: the prices of its paths, and what it takes at the shares */
     double *share, *share_mean, *share_regret; /* [op * K + device] */
     double *cost;                              /* of one operator */
     util_memory memory;
@@ -130,20 +136,48 @@ static int32_t add_overstepped(game *g, double value)
 
 /* ---- the game ---- */
 
+/* The prices of its paths, for every operator. */
+static void price_paths(game *g)
+{
+    memset(g->on_path, 0, sizeof *g->on_path * (size_t)g->v.n);
+    for (int32_t a = 0; a < g->paths.n; a++)
+        for (int32_t at = g->paths.off[a]; at < g->paths.off[a + 1]; at++)
+            g->on_path[g->paths.op[at]] += g->path_price[a];
+}
+
+static void load_paths(game *g)
+{
+    for (int32_t a = 0; a < g->paths.n; a++) {
+        g->path_load[a] = 0;
+        for (int32_t at = g->paths.off[a]; at < g->paths.off[a + 1]; at++)
+            g->path_load[a] += g->time[g->paths.op[at]];
+    }
+}
+
+/* What an operator takes where it has so much of each device: in the first shift, which is all of the time, its parts are its times. */
+static double time_at(const game *g, const double *share, int32_t i)
+{
+    double sum = 0;
+    for (int32_t k = 0; k < g->v.K; k++)
+        sum += share[k] * g->part[(int64_t)i * g->v.K + k];
+    return sum;
+}
+
 /* One operator at the prices: its regrets, its shares, and what it loads. */
 static void put(game *g, int32_t i, double weight)
 {
     int32_t K = g->v.K, best = MOIRAI_NONE;
     int64_t cells = (int64_t)g->v.n * K, at = (int64_t)i * K;
     double mean = 0, sum = 0, *cost = g->cost, *share = g->share + at, *regret = g->share_regret + at;
-    memset(cost, 0, sizeof *cost * (size_t)K);
-    for (int32_t s = 0; s < g->n; s++)
+    for (int32_t k = 0; k < K; k++)
+        cost[k] = (g->price[k] + g->on_path[i]) * g->part[at + k];
+    for (int32_t s = 1; s < g->n; s++)
         for (int32_t k = 0; k < K; k++)
             cost[k] += g->price[s * K + k] * g->part[s * cells + at + k];
     for (int32_t k = 0; k < K; k++)
         mean += share[k] * cost[k];
     for (int32_t k = 0; k < K; k++) {
-        if (!may(g, at + k))
+        if (!(g->c.devices[i] >> k & 1))
             continue;
         regret[k] = fmax(regret[k] + mean - cost[k], 0);
         sum += regret[k];
@@ -153,6 +187,7 @@ static void put(game *g, int32_t i, double weight)
         share[k] = sum > 0 ? regret[k] / sum : k == best;
         g->share_mean[at + k] += weight * share[k];
     }
+    g->time[i] = time_at(g, share, i);
     for (int32_t s = 0; s < g->n; s++)
         for (int32_t k = 0; k < K; k++)
             g->load[s * K + k] += share[k] * g->part[s * cells + at + k];
@@ -164,6 +199,25 @@ static double offset(const game *g, int32_t r)
     return (double)(r < g->v.K ? g->c.offset_ns[r] : s.head_ns + s.tail_ns);
 }
 
+/* Of the other side: by how much more than in the mean it would have seen where it had looked at each row; their sum. */
+static double regrets(double *regret, const double *load, int32_t n, double mean)
+{
+    double sum = 0;
+    for (int32_t r = 0; r < n; r++) {
+        regret[r] = fmax(regret[r] + load[r] - mean, 0);
+        sum += regret[r];
+    }
+    return sum;
+}
+
+static void follow(double *price, double *price_mean, const double *regret, int32_t n, double sum, double weight)
+{
+    for (int32_t r = 0; r < n; r++) {
+        price[r] = sum > 0 ? regret[r] / sum : price[r];
+        price_mean[r] += weight * price[r];
+    }
+}
+
 /* The other side looks where the loads are largest. */
 static void look(game *g, double weight)
 {
@@ -171,14 +225,11 @@ static void look(game *g, double weight)
     int32_t R = g->n * g->v.K;
     for (int32_t r = 0; r < R; r++)
         mean += g->price[r] * g->load[r];
-    for (int32_t r = 0; r < R; r++) {
-        g->price_regret[r] = fmax(g->price_regret[r] + g->load[r] - mean, 0);
-        sum += g->price_regret[r];
-    }
-    for (int32_t r = 0; r < R; r++) {
-        g->price[r] = sum > 0 ? g->price_regret[r] / sum : g->price[r];
-        g->price_mean[r] += weight * g->price[r];
-    }
+    for (int32_t a = 0; a < g->paths.n; a++)
+        mean += g->path_price[a] * g->path_load[a];
+    sum = regrets(g->price_regret, g->load, R, mean) + regrets(g->path_regret, g->path_load, g->paths.n, mean);
+    follow(g->price, g->price_mean, g->price_regret, R, sum, weight);
+    follow(g->path_price, g->path_mean, g->path_regret, g->paths.n, sum, weight);
 }
 
 /* So many rounds, or as many as there is time for; the largest load at the mean of all shares is where the programme's value lies below. */
@@ -187,14 +238,17 @@ static double play(game *g, int32_t rounds)
     size_t R = (size_t)g->n * (size_t)g->v.K, cells = (size_t)g->v.n * (size_t)g->v.K;
     double weights = 0, most = 0;
     memset(g->price_mean, 0, sizeof *g->price_mean * R);
+    memset(g->path_mean, 0, sizeof g->path_mean);
     memset(g->share_mean, 0, sizeof *g->share_mean * cells);
     rounds = (int32_t)fmin(rounds, RELAX_SHIFTS_MOST_WORK / (double)(cells * (size_t)g->n) + 1);
     for (int32_t round = 1; round <= rounds && (round == 1 || !util_stopped(&g->stop)); round++) {
         double weight = (double)round * round;
         for (size_t r = 0; r < R; r++)
             g->load[r] = offset(g, (int32_t)r);
+        price_paths(g);
         for (int32_t i = 0; i < g->v.n; i++)
             put(g, i, weight);
+        load_paths(g);
         look(g, weight);
         weights += weight;
     }
@@ -208,6 +262,13 @@ static double play(game *g, int32_t rounds)
         g->load[at / cells * (size_t)g->v.K + at % (size_t)g->v.K] += g->share_mean[at % cells] * g->part[at];
     for (size_t r = 0; r < R; r++)
         most = fmax(most, g->load[r]);
+    for (int32_t i = 0; i < g->v.n; i++)
+        g->time[i] = time_at(g, g->share_mean + (int64_t)i * g->v.K, i);
+    load_paths(g);
+    for (int32_t a = 0; a < g->paths.n; a++) {
+        g->path_mean[a] /= weights;
+        most = fmax(most, g->path_load[a]);
+    }
     return most;
 }
 
@@ -225,6 +286,8 @@ static int open_game(game *g, const moirai_problem *p)
     UTIL_TAKE(&g->memory, g->price_mean, R);
     UTIL_TAKE(&g->memory, g->price_regret, R);
     UTIL_TAKE(&g->memory, g->load, R);
+    UTIL_TAKE(&g->memory, g->on_path, (size_t)p->n_ops);
+    UTIL_TAKE(&g->memory, g->time, (size_t)p->n_ops);
     UTIL_TAKE(&g->memory, g->share, cells);
     UTIL_TAKE(&g->memory, g->share_mean, cells);
     UTIL_TAKE(&g->memory, g->share_regret, cells);
@@ -236,12 +299,14 @@ static int open_game(game *g, const moirai_problem *p)
     schedule_tails(g->tail, &paths);
     for (int32_t k = 0; k < p->n_devices; k++)
         g->price[k] = 1.0 / p->n_devices;
-    rc = find_ends(g, 0);
+    rc = relax_paths_new(&g->paths, p);
+    rc = rc ? rc : find_ends(g, 0);
     return rc ? rc : find_ends(g, 1);
 }
 
 static void close_game(game *g)
 {
+    relax_paths_free(&g->paths);
     util_release(&g->memory);
     relax_case_close(&g->c);
     relax_view_close(&g->v);
@@ -261,21 +326,26 @@ static void drop_idle(game *g)
         memmove(g->price_mean + n++ * K, g->price_mean + s * K, sizeof *g->price_mean * (size_t)K);
     }
     g->n = n;
+    relax_paths_keep(&g->paths, g->path_mean, RELAX_SHIFTS_IDLE);
+    n = 0;
+    for (int32_t a = 0; a < RELAX_PATHS_MOST; a++) /* those that were never found have no price */
+        if (g->path_mean[a] >= RELAX_SHIFTS_IDLE)
+            g->path_mean[n++] = g->path_mean[a];
 }
 
-/* The mean prices as whole numbers: devices, then those of shifts. */
+/* The mean prices as whole numbers: devices, those of shifts, paths. */
 static int write_leaf(relax_leaf *leaf, const game *g)
 {
     int32_t K = g->v.K, R = schedule_resources(g->v.p);
-    leaf->n_shifts = g->n - 1;
     leaf->unit = 1;
-    UTIL_TAKE(&leaf->memory, leaf->shift, (size_t)leaf->n_shifts);
+    relax_leaf_take_rows(leaf, g->n - 1, g->shift + 1, g->paths.n, g->paths.off, g->paths.op);
     UTIL_TAKE(&leaf->memory, leaf->price, (size_t)relax_leaf_prices(leaf, g->v.p));
     if (leaf->memory.failed)
         return MOIRAI_EFAIL;
-    memcpy(leaf->shift, g->shift + 1, sizeof *leaf->shift * (size_t)leaf->n_shifts);
     for (int32_t r = 0; r < g->n * K; r++)
         leaf->price[r < K ? r : R - K + r] = (int64_t)ldexp(g->price_mean[r], SCALE_BITS);
+    for (int32_t a = 0; a < g->paths.n; a++)
+        leaf->price[R + (g->n - 1) * K + a] = (int64_t)ldexp(g->path_mean[a], SCALE_BITS);
     return 0;
 }
 
@@ -286,15 +356,17 @@ static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p,
     int rc = open_game(&g, p);
     if (!rc) {
         add(&g, (relax_shift){0}); /* all of the time */
-        do {
+        for (int32_t turn = 0; turn < RELAX_SHIFTS_TURNS && !rc && !util_stopped(stop); turn++) {
             double value = play(&g, RELAX_SHIFTS_ROUNDS);
-            *else_ns = g.n == 1 ? fmax(value, (double)g.c.path_ns) : *else_ns;
-            if (add_overstepped(&g, value) == 0)
+            *else_ns = turn == 0 ? fmax(value, (double)g.c.path_ns) : *else_ns;
+            int32_t paths = g.paths.n;
+            rc = relax_paths_add(&g.paths, p, g.time, value);
+            if (add_overstepped(&g, value) == 0 && g.paths.n == paths)
                 break;
-        } while (g.n < RELAX_SHIFTS_MOST_SHIFTS);
+        }
         play(&g, RELAX_SHIFTS_LAST_ROUNDS);
         drop_idle(&g);
-        rc = write_leaf(leaf, &g);
+        rc = rc ? rc : write_leaf(leaf, &g);
     }
     close_game(&g);
     util_stop evaluation = util_stop_at_least(stop, RELAX_SHIFTS_MOMENT_S);

@@ -81,11 +81,14 @@ void relax_view_close(relax_view *v)
     util_release(&v->memory);
 }
 
-void relax_view_take_shifts(relax_view *v, const relax_leaf *leaf)
+void relax_view_take_rows(relax_view *v, const relax_leaf *leaf)
 {
     v->n_shifts = leaf->n_shifts;
     v->shift = leaf->shift;
-    v->n_resources += leaf->n_shifts * v->K;
+    v->n_paths = leaf->n_paths;
+    v->path_off = leaf->path_off;
+    v->path_op = leaf->path_op;
+    v->n_resources += leaf->n_shifts * v->K + leaf->n_paths;
 }
 
 /* ---- heads and tails of resources ---- */
@@ -145,6 +148,8 @@ static void find_offsets(relax_case *c, windows *w, const relax_view *v, const i
     }
     for (int32_t r = 0; r < v->n_resources; r++)
         c->offset_ns[r] = w->head[r] >= SCHEDULE_NEVER_NS ? c->path_ns : UTIL_MIN(w->head[r] + w->tail[r], c->path_ns);
+    for (int32_t a = 0; a < v->n_paths; a++)
+        c->offset_ns[relax_path_at(v, a)] = 0;
 }
 
 static int64_t longest(const relax_view *v, const uint64_t *devices, const int64_t *head, const int64_t *tail)
@@ -236,9 +241,12 @@ void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
     }
 }
 
-void relax_shift_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device)
+void relax_row_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device)
 {
     for (int32_t i = 0; i < v->n; i++)
         for (int32_t s = 0; s < v->n_shifts; s++)
             load_ns[relax_shift_at(v, s, device[i])] += c->shift_ns[((int64_t)i * v->K + device[i]) * v->n_shifts + s];
+    for (int32_t a = 0; a < v->n_paths; a++)
+        for (int32_t at = v->path_off[a]; at < v->path_off[a + 1]; at++)
+            load_ns[relax_path_at(v, a)] += moirai_op_ns(v->p, v->path_op[at], device[v->path_op[at]]);
 }

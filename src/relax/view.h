@@ -6,8 +6,8 @@
 #include "schedule/resources.h"
 #include "util/util.h"
 
-/* A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. Resources are those of schedule/resources.h, and devices within
- * shifts. */
+/* A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. Resources are those of schedule/resources.h, devices within
+ * shifts, and paths, each of which is busy with one of its operators at a time, wherever that is. */
 typedef struct relax_view {
     const moirai_problem *p;
     int32_t n, K, n_resources;
@@ -16,22 +16,29 @@ typedef struct relax_view {
     const int64_t *transfer_ns;   /* of all classes: the problem's, or made longer */
     const int32_t *out_off, *out; /* operator -> packets that it produces, read or not */
     bool bytes_bind;              /* memory may be short */
-    int32_t n_shifts;             /* whose devices are resources, too: the last ones */
+    int32_t n_shifts;             /* whose devices are resources, too */
     const relax_shift *shift;
+    int32_t n_paths; /* the last ones */
+    const int32_t *path_off, *path_op;
     util_memory memory;
 } relax_view;
 
 /* A device within a shift, as a resource. */
 static inline int32_t relax_shift_at(const relax_view *v, int32_t shift, int32_t k)
 {
-    return v->n_resources - (v->n_shifts - shift) * v->K + k;
+    return v->n_resources - v->n_paths - (v->n_shifts - shift) * v->K + k;
+}
+
+static inline int32_t relax_path_at(const relax_view *v, int32_t path)
+{
+    return v->n_resources - v->n_paths + path;
 }
 
 /* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent);
 void relax_view_close(relax_view *v);
-/* The leaf's shifts, which must outlive the view. */
-void relax_view_take_shifts(relax_view *v, const relax_leaf *leaf);
+/* The leaf's shifts and paths, which must outlive the view. */
+void relax_view_take_rows(relax_view *v, const relax_leaf *leaf);
 
 /* The packet of an edge. */
 static inline int32_t relax_packet_of(const relax_view *v, int32_t e)
@@ -75,8 +82,8 @@ void relax_case_close(relax_case *c);
 
 /* Loads of devices, ports or channels when operators are where `device` says, added to load_ns. */
 void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device);
-/* The same of devices within shifts. */
-void relax_shift_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device);
+/* The same of devices within shifts, and of paths. */
+void relax_row_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device);
 
 /* What of an operator that starts after `head`, takes time_ns and has `tail` after it lies within the shift at least, where no plan is
  * shorter than path_ns. */

@@ -20,7 +20,7 @@
     X(LAYERS, "layers", "large blocks, annealed each by itself, copies once for all") \
     X(WHOLE, "whole", "annealing of the whole problem") \
     X(LOADS, "loads", "bounds by prices on loads and ports, plans that balance them") \
-    X(SHIFTS, "shifts", "bounds by loads within stretches of time") \
+    X(SHIFTS, "shifts", "bounds by loads within stretches of time, and on paths") \
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \

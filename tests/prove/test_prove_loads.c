@@ -89,6 +89,34 @@ static void test_prove_loads_within_shifts(void **state)
     rejected(FUNNEL, "{\"prices\": [1,1,0,0,0,0], \"shifts\": [0,50,1,1099511627777]}", "too large");
 }
 
+/* Two chains of two operators, one quick device and two slow ones: loads alone are content with three operators on the quick one and a half elsewhere. */
+#define CHAINS \
+    "device x 99\ndevice y 99\ndevice z 99\nop a 10,30,30 > t:0\nop b 10,30,30 t > u:0\nop c 10,30,30 > v:0\n" \
+    "op d 10,30,30 v > w:0\n"
+
+static void test_prove_loads_with_paths(void **state)
+{
+    (void)state;
+    assert_int_equal(proves(CHAINS, "{\"prices\": [3,1,1,0,0,0,0,0,0]}"), 24);
+    assert_int_equal(proves(CHAINS, "{\"prices\": [2,0,0,0,0,0,0,0,0], \"paths\": [1,2,0,1, 1,2,2,3]}"), 30);
+    assert_int_equal(proves(CHAINS, "{\"prices\": [0,0,0,0,0,0,0,0,0], \"paths\": [5,1,3]}"),
+                     20); /* a part of one: the longest path is more */
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,2,1,0]}",
+             "does not read what the one before makes");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,2,0,2]}",
+             "does not read what the one before makes");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,2,0,0]}",
+             "does not read what the one before makes");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,1,4]}",
+             "does not read what the one before makes");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,2,0]}", "a path ends early");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1]}", "a path ends early");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,0]}", "a path has no operators");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,5,0,1,2,3,0]}", "more than there are");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1099511627777,1,0]}", "too large");
+    rejected(CHAINS, "{\"prices\": [1,1,1,0,0,0,0,0,0], \"paths\": [1,1,-1]}", "out of range");
+}
+
 static void test_prove_loads_wrong_ones_are_rejected(void **state)
 {
     (void)state;
@@ -343,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prove_loads_by_hand),
                                        cmocka_unit_test(test_prove_loads_within_shifts),
+                                       cmocka_unit_test(test_prove_loads_with_paths),
                                        cmocka_unit_test(test_prove_loads_wrong_ones_are_rejected),
                                        cmocka_unit_test(test_prove_loads_bytes_have_prices),
                                        cmocka_unit_test(test_prove_loads_bytes_are_not_shared_among_equals),

@@ -276,6 +276,9 @@ static void attack(relax_proof *proof, const moirai_problem *p, util_rng *rng)
             if (leaf->n_shifts > 0)
                 leaf->shift[util_rng_below(rng, (uint32_t)leaf->n_shifts)] = (relax_shift){
                     util_rng_below(rng, (uint32_t)longest + 1), util_rng_below(rng, (uint32_t)longest + 1)};
+            if (leaf->n_paths > 0) /* most are paths no more, and prove nothing */
+                leaf->path_op[util_rng_below(rng, (uint32_t)leaf->path_off[leaf->n_paths])] =
+                    (int32_t)util_rng_below(rng, (uint32_t)p->n_ops);
             if (leaf->byte_price)
                 leaf->byte_price[util_rng_below(rng, (uint32_t)K)] = llabs(any_number(rng));
             if (leaf->from && p->n_edges > 0) {
@@ -288,7 +291,7 @@ static void attack(relax_proof *proof, const moirai_problem *p, util_rng *rng)
 }
 
 typedef struct counts {
-    int64_t optimal, raised, attacked, plans, chains, shifts, higher;
+    int64_t optimal, raised, attacked, plans, chains, shifts, paths, higher;
 } counts;
 
 static void check_attacks(const moirai_problem *p, relax_proof *proof, int64_t optimum, uint64_t seed, util_rng *rng,
@@ -318,6 +321,7 @@ static void check_shifts(const moirai_problem *p, const relax_task *job, int64_t
         fail_msg("seed %llu: shifts prove %lld, optimum %lld", (unsigned long long)seed, (long long)answer.lower_ns,
                  (long long)optimum);
     n->shifts += answer.proof.leaf->n_shifts > 0;
+    n->paths += answer.proof.leaf->n_paths > 0;
     n->higher += answer.lower_ns > without;
     util_rng_seed(&rng, seed + 1);
     check_attacks(p, &answer.proof, optimum, seed, &rng, n);
@@ -395,6 +399,7 @@ static void test_relax_is_never_above_the_optimum(void **state)
     assert_true(n.plans > TEST_SHARE(800));
     assert_true(n.chains > TEST_SHARE(6));
     assert_true(n.shifts > TEST_SHARE(200));
+    assert_true(n.paths > TEST_SHARE(20));
     assert_true(n.higher > TEST_SHARE(20));
 }
 

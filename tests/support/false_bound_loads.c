@@ -156,6 +156,7 @@ static bool check_shifts(const moirai_problem *p, relax_task job, int64_t optimu
     relax_certificate from = {.p = p, .whole = &answer.proof, .proven_ns = answer.lower_ns};
     good = good && certify(&from, optimum, seed, counts, why);
     counts->shifts += answer.proof.n_leaves > 0 && answer.proof.leaf->n_shifts > 0;
+    counts->paths += answer.proof.n_leaves > 0 && answer.proof.leaf->n_paths > 0;
     relax_answer_clear(&answer);
     return good;
 }

@@ -5,7 +5,7 @@
 #include "support/attack.h"
 
 typedef struct false_bound_loads_counts {
-    int64_t certificates, raised, rows, rates, shifts;
+    int64_t certificates, raised, rows, rates, shifts, paths;
     attack_counts attacks;
 } false_bound_loads_counts;
 

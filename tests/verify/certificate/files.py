@@ -63,7 +63,7 @@ FORMS = {
     "loads": [
         ("cases", {"op": COUNT, "cases": ("[loads",)}),
         ("prices", {"prices": ("l", 0, 1 << 40), "?byte_prices": ("l", 0, 1 << 50), "?unit": ("n", 1, MESSAGE),
-                    "?shifts": ("l", 0, TIME), "?from": ("l", -MESSAGE, MESSAGE), "?to": ("l", -MESSAGE, MESSAGE)}),
+                    "?shifts": ("l", 0, TIME), "?paths": ("l", 0, TIME), "?from": ("l", -MESSAGE, MESSAGE), "?to": ("l", -MESSAGE, MESSAGE)}),
         (None, {}),
     ],
     "leaf": [

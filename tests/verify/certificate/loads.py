@@ -85,6 +85,21 @@ class Loads:
                     cost[i][k] += price[k] * max(0, within)
         return total, prices
 
+    def paths(self, obj, cost):
+        """Adds the prices of paths to the costs of their operators; what that adds to all prices."""
+        prices, numbers, at, edges = 0, obj.get("paths") or [], 0, {(e[0], e[2]) for e in self.b.edges}
+        while at < len(numbers):
+            price, n = (*numbers[at : at + 2], 0)[:2]
+            path = numbers[at + 2 : at + 2 + n]
+            demand(price <= 1 << 40, "a price of a path is too large")
+            demand(0 < n == len(path) and max(path) < self.b.n, "a path has no operators, or ends early")
+            demand(all(pair in edges for pair in zip(path, path[1:])), "a path's operator does not read what the one before makes")
+            for i in path:
+                for k in self.may[i]:
+                    cost[i][k] += price * self.b.ns[i][k]
+            prices, at = prices + price, at + 2 + n
+        return prices
+
     def leaf(self, obj):
         b, p, path = self.b, self.p, 0
         if not self.rate:
@@ -98,8 +113,9 @@ class Loads:
         bytes_ = [0] * self.K if bytes_ is None else bytes_
         demand(len(price) == p.resources(loads=True) and len(bytes_) == self.K, "prices have not one number each")
         cost = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to"))
-        demand(not self.rate or obj.get("shifts") is None, "loads of a period have shifts")
+        demand(not self.rate or obj.get("shifts") is None and obj.get("paths") is None, "loads of a period have shifts or paths")
         total, prices = (0, 0) if self.rate else self.shifts(obj, cost, head, tail, path)
+        prices += self.paths(obj, cost)
         total += sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
         prices += sum(price)
         if not self.rate:
