@@ -276,7 +276,7 @@ int engine_search(engine *x)
         rc = find_spine_width(&width, x);
     if (rc)
         return rc;
-    rc = width > SCHEDULE_WIDE ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
+    rc = width > SCHEDULE_WIDE && has_intervals(x) ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
     rc = rc ? rc : search_on(x);
     while (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && incumbent_grow(&x->in))
         rc = engine_take_turn(x, &exact_again);
