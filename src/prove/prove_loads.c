@@ -168,14 +168,14 @@ static int add_packets(court *x)
     for (int32_t first = 0, end; first < b->n_edges && !rc; first = end) {
         int32_t i = b->edge[first].from;
         end = prove_packet_end(b, first);
-        for (int32_t k = 0; k < K && !is_silent(x, first, end); k++) {
+        for (int32_t k = 0; k < K && !rc && !is_silent(x, first, end); k++) {
             x->cost[(int64_t)i * K + k] -= x->may[i] >> k & 1 ? loss(x, first, end, k) : 0;
             for (int32_t e = first; e < end; e++) {
                 x->cost[(int64_t)i * K + k] += x->from[(int64_t)e * K + k];
                 x->cost[(int64_t)b->edge[e].to * K + k] += x->to[(int64_t)e * K + k];
             }
+            rc = prove_go_on(b->p);
         }
-        rc = prove_go_on(b->p);
     }
     return rc;
 }

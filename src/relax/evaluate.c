@@ -32,7 +32,7 @@ typedef __int128 wide;
 #define MOST_BYTE_PRICE (INT64_C(1) << 50)
 #define MOST_TIME (INT64_C(1) << 61)
 #define LARGEST (INT64_C(1) << 62) /* message */
-#define LOOK 16                    /* packets per look at the clock */
+#define LOOK 100000                /* numbers of messages per look at the clock */
 
 typedef struct judge {
     const moirai_problem *p;
@@ -43,6 +43,8 @@ typedef struct judge {
     wide *message;         /* [op * K + device]: what messages add to the cost; NULL: there are none */
     wide *on_path;         /* per operator: the prices of all paths that it is on; NULL: there are none */
     const util_stop *stop; /* or NULL */
+    int64_t work;          /* since the last look at it */
+    bool late;
 } judge;
 
 static bool may(const judge *x, int32_t op, int32_t k)
@@ -107,12 +109,22 @@ static wide transfer_cost(const judge *x, int32_t tensor, int32_t k, int32_t l)
     return d * x->leaf->price[held.a] + (held.b == MOIRAI_NONE ? 0 : d * x->leaf->price[held.b]);
 }
 
-/* What the edges of a packet take beyond the cost of its transfers, where its producer is on k. */
-static wide loss(const judge *x, int32_t packet, int32_t k)
+static bool is_late(judge *x, int64_t work)
+{
+    x->work += work;
+    if (x->stop && x->work >= LOOK && !x->late) {
+        x->work = 0;
+        x->late = util_stopped(x->stop);
+    }
+    return x->late;
+}
+
+/* What the edges of a packet take beyond the cost of its transfers, where its producer is on k. A packet may have as many edges as there are operators. */
+static wide loss(judge *x, int32_t packet, int32_t k)
 {
     int32_t K = x->K, tensor = relax_tensor_of(&x->v, packet);
     wide sum = 0;
-    for (int32_t l = 0; l < K; l++) {
+    for (int32_t l = 0; l < K && !is_late(x, x->v.packet_off[packet + 1] - x->v.packet_off[packet] + 1); l++) {
         wide taken = 0;
         for (int32_t e = x->v.packet_off[packet]; e < x->v.packet_off[packet + 1]; e++)
             if (may(x, x->p->edge_reader[e], l))
@@ -126,7 +138,7 @@ static void add_packet(judge *x, int32_t packet)
 {
     const moirai_problem *p = x->p;
     int32_t K = x->K, i = relax_producer(&x->v, packet);
-    for (int32_t k = 0; k < K; k++) {
+    for (int32_t k = 0; k < K && !x->late; k++) {
         if (may(x, i, k))
             x->message[(int64_t)i * K + k] -= loss(x, packet, k);
         for (int32_t e = x->v.packet_off[packet]; e < x->v.packet_off[packet + 1]; e++) {
@@ -139,12 +151,9 @@ static void add_packet(judge *x, int32_t packet)
 /* Whether all of them were added. */
 static bool add_packets(judge *x)
 {
-    for (int32_t j = 0; j < x->v.n_packets; j++) {
-        if (x->stop && j % LOOK == 0 && util_stopped(x->stop))
-            return false;
+    for (int32_t j = 0; j < x->v.n_packets && !x->late; j++)
         add_packet(x, j);
-    }
-    return true;
+    return !x->late;
 }
 
 static wide cost_of(const judge *x, int32_t op, int32_t k)

@@ -106,9 +106,10 @@ bool lp_whole_available(const char **why)
     return true;
 }
 
+/* The limit as well: where HiGHS' presolve has taken all of it, its interior point goes on without one. */
 static bool goes_on(const lp_whole_task *task, double bound, int64_t nodes)
 {
-    return !moirai_interrupt_raised(task->stop.interrupt) &&
+    return !util_stopped(&task->stop) &&
            (!task->keep_on || task->keep_on(task->data, bound, nodes));
 }
 
@@ -158,7 +159,7 @@ static void set_options(void *h, const lp_whole_task *task)
 
 static void set_callbacks(void *h, const lp_whole_task *task)
 {
-    if (!task->stop.interrupt && !task->solution && !task->keep_on && task->max_iterations == 0)
+    if (!task->stop.interrupt && task->stop.deadline <= 0 && !task->solution && !task->keep_on && task->max_iterations == 0)
         return;
     Highs_setCallback(h, listen, (void *)(uintptr_t)task);
     Highs_startCallback(h, kHighsCallbackSimplexInterrupt);
