@@ -20,6 +20,8 @@
 
 #include <moirai/moirai.h>
 
+#include <math.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define LIMIT_S 0.2
@@ -329,13 +331,50 @@ static void test_limits_of_the_first_plan(void **state)
     moirai_problem_free(p);
 }
 
+/* Presolve has used up a limit that is so short; what comes after it must not go on without one. */
+static void test_limits_of_the_interior_point(void **state)
+{
+    (void)state;
+    const char *why;
+    enum { OPS = 4000, DEVICES = 4 };
+    lp_whole lp = {0};
+    lp_whole_answer answer = {0};
+    util_rng rng;
+    if (!lp_whole_available(&why))
+        skip();
+    util_rng_seed(&rng, 5);
+    assert_ok(lp_whole_reserve(&lp, OPS * DEVICES + 1, OPS + DEVICES, 3 * OPS * DEVICES));
+    for (int32_t c = 0; c < OPS * DEVICES; c++)
+        lp_whole_column(&lp, 0, 0, 1);
+    int32_t length = lp_whole_column(&lp, 1, 0, HUGE_VAL);
+    for (int32_t i = 0; i < OPS; i++) {
+        lp_whole_row(&lp, 1, 1);
+        for (int32_t k = 0; k < DEVICES; k++)
+            lp_whole_term(&lp, i * DEVICES + k, 1);
+    }
+    for (int32_t k = 0; k < DEVICES; k++) {
+        lp_whole_row(&lp, 0, HUGE_VAL);
+        lp_whole_term(&lp, length, 1);
+        for (int32_t i = 0; i < OPS; i++)
+            lp_whole_term(&lp, i * DEVICES + k, -1 - (double)util_rng_below(&rng, 1000));
+    }
+    raise_at_s = 0;
+    now_s = 1;
+    lp_whole_task task = {.method = LP_INTERIOR, .presolve = true, .stop = {.deadline = 1.0005}};
+    assert_ok(lp_whole_solve(&answer, &lp, &task));
+    assert_int_equal(answer.end, LP_STOPPED);
+    free(answer.column);
+    free(answer.row_dual);
+    lp_whole_clear(&lp);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits_of_small_problems),       cmocka_unit_test(test_limits_of_large_problems),
         cmocka_unit_test(test_limits_of_list_placers),         cmocka_unit_test(test_limits_of_operators_side_by_side),
         cmocka_unit_test(test_limits_of_memory_that_is_short), cmocka_unit_test(test_limits_hold_with_certificates),
-        cmocka_unit_test(test_limits_of_the_first_plan),
+        cmocka_unit_test(test_limits_of_the_first_plan),       cmocka_unit_test(test_limits_of_the_interior_point),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* Problems: from graph and cluster, from files, wishes, derived arrays, what is said of bad files. */
 #include <moirai/coarsen.h>
 
+#include "problem/equal_devices.h"
 #include "support/check.h"
-
+#include "support/tiny.h"
 #include "util/util.h"
 
 #define CHANNEL(a, b) "{\"from\": \"" a "\", \"to\": \"" b "\", \"bytes_per_second\": 1000, \"latency_ns\": 5}"
@@ -548,6 +549,46 @@ static void test_problem_check_memory_says_what_is_short(void **state)
     moirai_problem_free(p);
 }
 
+/* The classes of devices are those of every two compared by themselves. */
+static void test_problem_equal_devices(void **state)
+{
+    (void)state;
+    util_rng rng;
+    int32_t equal = 0, unequal = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        char text[512] = "";
+        size_t used = 0;
+        util_rng_seed(&rng, seed);
+        int32_t K = 2 + (int32_t)util_rng_below(&rng, 5), least[MOIRAI_MAX_DEVICES];
+        for (int32_t k = 0; k < K; k++)
+            used += (size_t)snprintf(text + used, sizeof text - used, "device d%d %d\n", k,
+                                     util_rng_below(&rng, 8) ? 99 : 98);
+        for (int32_t i = 0; i < 4; i++) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "op o%d ", i);
+            for (int32_t k = 0; k < K; k++) {
+                bool slow = util_rng_below(&rng, 10) == 0, never = k > 0 && util_rng_below(&rng, 30) == 0;
+                used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", k ? "," : "",
+                                         never  ? "-"
+                                         : slow ? "6"
+                                                : "5");
+            }
+            used += (size_t)snprintf(text + used, sizeof text - used, " > t%d:1\n", i);
+        }
+        moirai_problem *p = tiny_problem(text);
+        problem_equal_devices(p, least);
+        for (int32_t b = 0; b < K; b++)
+            for (int32_t a = 0; a < b; a++) {
+                bool same = problem_devices_equal(p, a, b);
+                assert_int_equal(least[a] == least[b], same);
+                assert_true(!same || least[b] <= a);
+                equal += same;
+                unequal += !same;
+            }
+        moirai_problem_free(p);
+    }
+    assert_true(equal > 100 && unequal > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -571,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_problem_reader_rejects_bad_times),
         cmocka_unit_test(test_problem_reader_guards_sums),
         cmocka_unit_test(test_problem_check_memory_says_what_is_short),
+        cmocka_unit_test(test_problem_equal_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,8 +109,7 @@ bool lp_whole_available(const char **why)
 /* The limit as well: where HiGHS' presolve has taken all of it, its interior point goes on without one. */
 static bool goes_on(const lp_whole_task *task, double bound, int64_t nodes)
 {
-    return !util_stopped(&task->stop) &&
-           (!task->keep_on || task->keep_on(task->data, bound, nodes));
+    return !util_stopped(&task->stop) && (!task->keep_on || task->keep_on(task->data, bound, nodes));
 }
 
 static void listen(int type, const char *text, const HighsCallbackDataOut *out, HighsCallbackDataIn *in, void *data)
@@ -159,7 +158,8 @@ static void set_options(void *h, const lp_whole_task *task)
 
 static void set_callbacks(void *h, const lp_whole_task *task)
 {
-    if (!task->stop.interrupt && task->stop.deadline <= 0 && !task->solution && !task->keep_on && task->max_iterations == 0)
+    if (!task->stop.interrupt && task->stop.deadline <= 0 && !task->solution && !task->keep_on &&
+        task->max_iterations == 0)
         return;
     Highs_setCallback(h, listen, (void *)(uintptr_t)task);
     Highs_startCallback(h, kHighsCallbackSimplexInterrupt);
