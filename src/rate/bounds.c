@@ -13,6 +13,7 @@
 #define FEW_IN_FLIGHT 8
 #define LATENCY_EFFORT 0.2
 #define BOUND_SHARE 0.25
+#define BOUND_CELL_S 1e-8 /* for an edge and two devices */
 #define ONE_COPY_CASES 200
 #define LEAST_WEIGHT 0.005 /* of what the bound has no price for */
 #define EASE 300.0         /* of a port: at 0.84 of a load it counts as that of the dearest device (300^(1/32) = 1.2) */
@@ -31,6 +32,14 @@ static int find_latency(rate_search *x)
     return moirai_place(&x->latency, x->p, moirai_placer_find("moirai") ? "moirai" : "heft", &o);
 }
 
+/* What comes after the last look at the clock, numbers of a leaf that are written down and evaluated, goes over all edges and pairs of devices: where
+ * that would take more than a part of the time, loads alone are the bound. */
+static bool has_time(const rate_search *x, const util_stop *stop)
+{
+    double K = x->p->n_devices;
+    return util_stop_left_s(stop) >= BOUND_CELL_S * x->p->n_edges * K * K;
+}
+
 static int find_bound(rate_search *x)
 {
     double effort = UTIL_MIN(x->o->budget.effort, 100);
@@ -45,6 +54,8 @@ static int find_bound(rate_search *x)
         return 0;
     if (x->o->budget.time_limit_s > 0)
         job.stop = util_stop_within(&x->stop, BOUND_SHARE * x->o->budget.time_limit_s);
+    if (!has_time(x, &job.stop))
+        return 0;
     int rc = relax_solve(&x->relaxed, x->p, &job);
     if (rc == MOIRAI_ELIMIT) { /* too many resources for its master */
         relax_answer_clear(&x->relaxed);
@@ -87,6 +98,8 @@ static int find_bound_of_one(rate_search *x)
         return 0;
     if (x->o->budget.time_limit_s > 0)
         job.stop = util_stop_within(&x->stop, BOUND_SHARE / 2 * x->o->budget.time_limit_s);
+    if (!has_time(x, &job.stop))
+        return 0;
     int rc = relax_solve(&answer, x->p, &job);
     x->one_copy_ns = rc ? 0 : answer.lower_ns;
     relax_answer_clear(&answer);
