@@ -13,7 +13,8 @@
 #define FEW_IN_FLIGHT 8
 #define LATENCY_EFFORT 0.2
 #define BOUND_SHARE 0.25
-#define BOUND_CELL_S 1e-8 /* for an edge and two devices */
+#define BOUND_MOST_CELLS 2.5e8 /* edges and two devices each: what is left of a round takes some 0.8 s */
+#define BOUND_CELL_S 1e-8
 #define ONE_COPY_CASES 200
 #define LEAST_WEIGHT 0.005 /* of what the bound has no price for */
 #define EASE 300.0         /* of a port: at 0.84 of a load it counts as that of the dearest device (300^(1/32) = 1.2) */
@@ -33,11 +34,11 @@ static int find_latency(rate_search *x)
 }
 
 /* What comes after the last look at the clock, numbers of a leaf that are written down and evaluated, goes over all edges and pairs of devices: where
- * that would take more than a part of the time, loads alone are the bound. */
+ * that would take more than a part of the time, or longer than who interrupts is to wait, loads alone are the bound. */
 static bool has_time(const rate_search *x, const util_stop *stop)
 {
-    double K = x->p->n_devices;
-    return util_stop_left_s(stop) >= BOUND_CELL_S * x->p->n_edges * K * K;
+    double K = x->p->n_devices, cells = x->p->n_edges * K * K;
+    return cells <= BOUND_MOST_CELLS && util_stop_left_s(stop) >= BOUND_CELL_S * cells;
 }
 
 static int find_bound(rate_search *x)

@@ -250,6 +250,12 @@ static int64_t least_requests(const moirai_problem *p, int32_t in_flight)
     return (int64_t)UTIL_MAX(UTIL_MIN(rounds, LEAST_ROUNDS), FEW_ROUNDS) * in_flight;
 }
 
+/* What a few requests took says nothing of the long run. */
+static int no_time(void)
+{
+    return moirai_error(MOIRAI_ELIMIT, "no time to simulate requests");
+}
+
 static int run(rate_outcome *out, rate_sim *x)
 {
     const rate_stream_task *task = x->task;
@@ -276,8 +282,8 @@ static int run(rate_outcome *out, rate_sim *x)
         }
         if (x->n_finished > least && x->tasks > task->most_tasks)
             break;
-        if (late(x)) /* what a few requests took says nothing of the long run */
-            return moirai_error(MOIRAI_ELIMIT, "no time to simulate requests");
+        if (late(x))
+            return no_time();
         rate_start(x);
         take_finishes(x);
     }
@@ -304,6 +310,8 @@ static int open_sim(rate_sim *x)
             return MOIRAI_EFAIL;
     }
     for (int32_t i = 0, c = 0, of_copy = 0; i < N; i++) {
+        if (p->n_ops >= LOOK_TASKS && util_stopped(&x->task->stop))
+            return no_time();
         if (x->task->slots[0] == 0) {
             enter(x, i, next_copy(x));
             continue;
