@@ -177,10 +177,10 @@ static void price_paths(judge *x)
 }
 
 /* The sum of the cheapest devices. */
-static wide cheapest(const judge *x)
+static wide cheapest(judge *x)
 {
     wide sum = 0;
-    for (int32_t i = 0; i < x->n; i++) {
+    for (int32_t i = 0; i < x->n && !is_late(x, x->K); i++) {
         wide least = 0;
         bool any = false;
         for (int32_t k = 0; k < x->K; k++) {
@@ -209,7 +209,7 @@ static int64_t verdict(judge *x, bool rate)
     total += cheapest(x);
     for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
         total -= (wide)leaf->byte_price[k] * x->p->device_memory_bytes[k];
-    if (total <= 0 || prices <= 0)
+    if (x->late || total <= 0 || prices <= 0)
         return 0;
     wide bound = (total + (rate ? 0 : prices - 1)) / prices;
     return bound > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)bound;
@@ -218,7 +218,8 @@ static int64_t verdict(judge *x, bool rate)
 int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate, const util_stop *stop)
 {
     static const util_stop never;
-    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = schedule_resources(p), .stop = stop};
+    judge x = {
+        .p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = schedule_resources(p), .stop = stop, .work = LOOK};
     *lower_ns = 0;
     if (!sound(&x) || (rate && leaf->n_shifts + leaf->n_paths > 0))
         return 0;
