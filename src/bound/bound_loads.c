@@ -35,5 +35,6 @@ const moirai_bound bound_loads = {
     .name = "loads", .summary = "prices on loads and ports, messages on tensors, hubs as cases", .find = find_loads};
 
 const moirai_bound bound_shifts = {.name = "shifts",
-                                   .summary = "the same with loads within stretches of time, by heads and tails, and on paths",
+                                   .summary =
+                                       "the same with loads within stretches of time, by heads and tails, and on paths",
                                    .find = find_shifts};
