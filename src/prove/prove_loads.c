@@ -27,6 +27,7 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "prove/prove_path_rows.h"
 #include "prove/prove_read.h"
 #include "util/util.h"
 
@@ -259,64 +260,6 @@ static int add_shifts(court *x, yyjson_val *list)
     return rc;
 }
 
-/* ---- paths ----
- *
- * Of operators each of which reads what the one before makes one runs at a time, so that they take at most T together. */
-
-static bool reads(const prove_block *b, int32_t from, int32_t to)
-{
-    int32_t first = 0, end = b->n_edges;
-    while (first < end) { /* edges ascend by their producers */
-        int32_t middle = first + (end - first) / 2;
-        first = b->edge[middle].from < from ? middle + 1 : first;
-        end = b->edge[middle].from < from ? end : middle;
-    }
-    while (first < b->n_edges && b->edge[first].from == from && b->edge[first].to != to)
-        first++;
-    return first < b->n_edges && b->edge[first].from == from;
-}
-
-/* The next operator of a path with this price, after `last` (-1: the first). */
-static int step_on_path(court *x, int64_t price, int64_t last, int64_t op)
-{
-    if (op < 0 || op >= x->b->n || (last >= 0 && !reads(x->b, (int32_t)last, (int32_t)op)))
-        return prove_wrong("a path's operator does not read what the one before makes");
-    for (int32_t k = 0; k < x->K; k++)
-        if (x->may[op] >> k & 1)
-            x->cost[op * x->K + k] += (wide)price * prove_op_ns(x->b, (int32_t)op, k);
-    return 0;
-}
-
-/* Of each path a price, how many operators, and these. */
-static int add_paths(court *x, yyjson_val *list)
-{
-    size_t i, max, left = 0, paths = 0;
-    int64_t price = -1, last = -1;
-    yyjson_val *value;
-    int rc = 0;
-    if (list && x->rate)
-        return prove_wrong("loads of a period have paths");
-    yyjson_arr_foreach(list, i, max, value) {
-        int64_t number = yyjson_get_sint(value);
-        if (rc) {
-            break;
-        } else if (left > 0) {
-            rc = step_on_path(x, price, last, number);
-            last = --left > 0 ? number : -1;
-            price = left > 0 ? price : -1;
-        } else if (price < 0) {
-            price = number;
-            x->prices += price;
-            rc = price > MOST_PRICE ? prove_wrong("a price of a path is too large") : prove_go_on(x->b->p);
-            rc = rc || ++paths <= MOST_SHIFTS ? rc : prove_too_large("more paths than the verifier takes");
-        } else {
-            left = (size_t)number;
-            rc = number < 1 || number > x->b->n ? prove_wrong("a path has no operators, or more than there are") : 0;
-        }
-    }
-    return rc || (left == 0 && price < 0) ? rc : prove_wrong("a path ends early");
-}
-
 static int judge_prices(court *x, yyjson_val *leaf)
 {
     const prove_block *b = x->b;
@@ -329,7 +272,9 @@ static int judge_prices(court *x, yyjson_val *leaf)
         }
     int rc = x->rate ? 0 : add_offsets(x);
     rc = rc ? rc : add_shifts(x, prove_get(leaf, "shifts"));
-    rc = rc ? rc : add_paths(x, prove_get(leaf, "paths"));
+    if (!rc && x->rate && prove_get(leaf, "paths"))
+        return prove_wrong("loads of a period have paths");
+    rc = rc ? rc : prove_add_paths(x->cost, &x->prices, b, x->may, prove_get(leaf, "paths"));
     rc = rc ? rc : add_packets(x);
     x->total += cheapest(x);
     for (int32_t r = 0; r < x->R; r++)

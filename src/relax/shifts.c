@@ -34,10 +34,7 @@ typedef struct game {
     double *part;                                /* [(shift * ops + op) * K + device] */
     double *price, *price_mean, *price_regret;   /* [shift * K + device] */
     double *load;
-    relax_paths paths; /* rows as well: */
-    double path_price[RELAX_PATHS_MOST], path_mean[RELAX_PATHS_MOST], path_regret[RELAX_PATHS_MOST],
-        path_load[RELAX_PATHS_MOST];
-    double *on_path, *time; /* of an operator: the prices of its paths, and what it takes at the shares */
+    relax_paths paths;                         /* rows as well */
     double *share, *share_mean, *share_regret; /* [op * K + device] */
     double *cost;                              /* of one operator */
     util_memory memory;
@@ -136,24 +133,6 @@ static int32_t add_overstepped(game *g, double value)
 
 /* ---- the game ---- */
 
-/* The prices of its paths, for every operator. */
-static void price_paths(game *g)
-{
-    memset(g->on_path, 0, sizeof *g->on_path * (size_t)g->v.n);
-    for (int32_t a = 0; a < g->paths.n; a++)
-        for (int32_t at = g->paths.off[a]; at < g->paths.off[a + 1]; at++)
-            g->on_path[g->paths.op[at]] += g->path_price[a];
-}
-
-static void load_paths(game *g)
-{
-    for (int32_t a = 0; a < g->paths.n; a++) {
-        g->path_load[a] = 0;
-        for (int32_t at = g->paths.off[a]; at < g->paths.off[a + 1]; at++)
-            g->path_load[a] += g->time[g->paths.op[at]];
-    }
-}
-
 /* What an operator takes where it has so much of each device: in the first shift, which is all of the time, its parts are its times. */
 static double time_at(const game *g, const double *share, int32_t i)
 {
@@ -170,7 +149,7 @@ static void put(game *g, int32_t i, double weight)
     int64_t cells = (int64_t)g->v.n * K, at = (int64_t)i * K;
     double mean = 0, sum = 0, *cost = g->cost, *share = g->share + at, *regret = g->share_regret + at;
     for (int32_t k = 0; k < K; k++)
-        cost[k] = (g->price[k] + g->on_path[i]) * g->part[at + k];
+        cost[k] = (g->price[k] + g->paths.on_path[i]) * g->part[at + k];
     for (int32_t s = 1; s < g->n; s++)
         for (int32_t k = 0; k < K; k++)
             cost[k] += g->price[s * K + k] * g->part[s * cells + at + k];
@@ -187,7 +166,7 @@ static void put(game *g, int32_t i, double weight)
         share[k] = sum > 0 ? regret[k] / sum : k == best;
         g->share_mean[at + k] += weight * share[k];
     }
-    g->time[i] = time_at(g, share, i);
+    g->paths.time[i] = time_at(g, share, i);
     for (int32_t s = 0; s < g->n; s++)
         for (int32_t k = 0; k < K; k++)
             g->load[s * K + k] += share[k] * g->part[s * cells + at + k];
@@ -226,10 +205,10 @@ static void look(game *g, double weight)
     for (int32_t r = 0; r < R; r++)
         mean += g->price[r] * g->load[r];
     for (int32_t a = 0; a < g->paths.n; a++)
-        mean += g->path_price[a] * g->path_load[a];
-    sum = regrets(g->price_regret, g->load, R, mean) + regrets(g->path_regret, g->path_load, g->paths.n, mean);
+        mean += g->paths.price[a] * g->paths.load[a];
+    sum = regrets(g->price_regret, g->load, R, mean) + regrets(g->paths.regret, g->paths.load, g->paths.n, mean);
     follow(g->price, g->price_mean, g->price_regret, R, sum, weight);
-    follow(g->path_price, g->path_mean, g->path_regret, g->paths.n, sum, weight);
+    follow(g->paths.price, g->paths.mean, g->paths.regret, g->paths.n, sum, weight);
 }
 
 /* So many rounds, or as many as there is time for; the largest load at the mean of all shares is where the programme's value lies below. */
@@ -238,17 +217,17 @@ static double play(game *g, int32_t rounds)
     size_t R = (size_t)g->n * (size_t)g->v.K, cells = (size_t)g->v.n * (size_t)g->v.K;
     double weights = 0, most = 0;
     memset(g->price_mean, 0, sizeof *g->price_mean * R);
-    memset(g->path_mean, 0, sizeof g->path_mean);
+    memset(g->paths.mean, 0, sizeof g->paths.mean);
     memset(g->share_mean, 0, sizeof *g->share_mean * cells);
     rounds = (int32_t)fmin(rounds, RELAX_SHIFTS_MOST_WORK / (double)(cells * (size_t)g->n) + 1);
     for (int32_t round = 1; round <= rounds && (round == 1 || !util_stopped(&g->stop)); round++) {
         double weight = (double)round * round;
         for (size_t r = 0; r < R; r++)
             g->load[r] = offset(g, (int32_t)r);
-        price_paths(g);
+        relax_paths_price(&g->paths, g->v.n);
         for (int32_t i = 0; i < g->v.n; i++)
             put(g, i, weight);
-        load_paths(g);
+        relax_paths_load(&g->paths);
         look(g, weight);
         weights += weight;
     }
@@ -263,11 +242,11 @@ static double play(game *g, int32_t rounds)
     for (size_t r = 0; r < R; r++)
         most = fmax(most, g->load[r]);
     for (int32_t i = 0; i < g->v.n; i++)
-        g->time[i] = time_at(g, g->share_mean + (int64_t)i * g->v.K, i);
-    load_paths(g);
+        g->paths.time[i] = time_at(g, g->share_mean + (int64_t)i * g->v.K, i);
+    relax_paths_load(&g->paths);
     for (int32_t a = 0; a < g->paths.n; a++) {
-        g->path_mean[a] /= weights;
-        most = fmax(most, g->path_load[a]);
+        g->paths.mean[a] /= weights;
+        most = fmax(most, g->paths.load[a]);
     }
     return most;
 }
@@ -286,8 +265,6 @@ static int open_game(game *g, const moirai_problem *p)
     UTIL_TAKE(&g->memory, g->price_mean, R);
     UTIL_TAKE(&g->memory, g->price_regret, R);
     UTIL_TAKE(&g->memory, g->load, R);
-    UTIL_TAKE(&g->memory, g->on_path, (size_t)p->n_ops);
-    UTIL_TAKE(&g->memory, g->time, (size_t)p->n_ops);
     UTIL_TAKE(&g->memory, g->share, cells);
     UTIL_TAKE(&g->memory, g->share_mean, cells);
     UTIL_TAKE(&g->memory, g->share_regret, cells);
@@ -326,11 +303,7 @@ static void drop_idle(game *g)
         memmove(g->price_mean + n++ * K, g->price_mean + s * K, sizeof *g->price_mean * (size_t)K);
     }
     g->n = n;
-    relax_paths_keep(&g->paths, g->path_mean, RELAX_SHIFTS_IDLE);
-    n = 0;
-    for (int32_t a = 0; a < RELAX_PATHS_MOST; a++) /* those that were never found have no price */
-        if (g->path_mean[a] >= RELAX_SHIFTS_IDLE)
-            g->path_mean[n++] = g->path_mean[a];
+    relax_paths_keep(&g->paths, RELAX_SHIFTS_IDLE);
 }
 
 /* The mean prices as whole numbers: devices, those of shifts, paths. */
@@ -345,7 +318,7 @@ static int write_leaf(relax_leaf *leaf, const game *g)
     for (int32_t r = 0; r < g->n * K; r++)
         leaf->price[r < K ? r : R - K + r] = (int64_t)ldexp(g->price_mean[r], SCALE_BITS);
     for (int32_t a = 0; a < g->paths.n; a++)
-        leaf->price[R + (g->n - 1) * K + a] = (int64_t)ldexp(g->path_mean[a], SCALE_BITS);
+        leaf->price[R + (g->n - 1) * K + a] = (int64_t)ldexp(g->paths.mean[a], SCALE_BITS);
     return 0;
 }
 
@@ -360,7 +333,7 @@ static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p,
             double value = play(&g, RELAX_SHIFTS_ROUNDS);
             *else_ns = turn == 0 ? fmax(value, (double)g.c.path_ns) : *else_ns;
             int32_t paths = g.paths.n;
-            rc = relax_paths_add(&g.paths, p, g.time, value);
+            rc = relax_paths_add(&g.paths, p, value);
             if (add_overstepped(&g, value) == 0 && g.paths.n == paths)
                 break;
         }
