@@ -6,6 +6,7 @@
     python3 bench/gpu_tables.py nccl LINES.jsonl...           # the same, by NCCL
     python3 bench/gpu_tables.py where LINES.jsonl...          # where the time of the fastest plans goes
     python3 bench/gpu_tables.py quiet LINES.jsonl...          # plans against torch.compile in turns, with nothing else on the GPU
+    python3 bench/gpu_tables.py bounds LINES.jsonl...         # what no cut takes less than
     python3 bench/gpu_tables.py cut RESULTS.json...           # operators in pieces
     python3 bench/gpu_tables.py --write docs/pytorch.md ...   # in place, between <!-- KIND --> and <!-- end -->
 
@@ -191,17 +192,23 @@ def cut(rows: list[dict[str, Any]]) -> list[str]:
     return shard.table(list(last.values())).splitlines()
 
 
+def bounds(lines: list[dict[str, Any]]) -> list[str]:
+    last = {named(x): x for x in lines if x["what"] == "all cuts"}
+    made = ["| network | no cut takes less than, by times of parts alone | with all parts busy |", "|---|---:|---:|"]
+    return made + [f"| {name} | {x['alone_ms']:.2f} ms | {x['busy_ms']:.2f} ms |" for name, x in last.items()]
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--write", type=Path, help="a page with <!-- KIND --> and <!-- end --> around the table")
-    p.add_argument("kind", choices=["alone", "plans", "nccl", "where", "quiet", "cut"])
+    p.add_argument("kind", choices=["alone", "plans", "nccl", "where", "quiet", "bounds", "cut"])
     p.add_argument("files", nargs="+", help="of cut also FILE=SETTING, where the file does not say it")
     o = p.parse_args()
     if o.kind == "cut":
         files = [f.partition("=") for f in o.files]
         made = cut([{**r, **({"setting": s} if s else {})} for f, _, s in files for r in json.loads(Path(f).read_text())])
     else:
-        kinds = {"alone": alone, "plans": plans, "nccl": partial(plans, nccl=True), "where": where, "quiet": quiet}
+        kinds = {"alone": alone, "plans": plans, "nccl": partial(plans, nccl=True), "where": where, "quiet": quiet, "bounds": bounds}
         made = kinds[o.kind](lines_of([Path(f) for f in o.files]))
     return pages.show(o.write, o.kind, made)
 

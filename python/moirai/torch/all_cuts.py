@@ -5,6 +5,7 @@ at least the sum over all operators of the least priced time; work may even be s
 into pieces has at least the priced time of its pieces, and those, whatever their number and sizes, at least their units
 times the least priced time per unit over all sizes. Sums of partial results and messages are left out, which makes the
 bound smaller and no less true. The prices are found by a few steps towards the largest bound; any would do.
+A chain of layers has no such work to share out: what its longest path takes is the other bound (all_cuts_path.py).
 
 It holds for the sizes that the choice of cuts looks at (whole tiles), of strips that it looks at, and for pieces as times
 were measured or interpolated for them (docs/shard.md). Images by rows and sequences by tokens are not among these cuts.
@@ -19,6 +20,7 @@ from typing import Any, Iterable, Mapping
 from ..graph import Graph
 from ..problem import Problem
 from .capture import Captured
+from .all_cuts_path import Made, cut_ns, edges_of, made_of, path_ns, whole_ns
 from .choose import _Chooser, piece_times
 from .cut_sizes import step_of
 
@@ -35,7 +37,7 @@ class _Class:
     units: int
     whole: Times
     cut: int  # strips whose operators `whole` has
-    pieces: dict[int, list[Times]]
+    pieces: dict[int, list[Made]]
 
 
 def _times(problem: Problem, names: Iterable[str]) -> Times:
@@ -54,7 +56,7 @@ def _class(c: _Chooser, key: Any, whole: Problem, every: dict[str, dict[str, int
         if c.measured:
             piece_times(graph, c.measured)
         problem = Problem(graph, c.cluster, **c.options)
-        names = set(problem.op_names)
+        names, reads = set(problem.op_names), edges_of(graph)
         for name in sorted(known & names):
             now = problem.time_ns(name)
             every[name] = {d: min(ns, now.get(d) or ns) for d, ns in every[name].items()}
@@ -63,7 +65,8 @@ def _class(c: _Chooser, key: Any, whole: Problem, every: dict[str, dict[str, int
         for n in some.values():
             for label, size in zip(_PIECE_OF_TWO, (n, units - n)):
                 of = f"{label}{size} of {units} "
-                found.pieces.setdefault(size, []).append(_times(problem, (op for op in problem.op_names if of in op)))
+                ops = [op for op in problem.op_names if of in op]
+                found.pieces.setdefault(size, []).append(made_of(ops, dict(zip(ops, _times(problem, ops))), reads))
     return found
 
 
@@ -86,10 +89,10 @@ def _bound(every: Times, classes: Iterable[_Class], price: Mapping[str, float]) 
         whole = _priced(c.whole, price, {}, scale)
         tries = [(whole, c.whole, scale)]
         for size, some in c.pieces.items():
-            for times in some:
-                if times:
+            for piece in some:
+                if piece.times:
                     factor = c.count * c.units / size
-                    tries.append((_priced(times, price, {}, factor), times, factor))
+                    tries.append((_priced(piece.times, price, {}, factor), piece.times, factor))
         least, times, factor = min(tries, key=lambda t: t[0])
         if least < whole:
             total += least - whole
@@ -98,17 +101,54 @@ def _bound(every: Times, classes: Iterable[_Class], price: Mapping[str, float]) 
     return total, loads
 
 
-def all_cuts_bound(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), **problem: Any) -> int:
-    """Nanoseconds that no plan of any cut of the captured module takes less than. `measured` are graphs with times, the
+def _owners(c: _Chooser, names: list[str]) -> tuple[dict[str, str], set[str]]:
+    """Operator of the whole network -> the strip that it is a part of, as it goes when that is cut; others that go then,
+    since calls are grouped otherwise."""
+    strips = [s for key in c.order for s in c.classes[key] if step_of(s) < s.units]
+    cut = "; ".join(f"{s.name}: {step_of(s)},{s.units - step_of(s)}" for s in strips)
+    left = {op.name for op in c.whole.recut(cut, quick=True).graph.ops} if cut else set(names)
+    strip_of = {n: s.name for s in strips for n in (*s.cut, s.end, f"{s.end}_product")}
+    owned: dict[str, str] = {}
+    for name in (n for n in names if n not in left):
+        owners = {strip_of[call] for call in c.whole.ops[name] if call in strip_of}
+        if len(owners) == 1:
+            owned[name] = owners.pop()
+    return owned, set(names) - left - set(owned)
+
+
+def _by_path(c: _Chooser, devices: list[str], classes: Mapping[Any, _Class], every: Mapping[str, dict[str, int]],
+             meeting_ns: int) -> int:  # fmt: skip
+    """The other bound: what the longest path takes."""
+    reads = edges_of(c.measured[0] if c.measured else c.whole.graph)
+    owned, gone = _owners(c, list(every))
+    inside: dict[str, list[str]] = {}
+    for name, strip in owned.items():
+        inside.setdefault(strip, []).append(name)
+    message_ns, took = min((x.latency_ns for x in c.cluster.links), default=0), {}
+    for key, known in classes.items():
+        tile = step_of(c.classes[key][0])
+        pieces = {-(-size // tile): [p for p in some if p.times] for size, some in known.pieces.items()}
+        cut = cut_ns({k: v for k, v in pieces.items() if v}, -(-known.units // tile), devices, message_ns, meeting_ns)
+        for s in (s for s in c.classes[key] if s.name in inside):
+            took[s.name] = min(whole_ns(made_of(inside[s.name], every, reads), devices), cut)
+    owned = {name: strip for name, strip in owned.items() if strip in took}
+    least = {name: min(times.values(), default=0) for name, times in every.items() if name not in gone}
+    return path_ns(reads, least, owned, took)
+
+
+def all_cuts_bound(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), meeting_ns: int = 0,
+                   **problem: Any) -> int:  # fmt: skip
+    """Nanoseconds that no plan of any cut of the captured module takes less than. `meeting_ns` is what a segment that waits
+    for a message takes longer, on the device where that is least (`meetings`). `measured` are graphs with times, the
     whole network's first, as in `choose`: of devices that work alone, if the bound is to hold whatever the others do."""
     c = _Chooser(captured, cluster, problem, {}, list(measured), 0)
     whole = Problem(c.measured[0] if c.measured else c.whole.graph, c.cluster, **c.options)
     names = list(whole.op_names)
     known = dict(zip(names, _times(whole, names)))
-    classes = [found for key in c.order if (found := _class(c, key, whole, known)).cut]
-    every = list(known.values())
+    by_key = {key: found for key in c.order if (found := _class(c, key, whole, known)).cut}
+    classes, every = list(by_key.values()), list(known.values())
     price = dict.fromkeys(whole.devices, 1.0 / len(whole.devices))
-    best = 0.0
+    best = float(_by_path(c, whole.devices, by_key, known, meeting_ns))
     for step in range(_STEPS):
         bound, loads = _bound(every, classes, price)
         best = max(best, bound)
