@@ -184,10 +184,11 @@ static int find_windows(relax_case *c, const relax_view *v, const util_stop *sto
     util_memory m = {0};
     int64_t *head = util_take(&m, cells, sizeof *head), *tail = util_take(&m, cells, sizeof *tail);
     windows w = {util_take(&m, R, sizeof *w.head), util_take(&m, R, sizeof *w.tail)};
+    schedule_paths paths = {.p = v->p, .devices = c->devices, .stop = stop};
     int rc = util_taken_all(&m);
-    if (!rc) {
-        schedule_paths paths = {.p = v->p, .devices = c->devices, .stop = stop};
+    if (!rc)
         schedule_heads(head, &paths);
+    if (!rc && !util_stopped(stop)) { /* else nothing is known of them, which is less, and as true */
         schedule_tails(tail, &paths);
         c->path_ns = longest(v, c->devices, head, tail);
         find_offsets(c, &w, v, head, tail, stop);
