@@ -258,3 +258,14 @@ def test_arguments_and_results_keep_their_layout():
     got = mt.whole(captured, args, kwargs)
     assert set(got) == {"y", "z"} and got["z"][1] == 7 and torch.equal(got["y"], args[0] * 2.5)
     assert sum(n.kind == ALIAS for n in captured.nodes.values()) == 0
+
+
+@pytest.mark.parametrize("given", [{"heads": -1}, {"heads": "a"}, {"heads": 1.5}])
+def test_heads_that_are_no_number_are_refused(given):
+    with pytest.raises(moirai.UsageError, match="^heads="):
+        mt.capture(torch.nn.Linear(2, 2).eval(), (torch.randn(1, 2),), **given)
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(moirai.UsageError, match="torch.nn.Module is needed, not str"):
+        mt.capture("m", (torch.randn(1, 2),))

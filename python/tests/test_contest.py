@@ -148,7 +148,11 @@ def test_nothing_is_begun_when_the_time_is_over(tuned):
     found, profiled = tuned(("none", "inductor"), seconds=1e-9)
     cut = [t for t in found.trials if t.captured.cuts]
     assert len(cut) <= 1 and len([cuts for _, cuts, _ in profiled if cuts]) <= 2 and not any(len(t.latency_ns) > 1 for t in found.trials)
+    assert found.ended and found.verdict.endswith("; the time was over before all was tried")
+    few, _ = tuned(("none",), seconds=1e-9)
+    assert len(few.trials) == 1 and few.verdict.startswith("NO SPLIT WAS TRIED: ")
     whole, _ = tuned(("none", "inductor"), seconds=1000)
+    assert not whole.ended and "time was over" not in whole.verdict
     # By what is known of pieces, and that depends on how many were profiled: a cut's time differs by some thousandths.
     assert len(whole.trials) >= len(found.trials) and whole.best.measured_ns <= 1.02 * found.best.measured_ns
 

@@ -91,6 +91,42 @@ def test_heads_are_a_case_of_cuts():
     assert torch.allclose(mt.whole(cut, args), expected, atol=2e-5)
 
 
+def test_groups_of_heads_get_shares_of_what_was_measured():
+    whole = mt.capture(*networks.make("gpt2"))
+    whole.graph.set_times("A", {op.name: op.flops // 10 + 1 for op in whole.graph.ops})
+    cut = whole.recut("*heads: 1,3").graph
+    mt.piece_times(cut, [whole.graph])
+    total, pieces = (sum(op.time_ns["A"] for op in g.ops) for g in (whole.graph, cut))
+    assert total <= pieces < 1.05 * total
+    some = [op for op in cut.ops if "(2 of 2, 3 of 4 heads)" in op.name]
+    assert len(some) >= 4 and len({op.name for op in cut.ops}) == len(cut)
+
+
+class Attends(torch.nn.Module):
+    """Queries, keys and values taken apart in the ways that models do it."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.how, self.qkv, self.out = how, torch.nn.Linear(32, 96), torch.nn.Linear(32, 32)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        y = self.qkv(x).view(b, n, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        q, k, v = y if self.how == "iterated" else y.unbind(0) if self.how == "unbind" else (y[0], y[1], y[2])
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.out(y.transpose(1, 2).reshape(b, n, 32))
+
+
+@pytest.mark.parametrize("how", ["iterated", "unbind", "indexed"])
+def test_attention_is_found_however_its_tensors_are_taken_apart(how):
+    module, x = Attends(how).eval(), torch.randn(2, 5, 32)
+    whole = mt.capture(module, (x,))
+    assert [s.kind for s in whole.strips] == ["attention", "heads", "tokens", "batch"]
+    with torch.no_grad():
+        for cuts in ("*attention: 1,3", "*attention: 1:1 every", "*tokens: 2,3", "*batch: 1,1"):
+            assert torch.allclose(mt.whole(whole.recut(cuts), (x,)), module(x), atol=1e-6)
+
+
 BAD = {
     "0/mlp: 2,3": "strip '0/mlp': the sizes add up to 5 columns, it has 96",
     "0/attention: 5": "strip '0/attention': 5 pieces, it has 4 heads",
@@ -209,6 +245,50 @@ def test_no_cut_of_a_chain_is_shorter_than_its_longest_path(name, fuse):
         least = min(least, moirai.place(moirai.Problem(graph, two(), **options), effort=0.001, threads=1).makespan_ns)
         assert least >= bound
     assert least < alone  # some cut pays, so that this says something
+
+
+class Opaque(torch.nn.Module):
+    """Attention that has heads to cut by, but no strip: its keys are read outside, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = torch.nn.Linear(64, 192), torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        q, k, v = (p.unflatten(-1, (4, 16)).transpose(1, 2) for p in self.qkv(x).chunk(3, -1))
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.out(y.transpose(1, 2).flatten(2)), k.mean()
+
+
+def test_the_bound_of_all_cuts_holds_for_heads_that_no_strip_has():
+    whole = mt.capture(Opaque().eval(), (torch.randn(1, 256, 64),))
+    assert not any(s.kind == "attention" for s in whole.strips) and any(s.kind == "heads" for s in whole.strips)
+    cut = whole.recut("*heads: 2").graph
+    for graph in (whole.graph, cut):
+        for device in "AB":
+            graph.set_times(device, [1000 + op.flops // 100 for op in graph.ops])
+    bound = mt.all_cuts_bound(whole, two(), measured=[whole.graph], congestion="none")
+    plan = moirai.place(moirai.Problem(cut, two(), congestion="none"), effort=0.01, threads=1)
+    assert 0 < bound <= plan.makespan_ns < sum(op.time_ns["A"] for op in whole.graph.ops)
+
+
+def test_the_bound_of_all_cuts_knows_of_strips_that_are_small():
+    layers = [torch.nn.Linear(512, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 512), torch.nn.Softmax(-1)]
+    layers += [torch.nn.Linear(512, 32), torch.nn.Tanh(), torch.nn.Linear(32, 32), torch.nn.Softmax(-1)]
+    whole = mt.capture(torch.nn.Sequential(*layers).eval(), (torch.randn(4, 512),))
+    for device in "AB":  # what computes little takes long
+        whole.graph.set_times(device, [10**6 if op.flops > 10**6 else 3 * 10**6 for op in whole.graph.ops])
+    small = [s.name for s in whole.strips if s.kind == "mlp"][1]
+    plan = mt.plan(whole, two(), split_operators=f"{small}: 16,16", effort=0.01, problem={"congestion": "none"})
+    assert mt.all_cuts_bound(whole, two(), congestion="none") <= plan.makespan_ns
+
+
+@pytest.mark.parametrize(
+    "given", [{"meeting_ns": float("nan")}, {"meeting_ns": -1}, {"meeting_ns": "x"}, {"measured": [mt.capture(*networks.make("vit")).graph]}]
+)
+def test_the_bound_of_all_cuts_refuses_what_it_does_not_know(given):
+    with pytest.raises(moirai.UsageError, match="^all_cuts_bound: "):
+        mt.all_cuts_bound(mt.capture(*networks.make("gpt2")), two(), **given)
 
 
 def test_cuts_are_chosen_by_measured_times_and_none_where_none_pays():

@@ -53,7 +53,8 @@ static int take_sum(char *text)
     return -1;
 }
 
-static int read_sizes(sizes *out, char *text)
+/* `strip` is what the sizes are of, for messages. */
+static int read_sizes(sizes *out, const char *strip, char *text)
 {
     *out = (sizes){.sum = take_sum(text)};
     if (!strcmp(text, "whole")) {
@@ -67,17 +68,19 @@ static int read_sizes(sizes *out, char *text)
             at++;
         long long value = *at >= '0' && *at <= '9' ? strtoll(at, &end, 10) : 0;
         if (value < 1 || errno || value > (1ll << 40))
-            return moirai_error(MOIRAI_EUSAGE, "cut \"%.80s\": \"%.20s\" is not a size of at least 1", text, at);
+            return moirai_error(MOIRAI_EUSAGE, "cut \"%.80s: %.80s\": \"%.20s\" is not a size of at least 1", strip,
+                                text, at);
         if (out->n == MAX_PIECES)
-            return moirai_error(MOIRAI_EUSAGE, "cut \"%.80s\": more than %d pieces", text, MAX_PIECES);
+            return moirai_error(MOIRAI_EUSAGE, "cut \"%.80s: %.80s\": more than %d pieces", strip, text, MAX_PIECES);
         out->number[out->n++] = value;
         while (*end == ' ')
             end++;
         if (!*end)
             break;
         if ((*end != ',' && *end != ':') || (out->separator && *end != out->separator))
-            return moirai_error(MOIRAI_EUSAGE, "cut \"%.80s\": '%.20s': sizes are 2,4,6 (units) or 2:3:5 (shares)",
-                                text, end);
+            return moirai_error(MOIRAI_EUSAGE,
+                                "cut \"%.80s: %.80s\": '%.20s': sizes are 2,4,6 (units) or 2:3:5 (shares)", strip, text,
+                                end);
         out->separator = *end;
         at = end;
     }
@@ -126,11 +129,14 @@ static void round_shares(int64_t *size, const int64_t *share, int n, int64_t uni
 
 static int settle(shard_cut *cut, const shard_strip *x, const sizes *z, onnx_arena *arena)
 {
-    int n = z->separator || z->n > 1 ? z->n : (int)UTIL_MIN(z->number[0], MAX_PIECES + 1);
-    int64_t sum = 0, share[MAX_PIECES];
-    if (n > MAX_PIECES || n > x->units)
-        return moirai_error(MOIRAI_EUSAGE, "strip '%.200s': %d pieces, it has %lld %s", x->name, n, (long long)x->units,
-                            x->unit);
+    int64_t asked = z->separator || z->n > 1 ? z->n : z->number[0], sum = 0, share[MAX_PIECES];
+    if (asked > x->units)
+        return moirai_error(MOIRAI_EUSAGE, "strip '%.200s': %lld pieces, it has %lld %s", x->name, (long long)asked,
+                            (long long)x->units, x->unit);
+    if (asked > MAX_PIECES)
+        return moirai_error(MOIRAI_EUSAGE, "strip '%.200s': %lld pieces, %d at most", x->name, (long long)asked,
+                            MAX_PIECES);
+    int n = (int)asked;
     cut->n_pieces = n;
     cut->sum = z->sum;
     cut->size = onnx_take(arena, (size_t)n, sizeof *cut->size);
@@ -176,7 +182,7 @@ static int apply(const moirai_shards *s, char *item, sizes *of, onnx_arena *aren
                             item);
     *colon = 0;
     pattern = trim(item);
-    int rc = read_sizes(&z, trim(colon + 1));
+    int rc = read_sizes(&z, pattern, trim(colon + 1));
     for (size_t i = 0; i < s->n_strips && !rc; i++) {
         if (strcmp(pattern, s->strip[i].name) && !matches(pattern, &s->strip[i]))
             continue;

@@ -140,6 +140,10 @@ static void test_cli_input_missing_files(void **state)
     assert_fails(3, "nothing.json", "$M check nothing.json nothing.json");
     assert_fails(3, "nothing", "$M problem gpt3-tiny --cluster nothing");
     assert_fails(3, "nothing.onnx", "$M plan nothing.onnx --cluster inter-server");
+    assert_fails(2, "plan: --split-operators '*mlp: 2': no such file; a cut as text is for 'moirai shard --cut'",
+                 "$M plan gpt3-tiny --cluster inter-server --split-operators '*mlp: 2'");
+    assert_fails(2, "plan: --cut-out is for a cut model: --split-operators auto or FILE says how",
+                 "$M plan gpt3-tiny --cluster inter-server --cut-out c.onnx");
     assert_int_equal(files_here(), 0);
 }
 

@@ -208,8 +208,10 @@ static void test_shard_bad_cuts_name_strip_and_values(void **state)
     refuse(s, "MatMul_0/mlp: 2,5", "strip 'MatMul_0/mlp': the sizes add up to 7 columns, it has 6");
     refuse(s, "MatMul_0/mlp: 7", "strip 'MatMul_0/mlp': 7 pieces, it has 6 columns");
     refuse(s, "mlp: 2", "no strip of that name");
-    refuse(s, "MatMul_0/mlp: two", "\"two\" is not a size");
+    refuse(s, "MatMul_0/mlp: 300", "strip 'MatMul_0/mlp': 300 pieces, it has 6 columns");
+    refuse(s, "MatMul_0/mlp: two", "cut \"MatMul_0/mlp: two\": \"two\" is not a size");
     refuse(s, "MatMul_0/mlp: 3,", "\"\" is not a size");
+    refuse(s, "MatMul_0/mlp:", "cut \"MatMul_0/mlp: \": \"\" is not a size");
     refuse(s, "MatMul_0/mlp: 2,2,2; batch: 3", "share operator 'MatMul_0': cut one of them");
     refuse(s, "; # nothing", "the cut is empty");
     moirai_shards_free(s);

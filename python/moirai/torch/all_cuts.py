@@ -7,8 +7,9 @@ times the least priced time per unit over all sizes. Sums of partial results and
 bound smaller and no less true. The prices are found by a few steps towards the largest bound; any would do.
 A chain of layers has no such work to share out: what its longest path takes is the other bound (all_cuts_path.py).
 
-It holds for the sizes that the choice of cuts looks at (whole tiles), of strips that it looks at, and for pieces as times
-were measured or interpolated for them (docs/shard.md). Images by rows and sequences by tokens are not among these cuts.
+It holds for the sizes that the choice of cuts looks at (whole tiles), of all strips but the alternatives (heads, rows,
+tokens, batch), and for pieces as times were measured or interpolated for them (docs/shard.md). Where heads are the only
+way to cut an attention, what that takes apart counts as nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping
 
+from .._lib import UsageError
 from ..graph import Graph
 from ..problem import Problem
 from .capture import Captured
@@ -116,6 +118,18 @@ def _owners(c: _Chooser, names: list[str]) -> tuple[dict[str, str], set[str]]:
     return owned, set(names) - left - set(owned)
 
 
+def _of_heads(c: _Chooser, names: list[str]) -> set[str]:
+    """Operators that are others when attention is cut by heads where no strip but that has it: nobody has measured what
+    they become, and heads need no projection whole, so that they count as nothing."""
+    inside = {n for key in c.order for s in c.classes[key] for n in s.cut}
+    alone = [s for s in c.whole.strips if s.kind == "heads" and s.end not in inside]
+    if not alone:
+        return set()
+    after = c.whole.recut("; ".join(f"{s.name}: 1,{s.units - 1}" for s in alone), quick=True).graph
+    left = {(op.name, op.type, op.flops) for op in after.ops}
+    return {op.name for op in c.whole.graph.ops if (op.name, op.type, op.flops) not in left}.intersection(names)
+
+
 def _by_path(c: _Chooser, devices: list[str], classes: Mapping[Any, _Class], every: Mapping[str, dict[str, int]],
              meeting_ns: int) -> int:  # fmt: skip
     """The other bound: what the longest path takes."""
@@ -129,7 +143,7 @@ def _by_path(c: _Chooser, devices: list[str], classes: Mapping[Any, _Class], eve
         tile = step_of(c.classes[key][0])
         pieces = {-(-size // tile): [p for p in some if p.times] for size, some in known.pieces.items()}
         cut = cut_ns({k: v for k, v in pieces.items() if v}, -(-known.units // tile), devices, message_ns, meeting_ns)
-        for s in (s for s in c.classes[key] if s.name in inside):
+        for s in (s for s in c.classes[key] if s.name in inside and all(every[n] for n in inside[s.name])):
             took[s.name] = min(whole_ns(made_of(inside[s.name], every, reads), devices), cut)
     owned = {name: strip for name, strip in owned.items() if strip in took}
     least = {name: min(times.values(), default=0) for name, times in every.items() if name not in gone}
@@ -138,13 +152,20 @@ def _by_path(c: _Chooser, devices: list[str], classes: Mapping[Any, _Class], eve
 
 def all_cuts_bound(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), meeting_ns: int = 0,
                    **problem: Any) -> int:  # fmt: skip
-    """Nanoseconds that no plan of any cut of the captured module takes less than. `meeting_ns` is what a segment that waits
-    for a message takes longer, on the device where that is least (`meetings`). `measured` are graphs with times, the
-    whole network's first, as in `choose`: of devices that work alone, if the bound is to hold whatever the others do."""
-    c = _Chooser(captured, cluster, problem, {}, list(measured), 0)
+    """Nanoseconds that no plan of any cut of the captured module by its strips takes less than, those of heads, rows, tokens
+    and a batch aside. `measured` are graphs with times: the whole network's first (by default the captured one's), then those
+    of cut ones (`captured.recut(cut).graph`, after `profile` of it), of devices that work alone, if the bound is to hold
+    whatever the others do. `meeting_ns` is what a segment that waits for a message takes longer, on the device where that
+    is least (`meetings`)."""
+    if not (isinstance(captured, Captured) and isinstance(meeting_ns, int) and meeting_ns >= 0):
+        raise UsageError(f"all_cuts_bound: a captured module, and whole nanoseconds from 0 on, not {captured!r:.60} and {meeting_ns!r}")
+    graphs = [measured] if isinstance(measured, Graph) else list(measured)
+    c = _Chooser(captured, cluster, problem, {}, graphs, 0, least=0.0)  # no class is too small to be cut
+    if graphs and {op.name for op in graphs[0].ops} != {op.name for op in c.whole.graph.ops}:
+        raise UsageError("all_cuts_bound: the first measured graph is not that of the captured module, whole")
     whole = Problem(c.measured[0] if c.measured else c.whole.graph, c.cluster, **c.options)
     names = list(whole.op_names)
-    known = dict(zip(names, _times(whole, names)))
+    known = {**dict(zip(names, _times(whole, names))), **dict.fromkeys(_of_heads(c, names), {})}
     by_key = {key: found for key in c.order if (found := _class(c, key, whole, known)).cut}
     classes, every = list(by_key.values()), list(known.values())
     price = dict.fromkeys(whole.devices, 1.0 / len(whole.devices))

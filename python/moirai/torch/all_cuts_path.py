@@ -77,7 +77,7 @@ def made_of(names: Sequence[str], times: Times, reads: Mapping[str, set[str]]) -
     ends: dict[str, int] = {}
     inside = {n: reads[n] & set(names) for n in names}
     for n in sorted_by(inside):
-        ends[n] = min(times[n].values()) + max((ends[r] for r in inside[n]), default=0)
+        ends[n] = min(times[n].values(), default=0) + max((ends[r] for r in inside[n]), default=0)
     return Made([times[n] for n in names], max(ends.values(), default=0))
 
 

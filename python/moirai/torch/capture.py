@@ -162,6 +162,10 @@ def capture(
     else "cpu"), and plans of it run as compiled code. Such groups are kept in `cache` (as in `profile`).
     Raises CaptureError where torch can't export the module, or where its forward changes a buffer or an argument.
     """
+    if not isinstance(module, torch.nn.Module):
+        raise UsageError(f"capture: a torch.nn.Module is needed, not {type(module).__name__}")
+    if not isinstance(heads, int) or heads < 0:
+        raise UsageError(f"heads={heads!r}: expected True, False or a number of groups")
     if fuse not in FUSE:
         raise UsageError(f"fuse '{fuse}': expected {', '.join(FUSE[:-1])} or {FUSE[-1]}")
     if cuts and core:
@@ -205,7 +209,9 @@ def _pieces(
     asked = parse(cuts) if cuts else []
     attentions = head_strips(nodes)
     heads = [c for c in asked if _of(c, "heads")]
-    nodes = split_heads(nodes, _heads(attentions, how.heads, heads))
+    sizes = _heads(attentions, how.heads, heads)
+    if sizes:
+        nodes = split_heads(nodes, sizes, _names_whole(nodes, results, how))
     images, tokens, samples = ([c for c in asked if _of(c, kind)] for kind in ("rows", "tokens", "batch"))
     sequences = [*tokens, *samples]
     asked = [c for c in asked if not any(_of(c, kind) for kind in ALTERNATIVES)]
@@ -233,6 +239,13 @@ def _pieces(
         classify(nodes)
         nodes = repeat(nodes, pieces) if pieces else nodes
     return nodes, [*strips, *alternatives]
+
+
+def _names_whole(nodes: dict[str, Node], results: list[Any], how: _How) -> dict[str, str]:
+    """Node -> operator of the network that nothing is cut in."""
+    copy = {n: replace(node) for n, node in nodes.items()}
+    classify(copy)
+    return operator_names(live(fold_norms(live(copy, results), results) if how.fold and not how.core else copy, results))
 
 
 def _laid_out(nodes: dict[str, Node], results: list[Any], how: _How, last: bool) -> dict[str, Node]:

@@ -64,7 +64,7 @@ def piece_times(graph: Graph, measured: Iterable[Graph]) -> None:
 
 class _Chooser:
     def __init__(self, captured: Captured, cluster: Any, problem: Mapping[str, Any], search: Mapping[str, Any],
-                 measured: list[Graph], time_limit: float) -> None:  # fmt: skip
+                 measured: list[Graph], time_limit: float, least: float = _SMALL) -> None:  # fmt: skip
         self.whole = captured.recut(None) if captured.cuts else captured
         self.cluster, self.options, self.search = Cluster.open(cluster), dict(problem), dict(search)
         self.busy = self.whole.busy or self.whole.graph  # for several devices; one alone is as fast as it is alone
@@ -82,7 +82,7 @@ class _Chooser:
         for s in strips:
             self.classes.setdefault(s.alike, []).append(s)
         self.order = sorted(
-            (k for k, v in self.classes.items() if sum(work(s, self.whole.nodes) for s in v) > _SMALL * total),
+            (k for k, v in self.classes.items() if sum(work(s, self.whole.nodes) for s in v) >= least * total),
             key=lambda k: -sum(work(s, self.whole.nodes) for s in self.classes[k]),
         )
 

@@ -143,6 +143,13 @@ def _select(node: Node, at: Layout, units: int, nodes: Mapping[str, Node]) -> Ne
     return {name: Layout(at.axis + (dim <= at.axis), at.outer, at.inner)}
 
 
+def _unbind(node: Node, at: Layout, units: int, nodes: Mapping[str, Node]) -> Needs:
+    """`at` is that of every part, which lacks the axis."""
+    name = node.refs()[0]
+    dim = _axis(_dims(node, 1, "dim", 0), len(_shape(nodes, name)))
+    return {name: Layout(at.axis + (dim <= at.axis), at.outer, at.inner)}
+
+
 def _unsqueeze(node: Node, at: Layout, units: int, nodes: Mapping[str, Node]) -> Needs:
     dim = _axis(node.args[1], len(node.meta.shape))
     if dim == at.axis:
@@ -247,6 +254,7 @@ RULES: dict[str, Rule] = {
     **{name: _matmul for name in ("matmul", "bmm")},
     "slice": _slice,
     "select": _select,
+    "unbind": _unbind,
     "unsqueeze": _unsqueeze,
     "squeeze": _squeeze,
     "expand": _expand,

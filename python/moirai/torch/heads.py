@@ -37,10 +37,11 @@ def head_strips(nodes: dict[str, Node]) -> list[Strip]:
     return found
 
 
-def split_heads(nodes: dict[str, Node], sizes: Mapping[str, list[int]]) -> dict[str, Node]:
-    """New nodes with these attentions taken apart into groups of so many heads."""
+def split_heads(nodes: dict[str, Node], sizes: Mapping[str, list[int]], names: Mapping[str, str]) -> dict[str, Node]:
+    """New nodes with these attentions taken apart into groups of so many heads; `names` are the operators whole, by node:
+    pieces are called after them, and get their shares of what these take."""
     out: dict[str, Node] = {}
-    writer = _Writer(nodes, out)
+    writer = _Writer(nodes, out, names)
     for node in nodes.values():
         if len(sizes.get(node.name, ())) > 1:
             writer.attention(node, sizes[node.name])
@@ -58,9 +59,11 @@ def _splittable(node: Node, nodes: dict[str, Node]) -> bool:
 
 
 class _Writer:
-    def __init__(self, nodes: dict[str, Node], out: dict[str, Node]) -> None:
+    def __init__(self, nodes: dict[str, Node], out: dict[str, Node], names: Mapping[str, str]) -> None:
         self.nodes = nodes
         self.out = out
+        self.names = names
+        self.label = ""  # of the group of heads at hand
         self.memo: dict[tuple[Any, ...], str] = {}  # what is made once: (kind, source, ...) -> name
 
     def add(self, key: tuple[Any, ...], name: str, target: str, path: str, *args: Any, **kwargs: Any) -> str:
@@ -79,6 +82,7 @@ class _Writer:
         results = []
         for g, size in enumerate(sizes):
             span = (sum(sizes[:g]), sum(sizes[:g]) + size)
+            self.label = f" ({g + 1} of {len(sizes)}, {size} of {sum(sizes)} heads)"
             parts = [self.head(ref.name, span, node, letter) for ref, letter in zip(node.args[:3], "qkv")]
             mask = self.mask(node, span)
             name = f"{node.name}_h{g}"
@@ -86,6 +90,7 @@ class _Writer:
             done = self.add(
                 (name,), name, _ATTENTION, node.path, *(Ref(p) for p in parts), mask, *node.args[4:], **kwargs
             )
+            self.call(done, node)
             results.append(self.add((done, "turn"), f"{done}_turn", "aten.transpose.int", node.path, Ref(done), 1, 2))
         # One copy that gathers the groups, laid out as what follows wants it: (batch, positions, heads, size).
         gathered = self.add((node.name, "cat"), f"{node.name}_cat", "aten.cat.default", node.path,
@@ -93,6 +98,12 @@ class _Writer:
         final = Node(node.name, "op", "aten.transpose.int", (Ref(gathered), 1, 2), {}, path=node.path)
         final.meta = Meta.of(self.out[gathered].meta.empty("meta").transpose(1, 2))
         self.out[node.name] = final
+
+    def call(self, made: str, like: Node, more: str = "") -> str:
+        """A piece by its whole operator's name."""
+        if like.name in self.names and not self.out[made].named:
+            self.out[made].named = f"{self.names[like.name]}{self.label}{more}"
+        return made
 
     def mask(self, node: Node, span: tuple[int, int]) -> Any:
         mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
@@ -188,7 +199,7 @@ class _Writer:
             args = (x, made) if piece is None else (x, made, piece)
         else:
             args = (x, made) if piece is None else (piece, x, made)
-        return self.add((base.name, "part", first, n), name, base.target, path, *args)
+        return self.call(self.add((base.name, "part", first, n), name, base.target, path, *args), base, f" ({letter})")
 
     def piece(self, weight: Ref, dim: int, first: int, n: int, path: str) -> Ref:
         """A slice of a weight, in memory of its own: what the rest of the weight took is not held."""

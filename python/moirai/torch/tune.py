@@ -84,6 +84,7 @@ class Tuned:
     transport: str
     cuts: list[CutTried] = field(default_factory=list)
     predicted_ns: int = 0  # of the best, by all that was learnt from runs
+    ended: bool = False  # `seconds` were over before all was tried
 
     @property
     def captured(self) -> Captured:
@@ -101,12 +102,14 @@ class Tuned:
         splits = [t for t in self.trials if not one_device(t.plan)]
         if one_device(self.plan):
             rest = f"; the fastest split takes {_fastest(splits)}" if splits else ""
-            line = f"NO SPLIT PAYS: '{self.best.devices[0]}' runs all in {_fastest([self.best])}{rest}"
+            what = "NO SPLIT WAS TRIED" if self.ended and not splits else "NO SPLIT PAYS"
+            line = f"{what}: '{self.best.devices[0]}' runs all in {_fastest([self.best])}{rest}"
         else:
             several = f"{len(self.best.devices)} devices take {_fastest([self.best])}"
             line = f"{several}, the fastest one alone {_fastest(ones)}"
         others = [t for t in self.trials if t.fuse != self.best.fuse]
-        return line + (f"; otherwise than {_HOW[self.best.fuse]}: {_fastest(others)}" if others else "")
+        line += f"; otherwise than {_HOW[self.best.fuse]}: {_fastest(others)}" if others else ""
+        return line + ("; the time was over before all was tried" if self.ended else "")
 
     def distribute(self, **options: Any) -> Any:
         """As `moirai.torch.distribute`, with the plan that was found."""
@@ -210,9 +213,9 @@ class _Tuner:
 
     def cut(self, way: Way, whole: Captured, options: Mapping[str, Any]) -> None:
         """The network cut in every way asked for, profiled."""
-        for asked in self.o["cuts"]:
+        for asked in self.o["cuts"] if self.left() else ():
             text = self.choose(way, whole, options) if asked == "auto" else asked
-            if text and (*way, text) not in self.known:
+            if self.left() and text and (*way, text) not in self.known:
                 made = whole.recut(text)
                 self.profile(made)
                 self.times(way, made, options)
@@ -233,9 +236,10 @@ class _Tuner:
                     self.attempt((heads, fuse), times, placer, times.place(placer, **self.search))
             if len(self.trials) == before:
                 break
+        ended = not self.left()
         best = self.finals()
         predicted_ns = self.known[best.heads, best.fuse, best.captured.cuts].again_ns(best.plan)
-        return Tuned(best, self.trials, self.cluster, self.o["transport"], self.looked_at, predicted_ns)
+        return Tuned(best, self.trials, self.cluster, self.o["transport"], self.looked_at, predicted_ns, ended)
 
 
 def _captures(module: torch.nn.Module, args: Any, kwargs: Any, heads: Iterable[bool | int], fuses: Iterable[str],
@@ -310,7 +314,7 @@ def tune(
     way = transport if transport != "auto" else "ipc" if workers.kind == "cuda" else "gloo"
     o = {"module": module, "args": given, "kwargs": dict(kwargs or {}), "transport": way, "rounds": rounds, "time_limit": time_limit,
          "placers": tuple(placers), "threads": threads, "seed": seed, "runs": runs, "passes": passes, "cache": cache,
-         "problem": dict(problem or {}), "busy": busy, "cuts": tuple(cuts), "name": name, "seconds": seconds, "say": say or (lambda line: None)}  # fmt: skip
+         "problem": dict(problem or {}), "busy": busy, "cuts": (cuts,) if isinstance(cuts, str) else tuple(cuts), "name": name, "seconds": seconds, "say": say or (lambda line: None)}  # fmt: skip
     captures = _captures(module, given, kwargs, tuple(heads), fuses, kind, o)
     with tempfile.TemporaryDirectory(prefix="moirai-tune-") as folder:
         return _Tuner(workers, probed or probe(workers, transport=way), o, folder).tune(captures)

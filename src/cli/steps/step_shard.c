@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <yyjson.h>
 
 #include "util/util.h"
@@ -20,6 +21,12 @@ void cli_cut_free(cli_cut *cut)
 
 static int check(const cli_context *cli, const char *how)
 {
+    if (strchr(how, ':') && access(how, F_OK))
+        return moirai_error(
+            MOIRAI_EUSAGE,
+            "%s: --split-operators '%.100s': no such file; a cut as text is for 'moirai shard --cut', here "
+            "it is in a FILE",
+            cli->command->name, how);
     if (!cli_is_onnx(cli_arg(cli, 0)))
         return moirai_error(MOIRAI_EUSAGE,
                             "%s: --split-operators %.100s: '%.200s' is no ONNX file: only those can be cut",
@@ -64,6 +71,15 @@ static int choose(cli_cut *cut, cli_context *cli, const moirai_graph *g, const m
     return rc;
 }
 
+int cli_cut_check(const cli_context *cli)
+{
+    const char *how = cli_text(cli, "split-operators");
+    if (!cli_text(cli, "cut-out") || (how && strcmp(how, "off")))
+        return 0;
+    return moirai_error(MOIRAI_EUSAGE, "%s: --cut-out is for a cut model: --split-operators auto or FILE says how",
+                        cli->command->name);
+}
+
 int cli_cut_network(cli_cut *cut, moirai_graph **graph, cli_context *cli, const moirai_cluster *c)
 {
     const char *how = cli_text(cli, "split-operators");
@@ -71,7 +87,7 @@ int cli_cut_network(cli_cut *cut, moirai_graph **graph, cli_context *cli, const 
     moirai_graph *made = NULL;
     *cut = (cli_cut){0};
     if (!how || !strcmp(how, "off"))
-        return 0;
+        return cli_cut_check(cli);
     int rc = check(cli, how);
     if (rc || (rc = cli_onnx_options(&options, cli)))
         return rc;

@@ -137,6 +137,9 @@ typedef struct cli_cut {
     moirai_graph *whole;        /* the network before, where it was cut */
     moirai_shard_choice choice; /* of auto; zero otherwise */
 } cli_cut;
+/* --cut-out without --split-operators writes nothing: MOIRAI_EUSAGE. */
+int cli_cut_check(const cli_context *cli);
+
 /* --split-operators: what it says, or chooses for the cluster; *graph becomes that of the cut model. cli_cut_free in every
  * case. The time that it takes is the search's. */
 int cli_cut_network(cli_cut *cut, moirai_graph **graph, cli_context *cli, const moirai_cluster *c);

@@ -64,6 +64,7 @@ static int check(cli_context *cli)
                             cli_arg(cli, 0));
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs && !rc; i++)
         rc = cli_writable(cli, cli_text(cli, outputs[i]));
+    rc = rc ? rc : cli_cut_check(cli);
     return rc ? rc : check_objective(cli);
 }
 
