@@ -148,8 +148,8 @@ def plan(
     cut as `Shards.write` takes it. The plan belongs to the cut model then: `plan.cut` says how `Shards(model).write` makes
     it, and is "" where no cut pays."""
     settled: dict[str, Any] = dict(problem or {})
-    _refuse_unknown("plan", options, place, ("problem", "placer"))
-    _refuse_unknown("plan: problem", settled, Problem.__init__, ("self", "graph", "cluster"))
+    refuse_unknown("plan", options, place, ("problem", "placer"))
+    refuse_unknown("plan: problem", settled, Problem.__init__, ("self", "graph", "cluster"))
     if isinstance(model, Graph):
         graph, rules = model, rules or "none"
     else:
@@ -241,7 +241,7 @@ def compare(
     problem: Problem, names: Iterable[str] = ("single", "m-etf", "heft", "moirai"), **options: Any
 ) -> Comparison:
     """A plan by each placer; one that fails has its reason in its row. `options` are those of `place`."""
-    _refuse_unknown("compare", options, place, ("problem", "placer"))
+    refuse_unknown("compare", options, place, ("problem", "placer"))
     rows = []
     for name in names:
         try:
@@ -305,7 +305,7 @@ def refine(
     return [{name: getattr(r, name) for name in names} for r in reports]
 
 
-def _refuse_unknown(what: str, given: Mapping[str, Any], function: Callable[..., Any], own: tuple[str, ...]) -> None:
+def refuse_unknown(what: str, given: Mapping[str, Any], function: Callable[..., Any], own: tuple[str, ...]) -> None:
     """A misspelt keyword is refused before any work is done, with those that there are."""
     allowed = [name for name in inspect.signature(function).parameters if name not in own]
     for name in given:

@@ -134,6 +134,7 @@ BAD = {
     "0/mlp: 2:x": '"x" is not a size of at least 1',
     "0/mlp: 2:3,5": "2,4,6 .units. or 2:3:5 .shares.",
     "0/mlp": "a strip, a colon and sizes are needed",
+    "0/mlp: 2 sideways": 'cut "0/mlp": sum "sideways": expected chain, star, tree or every',
     "0/mlp: 0,96": '"0" is not a size of at least 1',
     " # nothing": "the cut is empty",
     b"0/mlp: 2": "a text or a mapping of strips to sizes, not bytes",
@@ -146,6 +147,14 @@ def test_bad_cuts_get_one_line():
     for cuts, message in BAD.items():
         with pytest.raises(moirai.UsageError, match=message) as caught:
             whole.recut(cuts)
+        assert "\n" not in str(caught.value)
+
+
+def test_options_of_the_problem_go_where_they_belong():
+    whole = mt.capture(*networks.make("gpt2"))
+    for function in (lambda: mt.plan(whole, two(), congestion="none"), lambda: mt.all_cuts_bound(whole, two(), effort=1), lambda: mt.choose(whole, two(), efort=1)):  # fmt: skip
+        with pytest.raises(TypeError, match="no option '(congestion|effort|efort)': there are ") as caught:
+            function()
         assert "\n" not in str(caught.value)
 
 

@@ -21,6 +21,7 @@ from typing import Any, Iterable, Mapping
 from .._lib import UsageError
 from ..graph import Graph
 from ..problem import Problem
+from ..search import refuse_unknown
 from .capture import Captured
 from .all_cuts_path import Made, cut_ns, edges_of, made_of, path_ns, whole_ns
 from .choose import _Chooser, piece_times
@@ -159,6 +160,7 @@ def all_cuts_bound(captured: Captured, cluster: Any, *, measured: Iterable[Graph
     is least (`meetings`)."""
     if not (isinstance(captured, Captured) and isinstance(meeting_ns, int) and meeting_ns >= 0):
         raise UsageError(f"all_cuts_bound: a captured module, and whole nanoseconds from 0 on, not {captured!r:.60} and {meeting_ns!r}")
+    refuse_unknown("all_cuts_bound", problem, Problem.__init__, ("self", "graph", "cluster"))
     graphs = [measured] if isinstance(measured, Graph) else list(measured)
     c = _Chooser(captured, cluster, problem, {}, graphs, 0, least=0.0)  # no class is too small to be cut
     if graphs and {op.name for op in graphs[0].ops} != {op.name for op in c.whole.graph.ops}:

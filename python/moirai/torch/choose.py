@@ -27,7 +27,7 @@ from ..cluster import Cluster
 from ..graph import Graph
 from ..plan import Plan
 from ..problem import Problem
-from ..search import place
+from ..search import place, refuse_unknown
 from .capture import Captured
 from .cut_sizes import PIECE, balanced, even_sizes, step_of
 from .cut_text import rounded
@@ -313,6 +313,7 @@ def choose(captured: Captured, cluster: Any, *, measured: Iterable[Graph] = (), 
            threads: int = 0, **problem: Any) -> CutChoice:  # fmt: skip
     """The cut of a captured module whose quick plan on this cluster is the shortest. `measured` are graphs with times,
     the whole network's first, then those of cut ones (`profile`); by default the captured one's, if it was profiled."""
+    refuse_unknown("choose", problem, Problem.__init__, ("self", "graph", "cluster"))
     search = {"seed": seed, "threads": threads}
     return _Chooser(captured, cluster, problem, search, list(measured), time_limit).choose()
 
@@ -324,6 +325,8 @@ def plan(captured: Captured, cluster: Any, placer: str = "moirai", *, split_oper
     20 s unless `effort` or `time_limit` says otherwise, 0.4 of it for the choice. Where `profile` measured with all devices busy, plans of several devices are made
     for these times. `plan.captured` is what `distribute` takes with it, `plan.cut` how it was cut, "" where no cut pays."""
     settled = dict(problem or {})
+    refuse_unknown("plan", options, place, ("problem", "placer"))
+    refuse_unknown("plan: problem", settled, Problem.__init__, ("self", "graph", "cluster"))
     time_limit = (0 if "effort" in options else 20) if time_limit is None else time_limit
     begin, cut = time.monotonic(), "" if split_operators == "off" else split_operators
     wishes = [w for w in ("pin", "forbid", "together") if settled.get(w)]

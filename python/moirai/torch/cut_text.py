@@ -86,6 +86,8 @@ def parse(cuts: str | Mapping[str, str]) -> list[Cut]:
                 raise UsageError(f'cut "{item.strip()}": a strip, a colon and sizes are needed')
             words = rest.split()
             how = words.pop() if words and words[-1] in _SUMS else "chain"
+            if len(words) > 1 and words[-1].isalpha():
+                raise UsageError(f'cut "{pattern.strip()}": sum "{words[-1]}": expected {", ".join(_SUMS[:-1])} or {_SUMS[-1]}')
             found.append(Cut(pattern.strip(), *_numbers(pattern.strip(), "".join(words)), how))
     if not found:
         raise UsageError("the cut is empty")
