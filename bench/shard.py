@@ -184,7 +184,7 @@ def tuned(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.
 
 
 def bounds_ms(name: str, o: argparse.Namespace, workers: mt.Workers, probed: moirai.Cluster) -> dict[str, float]:
-    """What no cut by heads, columns and channels beats, in any kind of kernels: by times of parts alone, and by those with
+    """What no cut by heads and columns beats, in any kind of kernels: by times of parts alone, and by those with
     all of them busy. Pieces were profiled by `tune`, most of them."""
     module, args = networks_public.make(name, not o.shares)
     kind = getattr(torch, o.dtype)
@@ -231,7 +231,7 @@ def main() -> None:
     p.add_argument("--tf32", action="store_true", help="products of float32 in TF32")
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
     p.add_argument("--transport", default="auto", help="ipc or host, on a GPU")
-    p.add_argument("--bound", action="store_true", help="what no cut by heads, columns and channels beats, too")
+    p.add_argument("--bound", action="store_true", help="what no cut by heads and columns beats, too")
     p.add_argument("--bound-only", action="store_true", help="nothing else")
     p.add_argument("--busy", default="on", choices=["on", "off"], help="off: parts of a GPU are profiled while the others idle")
     p.add_argument("--shared", type=Path, help="a folder: processes that share it take turns on the GPU")

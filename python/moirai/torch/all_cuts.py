@@ -1,4 +1,4 @@
-"""What no cut of a network by heads, columns and channels can beat, by the times of its profile.
+"""What no cut of a network by heads (of strips) and columns can beat, by the times of its profile.
 
 Every device has to do its part within the makespan. So for any prices of the devices that add up to one, the makespan is
 at least the sum over all operators of the least priced time; work may even be shared out at will. A strip that is cut
