@@ -10,7 +10,7 @@ from conftest import need
 
 need("torch")
 
-from moirai.torch.all_cuts_path import Made, cut_ns, made_of, path_ns, whole_ns  # noqa: E402
+from moirai.torch.all_cuts_path import Made, by_tiles, cut_ns, made_of, path_ns, whole_ns  # noqa: E402
 
 DEVICES = ["A", "B"]
 
@@ -49,6 +49,14 @@ def test_no_pieces_of_a_strip_take_less_than_its_bound(seed):
         assert 0 < bound <= least
         assert cut_ns(pieces, steps, DEVICES, message, 1000) >= bound
     assert cut_ns({}, steps, DEVICES, 0, 0) == float("inf")
+
+
+def test_pieces_of_as_many_tiles_are_all_kept():
+    """Of 100 units in tiles of 16 pieces of 84 and of 96 take six: the lesser one must not be forgotten for the other."""
+    made = {n: [Made([{"A": n, "B": n}], n)] for n in (4, 16, 84, 96)}
+    found = by_tiles({**made, 32: [Made([], 0)]}, 16)
+    assert {k: sorted(m.path_ns for m in v) for k, v in found.items()} == {1: [4, 16], 6: [84, 96]}
+    assert cut_ns(found, 7, DEVICES, 0, 0) <= max(84, 16)
 
 
 def test_a_strip_that_is_whole_takes_its_path_and_its_load():

@@ -14,7 +14,6 @@ way to cut an attention, what that takes apart counts as nothing.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping
 
@@ -22,8 +21,8 @@ from .._lib import UsageError
 from ..graph import Graph
 from ..problem import Problem
 from ..search import refuse_unknown
+from .all_cuts_path import Made, by_tiles, cut_ns, edges_of, made_of, most_of, path_ns, whole_ns
 from .capture import Captured
-from .all_cuts_path import Made, cut_ns, edges_of, made_of, path_ns, whole_ns
 from .choose import _Chooser, piece_times
 from .cut_sizes import step_of
 
@@ -142,8 +141,7 @@ def _by_path(c: _Chooser, devices: list[str], classes: Mapping[Any, _Class], eve
     message_ns, took = min((x.latency_ns for x in c.cluster.links), default=0), {}
     for key, known in classes.items():
         tile = step_of(c.classes[key][0])
-        pieces = {-(-size // tile): [p for p in some if p.times] for size, some in known.pieces.items()}
-        cut = cut_ns({k: v for k, v in pieces.items() if v}, -(-known.units // tile), devices, message_ns, meeting_ns)
+        cut = cut_ns(by_tiles(known.pieces, tile), -(-known.units // tile), devices, message_ns, meeting_ns)
         for s in (s for s in c.classes[key] if s.name in inside and all(every[n] for n in inside[s.name])):
             took[s.name] = min(whole_ns(made_of(inside[s.name], every, reads), devices), cut)
     owned = {name: strip for name, strip in owned.items() if strip in took}
@@ -170,12 +168,6 @@ def all_cuts_bound(captured: Captured, cluster: Any, *, measured: Iterable[Graph
     known = {**dict(zip(names, _times(whole, names))), **dict.fromkeys(_of_heads(c, names), {})}
     by_key = {key: found for key in c.order if (found := _class(c, key, whole, known)).cut}
     classes, every = list(by_key.values()), list(known.values())
-    price = dict.fromkeys(whole.devices, 1.0 / len(whole.devices))
-    best = float(_by_path(c, whole.devices, by_key, known, meeting_ns))
-    for step in range(_STEPS):
-        bound, loads = _bound(every, classes, price)
-        best = max(best, bound)
-        most = max(loads.values(), default=0.0) or 1.0
-        raised = {d: p * math.exp(loads.get(d, 0.0) / most / math.sqrt(step + 4)) for d, p in price.items()}
-        price = {d: p / sum(raised.values()) for d, p in raised.items()}
+    best = max(most_of(lambda price: _bound(every, classes, price), whole.devices, _STEPS),
+               _by_path(c, whole.devices, by_key, known, meeting_ns))  # fmt: skip
     return int(best * (1 - 1e-9))

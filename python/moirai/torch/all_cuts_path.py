@@ -23,7 +23,7 @@ from ..graph import Graph
 
 Times = Mapping[str, Mapping[str, int]]  # operator -> device -> ns
 Loads = dict[str, float]
-_STEPS = 60
+_STEPS = 60  # towards prices of a strip, of which there are many kinds
 
 
 @dataclass
@@ -81,10 +81,10 @@ def made_of(names: Sequence[str], times: Times, reads: Mapping[str, set[str]]) -
     return Made([times[n] for n in names], max(ends.values(), default=0))
 
 
-def most_of(price_it: Callable[[Mapping[str, float]], tuple[float, Loads]], devices: Sequence[str]) -> float:
+def most_of(price_it: Callable[[Mapping[str, float]], tuple[float, Loads]], devices: Sequence[str], steps: int = _STEPS) -> float:
     """The largest value over prices of devices that add up to one, found by steps towards it: any price would do."""
     price, best = dict.fromkeys(devices, 1.0 / len(devices)), 0.0
-    for step in range(_STEPS):
+    for step in range(steps):
         value, loads = price_it(price)
         best = max(best, value)
         top = max(loads.values(), default=0.0) or 1.0
@@ -137,15 +137,21 @@ class Cover:
 
     def alone(self, devices: Sequence[str]) -> float:
         """All pieces on one device."""
-        one = [{d: 1.0 if d == e else 0.0 for d in devices} for e in devices]
-        return min(self.by_one(p) for p in one)
+        return min(self.on(d) for d in devices)
 
-    def by_one(self, price: Mapping[str, float]) -> float:
-        device = max(price, key=lambda d: price[d])
-        only = {k: [Made([{device: t[device]} for t in m.times], 0) for m in some if all(device in t for t in m.times)]
+    def on(self, device: str) -> float:
+        here = {k: [Made([{device: t[device]} for t in m.times], 0) for m in some if all(device in t for t in m.times)]
                 for k, some in self.pieces.items()}  # fmt: skip
-        some = {k: v for k, v in only.items() if v}
-        return Cover(some, self.steps).least(self.steps, price)[0] if some else math.inf
+        some = {k: v for k, v in here.items() if v}
+        return Cover(some, self.steps).least(self.steps, {device: 1.0})[0] if some else math.inf
+
+
+def by_tiles(pieces: Mapping[int, Sequence[Made]], tile: int) -> dict[int, list[Made]]:
+    """Pieces by how many tiles they take a part of: the last one may have less of it, beside one that has all."""
+    found: dict[int, list[Made]] = {}
+    for size, some in pieces.items():
+        found.setdefault(-(-size // tile), []).extend(m for m in some if m.times)
+    return {k: v for k, v in found.items() if v}
 
 
 def whole_ns(whole: Made, devices: Sequence[str]) -> int:
