@@ -47,7 +47,6 @@ static int find_bound(rate_search *x)
     relax_task job = {.goal_ns = INT64_MAX / 4,
                       .cases = 1,
                       .rounds = 2 + (int32_t)(RATE_BOUND_ROUNDS * effort),
-                      .rate = true,
                       .plans = true,
                       .threads = x->o->budget.threads,
                       .stop = x->stop};
@@ -57,7 +56,7 @@ static int find_bound(rate_search *x)
         job.stop = util_stop_within(&x->stop, BOUND_SHARE * x->o->budget.time_limit_s);
     if (!has_time(x, &job.stop))
         return 0;
-    int rc = relax_solve(&x->relaxed, x->p, &job);
+    int rc = rate_least_relax(&x->relaxed, x->p, &job);
     if (rc == MOIRAI_ELIMIT) { /* too many resources for its master */
         relax_answer_clear(&x->relaxed);
         rc = 0;
@@ -91,7 +90,6 @@ static int find_bound_of_one(rate_search *x)
     relax_task job = {.goal_ns = INT64_MAX / 4,
                       .cases = ONE_COPY_CASES,
                       .rounds = 2 + (int32_t)(RATE_BOUND_ROUNDS / 2 * effort),
-                      .rate = true,
                       .one_copy = true,
                       .threads = x->o->budget.threads,
                       .stop = x->stop};
@@ -101,7 +99,7 @@ static int find_bound_of_one(rate_search *x)
         job.stop = util_stop_within(&x->stop, BOUND_SHARE / 2 * x->o->budget.time_limit_s);
     if (!has_time(x, &job.stop))
         return 0;
-    int rc = relax_solve(&answer, x->p, &job);
+    int rc = rate_least_relax(&answer, x->p, &job);
     x->one_copy_ns = rc ? 0 : answer.lower_ns;
     relax_answer_clear(&answer);
     return rc == MOIRAI_ELIMIT ? 0 : rc;
@@ -174,6 +172,6 @@ int rate_search_open(rate_search *x)
     rc = rc ? rc : rate_add_stages(x);
     rc = rc ? rc : add_relaxed(x);
     if (!rc && x->o->copies != 1 && !x->o->kind)
-        rc = relax_least_new(&x->columns.least, &x->v, x->units->of_op, x->units->n, &x->stop);
+        rc = rate_least_new(&x->columns.least, &x->v, x->units->of_op, x->units->n, &x->stop);
     return rc;
 }

@@ -67,7 +67,7 @@ static int find_one(const mixture *x, const double *price, int32_t *device, doub
         for (size_t k = 0; k < K; k++)
             own[i * K + k] = may >> k & 1 ? price[k] * (double)moirai_op_ns(s->p, (int32_t)i, (int32_t)k) : HUGE_VAL;
     }
-    rc = rc ? rc : relax_least_find(s->columns.least, own, price, found, sum, &x->stop);
+    rc = rc ? rc : rate_least_find(s->columns.least, own, price, found, sum, &x->stop);
     for (size_t i = 0; i < n && !rc; i++)
         device[i] = found[i];
     free(own);

@@ -234,10 +234,9 @@ int moirai_rate_bound(int64_t *bound_ns, const moirai_problem *p, int32_t in_fli
     relax_task job = {.goal_ns = INT64_MAX / 4,
                       .cases = 1,
                       .rounds = 2 + (int32_t)(RATE_BOUND_ROUNDS * effort),
-                      .rate = true,
                       .threads = budget->threads,
                       .stop = util_stop_of(budget)};
-    rc = rc ? rc : relax_solve(&answer, p, &job);
+    rc = rc ? rc : rate_least_relax(&answer, p, &job);
     if (!rc || rc == MOIRAI_ELIMIT) { /* of too many resources the loads alone */
         int64_t turns = (UTIL_MAX(latency_bound_ns, 0) + in_flight - 1) / in_flight;
         *bound_ns = UTIL_MAX(UTIL_MAX(answer.lower_ns, moirai_bound_load(p)), turns);

@@ -84,7 +84,7 @@ void rate_search_close(rate_search *x)
         rate_candidate_free(x->candidate[i]);
     free(x->candidate);
     rate_columns_clear(&x->columns);
-    relax_least_free(x->columns.least);
+    rate_least_free(x->columns.least);
     moirai_plan_free(x->latency);
     relax_answer_clear(&x->relaxed);
     free(x->weight);

@@ -6,13 +6,13 @@
 
 #include "place/fit.h"
 #include "rate/candidate.h"
-#include "relax/least.h"
+#include "rate/least/least.h"
 #include "relax/relax.h"
 
 /* Plans that mixtures were made of: the next one begins with them. */
 typedef struct rate_columns {
     int32_t n, **device; /* owned */
-    relax_least *least;  /* finds those that are missing, exactly; NULL: tables would be too large */
+    rate_least *least;   /* finds those that are missing, exactly; NULL: tables would be too large */
 } rate_columns;
 
 typedef struct rate_search {

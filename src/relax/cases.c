@@ -1,14 +1,12 @@
-/* The relaxation of a whole problem, by cases.
+/* The relaxation of a whole problem, by cases: offsets (view.c), prices by cutting planes (prices.c) that messages
+ * turn into a bound (messages.c), which is evaluated in whole numbers (evaluate.c).
  *
- * **Prices.** Every resource r, a device, a port or a channel, is busy for load(r) and has offset(r) of the makespan before and after it (view.c). So for any
- * prices that sum to 1 the makespan is at least the priced sum of load + offset, and that is a sum over operators and packets: the least of it over all
- * assignments is bounded by messages (messages.c), the best prices are found by cutting planes (prices.c), and the bound is evaluated in whole
- * numbers (evaluate.c).
- *
- * **Hubs.** A linear relaxation may have a hub, an operator on which much of all transfers hangs, half here and half there, and then every neighbour is next to
- * it for nothing. So hubs are cases: on which device is it? The bound is the least over all cases. Best first: the case with the least bound is divided
- * next, by the largest hub that is still open in it; a case that reaches the goal is left alone. All devices of a hub are
- * tried side by side, whatever the number of threads. Loads of many requests have no such cases, since each request may have its hub elsewhere, unless all have one assignment. */
+ * **Hubs.** A linear relaxation may have a hub, an operator on which much of all transfers hangs, half here and half
+ * there, and then every neighbour is next to it for nothing. So hubs are cases: on which device is it? The bound is
+ * the least over all cases. Best first: the case with the least bound is divided next, by the largest hub that is
+ * still open in it; a case that reaches the goal is left alone. All devices of a hub are tried side by side, whatever
+ * the number of threads. Loads of many requests have no such cases, since each request may have its hub elsewhere,
+ * unless all have one assignment. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +37,6 @@ typedef struct tree {
     int32_t n_nodes, first_new; /* the nodes that are solved now, */
     double begun;               /* and since when */
     util_stop choices;          /* the end of all, where `job` ends sooner */
-    relax_least *least;         /* or NULL */
 } tree;
 
 /* ---- hubs ---- */
@@ -166,7 +163,7 @@ static int solve_with(node *x, const tree *t, relax_state *s, const relax_leaf *
     relax_prices_task job = {.goal_ns = (double)t->job->goal_ns * 1.001,
                              .rounds = t->job->rounds,
                              .bytes = t->v.bytes_bind,
-                             .least = t->least,
+                             .exactly = t->job->exactly,
                              .stop = turn_of(t, x)};
     double value = 0;
     begin(s, parent);
@@ -341,14 +338,12 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
                 (int64_t)p->n_edges * t.v.K > RELAX_CASES_MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;
     rc = rc ? rc : find_hubs(&t);
-    rc = rc || !job->rate ? rc : relax_least_new(&t.least, &t.v, NULL, 0, &cases.stop);
     t.node = rc ? NULL : util_alloc((size_t)(UTIL_MAX(job->cases, 1) + t.v.K), sizeof *t.node);
     rc = rc ? rc : t.node ? search(&t) : MOIRAI_EFAIL;
     rc = rc ? rc : report(out, &t);
     for (int32_t i = 0; i < t.n_nodes; i++)
         clear_node(&t.node[i]);
     free(t.node);
-    relax_least_free(t.least);
     relax_view_close(&t.v);
     return rc;
 }

@@ -3,7 +3,6 @@
 #ifndef MOIRAI_RELAX_MESSAGES_H
 #define MOIRAI_RELAX_MESSAGES_H
 
-#include "relax/least.h"
 #include "relax/view.h"
 #include "util/util.h"
 
@@ -12,7 +11,7 @@ typedef struct relax_state {
     const relax_case *c;
     double *price;      /* per resource */
     double *byte_price; /* per device */
-    double *on_path;    /* per operator: the prices of all paths that it is on; NULL: there are none */
+    double *on_path;    /* per operator: the prices of all paths that it is on */
     double *unary;      /* [op * K + device]: without messages */
 
     /* Live edges: both ends open, or one of several readers of a packet from a known device. */
@@ -66,8 +65,8 @@ static inline int32_t relax_readers_at(const relax_state *s, int32_t packet, int
 typedef struct relax_prices_task {
     double goal_ns; /* enough */
     int32_t rounds;
-    bool bytes;               /* memory may be short: prices on bytes as well */
-    const relax_least *least; /* the cheapest assignments, exactly; NULL: by messages */
+    bool bytes;                  /* memory may be short: prices on bytes as well */
+    const relax_oracle *exactly; /* the cheapest assignments; NULL: by messages */
     util_stop stop;
 } relax_prices_task;
 

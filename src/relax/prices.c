@@ -7,7 +7,7 @@
  * the duals of a master with few columns jump; where nothing is gained for long, ever nearer to the best.
  *
  * With assignments that only look cheap the master's prices go astray, and rounds of them end well below the best value. So where the network is narrow the
- * cheapest assignment is found exactly (least.c), the master and the best value meet, and messages are sent at the last prices alone: they are what can be certified, and
+ * cheapest assignment is found exactly (rate/least/least.c), the master and the best value meet, and messages are sent at the last prices alone: they are what can be certified, and
  * they prove all but a few 1e-5 of it.
  *
  * There are only 3 K prices (ports) or K + K^2 (channels), and the master is solved by the simplex of our own. */
@@ -169,7 +169,7 @@ static int evaluate_exactly(search *x, bool *gain)
     for (int32_t i = 0; i < s->v->n; i++)
         for (int32_t k = 0; k < x->K; k++)
             x->cost[(int64_t)i * x->K + k] = s->c->devices[i] >> k & 1 ? relax_own_cost(s, i, k) : HUGE_VAL;
-    int rc = relax_least_find(x->job->least, x->cost, s->price, x->device, &sum, &x->stop);
+    int rc = x->job->exactly->find(x->job->exactly->data, x->cost, s->price, x->device, &sum, &x->stop);
     double value = rc ? -HUGE_VAL : value_of(x, sum);
     if (value > x->best)
         keep(x, value);
@@ -179,7 +179,7 @@ static int evaluate_exactly(search *x, bool *gain)
 
 static int ask(search *x, int32_t sweeps, bool *gain)
 {
-    if (x->job->least)
+    if (x->job->exactly)
         return evaluate_exactly(x, gain);
     *gain = evaluate(x, sweeps);
     return 0;
@@ -199,7 +199,7 @@ static int improve(search *x)
     int32_t idle = 0,
             most_idle = RELAX_PRICES_MOST_IDLE + (x->R > RELAX_PRICES_MANY_PRICES ? RELAX_PRICES_MORE_IDLE : 0);
     int32_t rounds = x->job->rounds;
-    if (x->job->least) /* both values meet at last */
+    if (x->job->exactly) /* both values meet at last */
         most_idle = rounds = RELAX_PRICES_EXACT_ROUNDS * UTIL_MIN(rounds, INT32_MAX / RELAX_PRICES_EXACT_ROUNDS);
     bool gain;
     int rc = ask(x, RELAX_PRICES_FIRST_SWEEPS, &gain);
@@ -247,7 +247,7 @@ static int search_open(search *x)
     UTIL_TAKE(&x->memory, x->row, rows);
     UTIL_TAKE(&x->memory, x->value, rows);
     UTIL_TAKE(&x->memory, x->device, (size_t)x->s->v->n);
-    UTIL_TAKE(&x->memory, x->cost, x->job->least ? (size_t)x->s->v->n * K : 0);
+    UTIL_TAKE(&x->memory, x->cost, x->job->exactly ? (size_t)x->s->v->n * K : 0);
     return x->memory.failed ? MOIRAI_EFAIL : open_master(x);
 }
 
@@ -265,10 +265,10 @@ int relax_find_prices(double *value_ns, relax_state *s, const relax_prices_task 
     search x = {.s = s, .job = job, .R = s->v->n_resources, .K = s->v->K, .best = -HUGE_VAL};
     x.n_rows = x.R + (job->bytes ? x.K : 0) + 1;
     x.scale_ns = scale_of(s->v);
-    x.stop = job->least ? util_stop_part(&job->stop, RELAX_PRICES_EXACT_PART) : job->stop;
+    x.stop = job->exactly ? util_stop_part(&job->stop, RELAX_PRICES_EXACT_PART) : job->stop;
     int rc = search_open(&x);
     rc = rc ? rc : improve(&x);
-    if (!rc && job->least)
+    if (!rc && job->exactly)
         send_messages(&x);
     if (!rc) {
         restore(&x);

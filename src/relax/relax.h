@@ -45,6 +45,14 @@ typedef struct relax_proof {
     relax_leaf *leaf;
 } relax_proof;
 
+/* The cheapest assignments, exactly: devices of which the sum of cost[op * K + device] (HUGE_VAL: not there) and price x time of all transfers is least, and that
+ * sum. From several threads at once. MOIRAI_ELIMIT: not in time. */
+typedef struct relax_oracle {
+    int (*find)(const void *data, const double *cost, const double *price, uint8_t *device, double *sum,
+                const util_stop *stop);
+    const void *data;
+} relax_oracle;
+
 /* Blocks in a row: the leaves of each pair of a class of blocks between two devices. */
 typedef struct relax_row_pair {
     int32_t class_, entry, exit; /* devices; 0 where the block has no such end */
@@ -70,10 +78,11 @@ typedef struct relax_task {
     int32_t rounds;          /* of prices in each case */
     bool rate;               /* no heads and tails, no cases: what holds for the loads of many requests as well */
     bool one_copy; /* with rate: requests all go the same way, so that hubs are cases again; no certificate has that */
-    bool plans;    /* devices are wanted */
-    bool row;      /* proofs of blocks are wanted (relax_solve_chain) */
-    bool ends;     /* their ends alone come first even where devices are few (relax_solve_chain) */
-    int32_t evaluations; /* of plans of each block (relax_solve_chain); 0: loads alone decide */
+    const relax_oracle *exactly; /* with rate: what finds prices first, messages come after; NULL: messages alone do */
+    bool plans;                  /* devices are wanted */
+    bool row;                    /* proofs of blocks are wanted (relax_solve_chain) */
+    bool ends;                   /* their ends alone come first even where devices are few (relax_solve_chain) */
+    int32_t evaluations;         /* of plans of each block (relax_solve_chain); 0: loads alone decide */
     int32_t
         send_percent; /* more than 100: as if transfers took so much longer, for devices that send less (a plan cannot keep all
                              resources busy); the bound is true, but worth little. 0: 100 */

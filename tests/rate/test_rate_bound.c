@@ -1,8 +1,8 @@
 /* The bound of the period: never above the best that all assignments, mixtures of them and their streams reach. */
 #include <moirai/moirai.h>
 
+#include "rate/least/least.h"
 #include "rate/loads.h"
-#include "relax/relax.h"
 #include "support/check.h"
 #include "support/random_problem.h"
 #include "support/rate_brute.h"
@@ -68,9 +68,8 @@ static void test_rate_bound_is_never_above_the_best(void **state)
 static int64_t bound_of_loads(const moirai_problem *p, bool one_copy)
 {
     relax_answer answer;
-    relax_task job = {
-        .goal_ns = INT64_MAX / 4, .cases = 100, .rounds = 40, .rate = true, .one_copy = one_copy, .threads = 1};
-    assert_ok(relax_solve(&answer, p, &job));
+    relax_task job = {.goal_ns = INT64_MAX / 4, .cases = 100, .rounds = 40, .one_copy = one_copy, .threads = 1};
+    assert_ok(rate_least_relax(&answer, p, &job));
     int64_t lower = answer.lower_ns;
     relax_answer_clear(&answer);
     return lower;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "rate/least/least.h"
 #include "relax/relax.h"
 #include "support/false_bound_parts.h"
 #include "support/proving.h"
@@ -138,8 +139,7 @@ static bool check_rate(const moirai_problem *p, relax_task job, uint64_t seed, f
     int64_t least = least_period(p);
     if (least < 0 || p->n_weights > 0)
         return true;
-    job.rate = true;
-    bool good = !relax_solve(&answer, p, &job) || false_bound_fail(why, "rate: %s", moirai_error_message());
+    bool good = !rate_least_relax(&answer, p, &job) || false_bound_fail(why, "rate: %s", moirai_error_message());
     relax_certificate from = {.p = p, .rate = &answer.proof, .proven_ns = answer.proof.proven_ns};
     good = good && certify(&from, least, seed, counts, why);
     counts->rates++;

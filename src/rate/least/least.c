@@ -2,7 +2,7 @@
  *
  * A packet is sent once to each device that has a reader of it. With few readers it is a function of its producer and all of them; with more, the set of devices that it
  * reaches is a variable of its own, between producer and readers, so that the readers need not know each other. */
-#include "relax/least.h"
+#include "rate/least/least.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct term {
     int32_t of; /* the unit, or the packet */
 } term;
 
-struct relax_least {
+struct rate_least {
     const relax_view *v;
     const int32_t *of_op; /* NULL: each for itself */
     int32_t n_units;
@@ -34,12 +34,12 @@ struct relax_least {
     util_memory memory;
 };
 
-static int32_t unit_of(const relax_least *x, int32_t op)
+static int32_t unit_of(const rate_least *x, int32_t op)
 {
     return x->of_op ? x->of_op[op] : op;
 }
 
-static int64_t cells_of(const relax_least *x, int32_t t)
+static int64_t cells_of(const rate_least *x, int32_t t)
 {
     int64_t cells = 1;
     for (int32_t i = x->shape.off[t]; i < x->shape.off[t + 1]; i++)
@@ -47,7 +47,7 @@ static int64_t cells_of(const relax_least *x, int32_t t)
     return cells;
 }
 
-static int add_term(relax_least *x, term t, const int32_t *var, int32_t n)
+static int add_term(rate_least *x, term t, const int32_t *var, int32_t n)
 {
     int32_t at = x->shape.n_terms++, first = x->shape.off[at];
     memcpy(x->shape.var + first, var, sizeof *var * (size_t)n);
@@ -58,7 +58,7 @@ static int add_term(relax_least *x, term t, const int32_t *var, int32_t n)
 }
 
 /* Readers in other units than the producer, each once; how many. */
-static int32_t list_readers(int32_t *unit, int32_t *mark, const relax_least *x, int32_t packet)
+static int32_t list_readers(int32_t *unit, int32_t *mark, const rate_least *x, int32_t packet)
 {
     const relax_view *v = x->v;
     int32_t n = 0, own = unit_of(x, relax_producer(v, packet));
@@ -71,7 +71,7 @@ static int32_t list_readers(int32_t *unit, int32_t *mark, const relax_least *x, 
     return n;
 }
 
-static int add_packet(relax_least *x, int32_t packet, const int32_t *reader, int32_t n)
+static int add_packet(rate_least *x, int32_t packet, const int32_t *reader, int32_t n)
 {
     int32_t scope[MOST_SCOPE] = {unit_of(x, relax_producer(x->v, packet))};
     if (n == 0)
@@ -94,7 +94,7 @@ static int add_packet(relax_least *x, int32_t packet, const int32_t *reader, int
     return rc;
 }
 
-static int add_terms(relax_least *x, int32_t *reader, int32_t *mark)
+static int add_terms(rate_least *x, int32_t *reader, int32_t *mark)
 {
     const relax_view *v = x->v;
     int rc = 0;
@@ -108,7 +108,7 @@ static int add_terms(relax_least *x, int32_t *reader, int32_t *mark)
 }
 
 /* Room for a set of devices to each packet, and for a term to each of its readers. */
-static int open_terms(relax_least *x)
+static int open_terms(rate_least *x)
 {
     size_t units = (size_t)x->n_units, packets = (size_t)x->v->n_packets, edges = (size_t)x->v->p->n_edges;
     int32_t *reader, *mark;
@@ -124,11 +124,10 @@ static int open_terms(relax_least *x)
     return rc;
 }
 
-int relax_least_new(relax_least **out, const relax_view *v, const int32_t *of_op, int32_t n_units,
-                    const util_stop *stop)
+int rate_least_new(rate_least **out, const relax_view *v, const int32_t *of_op, int32_t n_units, const util_stop *stop)
 {
     *out = NULL;
-    relax_least *x = util_alloc(1, sizeof *x);
+    rate_least *x = util_alloc(1, sizeof *x);
     if (!x)
         return MOIRAI_EFAIL;
     x->v = v;
@@ -137,13 +136,13 @@ int relax_least_new(relax_least **out, const relax_view *v, const int32_t *of_op
     int rc = open_terms(x);
     rc = rc ? rc : minsum_new(&x->m, &x->shape, MOST_CELLS, stop);
     if (rc)
-        relax_least_free(x);
+        rate_least_free(x);
     else
         *out = x;
     return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
-void relax_least_free(relax_least *x)
+void rate_least_free(rate_least *x)
 {
     if (!x)
         return;
@@ -155,7 +154,7 @@ void relax_least_free(relax_least *x)
 /* ---- values ---- */
 
 /* What a packet from k costs to the devices of a set. */
-static double sent(const relax_least *x, const double *price, int32_t packet, int32_t k, uint64_t to)
+static double sent(const rate_least *x, const double *price, int32_t packet, int32_t k, uint64_t to)
 {
     const int64_t *d = relax_transfers(x->v, packet) + (int64_t)k * x->v->K;
     double sum = 0;
@@ -168,7 +167,7 @@ static double sent(const relax_least *x, const double *price, int32_t packet, in
 }
 
 /* Of the producer and n readers, the last reader the fastest. */
-static void set_send(double *value, const relax_least *x, const double *price, int32_t packet, int32_t n)
+static void set_send(double *value, const rate_least *x, const double *price, int32_t packet, int32_t n)
 {
     int32_t K = x->v->K, all = 1;
     for (int32_t i = 0; i < n; i++)
@@ -182,7 +181,7 @@ static void set_send(double *value, const relax_least *x, const double *price, i
         }
 }
 
-static void set_values(double *value, const relax_least *x, const double *cost, const double *price)
+static void set_values(double *value, const rate_least *x, const double *cost, const double *price)
 {
     int32_t K = x->v->K, sets = 1 << UTIL_MIN(K, MOST_SET_DEVICES);
     for (int32_t i = 0; i < x->v->n; i++)
@@ -205,8 +204,8 @@ static void set_values(double *value, const relax_least *x, const double *cost, 
     }
 }
 
-int relax_least_find(const relax_least *x, const double *cost, const double *price, uint8_t *device, double *sum,
-                     const util_stop *stop)
+int rate_least_find(const rate_least *x, const double *cost, const double *price, uint8_t *device, double *sum,
+                    const util_stop *stop)
 {
     double *value = util_alloc((size_t)x->n_values, sizeof *value);
     int32_t *state = util_alloc((size_t)x->shape.n_vars, sizeof *state);
@@ -221,5 +220,31 @@ int relax_least_find(const relax_least *x, const double *cost, const double *pri
         device[i] = (uint8_t)state[unit_of(x, i)];
     free(value);
     free(state);
+    return rc;
+}
+
+/* ---- prices ---- */
+
+static int find(const void *data, const double *cost, const double *price, uint8_t *device, double *sum,
+                const util_stop *stop)
+{
+    return rate_least_find(data, cost, price, device, sum, stop);
+}
+
+int rate_least_relax(relax_answer *out, const moirai_problem *p, const relax_task *job)
+{
+    relax_view v = {0};
+    rate_least *least = NULL;
+    relax_oracle exactly = {.find = find};
+    relax_task own = *job;
+    own.rate = true;
+    *out = (relax_answer){0};
+    int rc = p->n_devices > MOIRAI_MASK_DEVICES ? MOIRAI_ELIMIT : relax_view_open(&v, p, 100);
+    rc = rc ? rc : rate_least_new(&least, &v, NULL, 0, &job->stop);
+    exactly.data = least;
+    own.exactly = least ? &exactly : NULL;
+    rc = rc ? rc : relax_solve(out, p, &own);
+    rate_least_free(least);
+    relax_view_close(&v);
     return rc;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "place/fit.h"
-#include "relax/least.h"
+#include "rate/least/least.h"
 #include "relax/relax.h"
 #include "support/check.h"
 #include "support/random_problem.h"
@@ -60,7 +60,7 @@ static bool check_one(const moirai_problem *p, uint64_t seed)
 {
     relax_view v;
     place_units *u;
-    relax_least *least;
+    rate_least *least;
     util_stop stop = {0};
     assert_ok(relax_view_open(&v, p, 100));
     assert_ok(place_units_new(&u, p));
@@ -73,12 +73,12 @@ static bool check_one(const moirai_problem *p, uint64_t seed)
         for (int32_t i = 0; i < v.n; i++)
             for (int32_t k = 0; k < v.K; k++)
                 cost[i * v.K + k] = p->op_devices[i] >> k & 1 ? price[k] * (double)moirai_op_ns(p, i, k) : HUGE_VAL;
-        assert_ok(relax_least_new(&least, &v, u->of_op, u->n, &stop));
+        assert_ok(rate_least_new(&least, &v, u->of_op, u->n, &stop));
         assert_non_null(least);
-        assert_ok(relax_least_find(least, cost, price, device, &sum, &stop));
+        assert_ok(rate_least_find(least, cost, price, device, &sum, &stop));
         double expected = by_brute_force(&v, u, price), about = 1e-9 * (1 + fabs(expected));
         assert_true(fabs(sum - expected) <= about && fabs(priced(&v, price, device) - expected) <= about);
-        relax_least_free(least);
+        rate_least_free(least);
         free(price);
         free(cost);
         free(device);
@@ -88,7 +88,7 @@ static bool check_one(const moirai_problem *p, uint64_t seed)
     return small;
 }
 
-static void test_relax_least_is_the_least_of_all_assignments(void **state)
+static void test_rate_least_is_the_least_of_all_assignments(void **state)
 {
     (void)state;
     int32_t n = 0;
@@ -102,7 +102,7 @@ static void test_relax_least_is_the_least_of_all_assignments(void **state)
 }
 
 /* Six readers of one tensor: the set of devices that it reaches is a variable. */
-static void test_relax_least_sends_once_to_each_device(void **state)
+static void test_rate_least_sends_once_to_each_device(void **state)
 {
     (void)state;
     moirai_problem *p = tiny_problem("device x 9\ndevice y 9\ndevice z 9\nop a 5,9,9 > t:10\n"
@@ -114,13 +114,13 @@ static void test_relax_least_sends_once_to_each_device(void **state)
 }
 
 /* At prices that were found exactly messages prove what no mixture undercuts, but for a few 1e-5: 1 / (1/60 + 1/180) us for all on x or all on y. */
-static void test_relax_least_finds_the_prices(void **state)
+static void test_rate_least_finds_the_prices(void **state)
 {
     (void)state;
     moirai_problem *p = tiny_problem("device x 9\ndevice y 9\nop a 30000,90000 > t:100000\nop b 30000,90000 t > u:0\n");
     relax_answer answer;
-    relax_task job = {.goal_ns = INT64_MAX / 4, .cases = 1, .rounds = 100, .rate = true, .threads = 1};
-    assert_ok(relax_solve(&answer, p, &job));
+    relax_task job = {.goal_ns = INT64_MAX / 4, .cases = 1, .rounds = 100, .threads = 1};
+    assert_ok(rate_least_relax(&answer, p, &job));
     assert_in_range(answer.lower_ns, 44998, 45000);
     relax_answer_clear(&answer);
     moirai_problem_free(p);
@@ -129,9 +129,9 @@ static void test_relax_least_finds_the_prices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_relax_least_is_the_least_of_all_assignments),
-        cmocka_unit_test(test_relax_least_sends_once_to_each_device),
-        cmocka_unit_test(test_relax_least_finds_the_prices),
+        cmocka_unit_test(test_rate_least_is_the_least_of_all_assignments),
+        cmocka_unit_test(test_rate_least_sends_once_to_each_device),
+        cmocka_unit_test(test_rate_least_finds_the_prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
