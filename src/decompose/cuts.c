@@ -1,18 +1,10 @@
-/* Cuts, blocks and classes.
+/* Cuts, blocks and classes (docs/theory.md, Lemmas 1 and 2). One sweep each way through the topological order finds
+ * all cuts: O(V+E).
  *
- * A cut is an operator that is comparable with every other one: all the rest comes before it or after it.
- * At its position in any topological order the prefix that ends with it has one sink and the suffix that
- * starts with it has one source; conversely such a position is a cut, since every operator of a finite
- * prefix reaches one of its sinks. One sweep each way finds all of them: O(V+E).
- *
- * Between two neighbouring cuts lies a block. In every schedule a block's operators run after its entry cut
- * has finished and before its exit cut starts, so that blocks never share time: they touch only through the devices
- * of their cuts, through memory and through edges that jump over a cut.
- *
- * Networks repeat their layers. Two blocks are of one class if their operators, taken in topological order, agree one
- * by one in times, memory, allowed devices, groups, and in the edges and transfer times among themselves and with their
- * two cuts. That is decided by comparing sequences of integers: graphs that repeat a layer list it in the same order
- * each time, so no search for isomorphisms is needed, and a missed one costs time, never truth. O(V+E). */
+ * Networks repeat their layers. Two blocks are of one class if their operators, taken in topological order, agree
+ * one by one in times, memory, allowed devices, groups, and in the edges and transfer times among themselves and with
+ * their two cuts. That is decided by comparing sequences of integers: graphs that repeat a layer list it in the same
+ * order each time, so no search for isomorphisms is needed, and a missed one costs time, never truth. O(V+E). */
 #include "decompose/cuts.h"
 
 #include <stdlib.h>

@@ -1,14 +1,10 @@
-/* Chains of intervals.
- *
- * Take any operators c(1), c(2), ... of which each precedes the next. What follows c(i) and precedes c(i+1) happens
- * between the finish of the one and the start of the other: their *interval*. No cut is needed for that. Operators
- * in no interval float; without them (decompose/spine.h) every c(i) is a cut, so that all that is proven of blocks
- * between cuts holds of intervals (docs/theory.md, Lemma 9).
+/* Chains of intervals: operators c(1), c(2), ... of which each precedes the next, and between two of them what follows
+ * the one and precedes the other (docs/theory.md, Lemma 9).
  *
  * A good chain has intervals that are small enough to be searched to the end and that hold most of what goes on in
  * their time. Its worth is the sum over its intervals of an estimate of their length: the longest path through the
- * interval or its work shared out over all devices, whichever is more, and a part of the lesser one. An edge that jumps
- * over a chain's operator is lost to the bound, which takes away part of its transfer: so coarse intervals are
+ * interval or its work shared out over all devices, whichever is more, and a part of the lesser one. An edge that
+ * jumps over a chain's operator is lost to the bound, which takes away part of its transfer: so coarse intervals are
  * preferred where residual connections would be cut. The chain of greatest worth is a longest path over pairs of
  * comparable operators. None of this decides what is true: any chain is valid. Noise gives other chains, and the best
  * bound of several counts.

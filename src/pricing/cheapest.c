@@ -1,31 +1,16 @@
-/* Pricing in time.
+/* Pricing in time: the cheapest schedule of each component alone, and what all of them cost together. Whether that
+ * excludes a length is Theorem 26; why each of these only lowers the cost, Lemmas 27, 29, 30, 32 and 33
+ * (docs/theory.md).
  *
- * Suppose the block could be done within T. Put a price >= 0 on every resource (device, port, channel) and every
- * bucket of [0, T]. Each component pays for what it uses; together they cannot use more than there is, so
- *     sum over components of (cost of its schedule)  <=  sum over resources and buckets of price * length.
- * If even the cheapest schedule of every component alone, taken together, costs more than the right side, no schedule
- * of length T exists. That holds for any prices, whoever found them: the proof is the prices.
+ * The cheapest schedule of a component is found by dynamic programming over a spanning tree of its operators. The
+ * state of an operator is its device and the grid step g = floor(start / step) in which it starts. Durations are
+ * rounded down to steps where they separate two starts; the cost of a task is the least over all starts within its
+ * step, with its true duration; each of m readers of a tensor pays 1/m of its transfer.
  *
- * The cheapest schedule of a component is found by dynamic programming over a spanning tree of its operators. The state
- * of an operator is its device and the grid step g = floor(start / step) in which it starts. What is given away, each
- * time in the safe direction:
- *  - durations are rounded down to steps where they separate two starts: start(j) >= start(i) + d implies
- *    g(j) >= g(i) + floor(d / step); the cost of a task is the least over all starts within its step, with its true
- *    duration;
- *  - edges outside the spanning tree are dropped, and of several tensors between two operators the slowest is kept;
- *  - with flow tensor, each of m readers of a tensor pays 1/m of its transfer, rounded down, since at most m share one;
- *  - keep-together groups are not seen.
- * A case of the shared entry tensor fixes who receives it and in which order. With congestion port the j-th arrival is
- * then no earlier than the sum of the first j sends; readers elsewhere are forbidden, readers there wait for the
- * arrival and pay nothing, and each send is a component of its own that pays for the ports.
- *
- * Where the sends happen is not tied to where their readers are: a send could be paid late and read early. A case may
- * therefore say between which two times the tensor arrives on a device; readers wait for the first, the send ends by
- * the second.
- *
- * A number ("how many components of a kind have operator i on device k") lies in a known range in each case of a
- * branching. A price c of any sign on it is paid by every component that has i on k; all together pay at most c * most
- * (c > 0) or c * least, which is added to the right side.
+ * A case may fix who receives the shared entry tensor, and when: readers elsewhere are forbidden, readers there wait
+ * for the arrival and pay nothing, and each send is a component of its own that pays for the ports. Where the sends
+ * happen is not tied to where their readers are: a send could be paid late and read early, unless the case says
+ * between which two times it arrives.
  *
  * Cost of one pricing: O(sum over kinds of operators * K^2 * steps). All arithmetic is in whole numbers. */
 #include <stdlib.h>

@@ -1,25 +1,16 @@
 /* Column generation for prices.
  *
  * The master (its LP is in master_lp.c) chooses, for every kind of component, a convex combination of schedules
- * (columns), and sees only how much of each resource they use in each bucket:
+ * (columns), and sees only how much of each resource they use in each bucket: at most held + theta (length - held) of
+ * it in the length form, at most what a combination of block times L leaves of it in the priced form, where held is
+ * what sends of the shared tensor take whatever is done (docs/engine.md, "Prices in time"). Its dual values are
+ * prices; pricing returns cheap schedules under them, new columns, until none helps or the prices prove what is asked
+ * for: Theorem 26, or, of length and memory cost together, Theorem 35. Dual values are rounded to whole numbers before
+ * they are used to prove anything; any prices are valid, so rounding costs strength, never truth.
  *
- *   length form:  minimise theta
- *                 subject to  use(r, bucket) <= held(r, bucket) + theta * (length(bucket) - held(r, bucket))
- *   priced form:  minimise sum of z(L) * L + memory cost
- *                 subject to  use(r, bucket) <= sum of z(L) * (part of the bucket before L)
- *
- * where held is what sends of the shared tensor take whatever is done (were it scaled, a bucket filled by a send would
- * ask for theta = 1 and hide everything else), the columns of each kind sum to its number of components, and numbers (how many components have
- * operator i on device k) keep to their ranges. Its dual values are prices; pricing returns cheap schedules under them,
- * new columns, until none helps or the prices prove what is asked for. In the priced form z is a combination of block
- * times L, from least_ns to T, at the ends of buckets; whatever prices come out, cost of the schedules + least over L
- * of (L - worth of all resources until L) bounds length plus memory cost from below. Dual values are rounded to whole
- * numbers before they are used to prove anything; any prices are valid, so rounding costs strength, never truth.
- *
- * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing) saves
- * rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read what has
- * not arrived are left out. Masters that are too large for the simplex
- * keep the prices that they began with. */
+ * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing)
+ * saves rounds. Columns are kept for the next solve with another T or other branches: those that end after T or read
+ * what has not arrived are left out. Masters that are too large for the simplex keep the prices that they began with. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,10 @@
 /* Blocks in a row: the relaxation of each between two devices.
  *
- * One relaxation of the whole may share out the work of the first block and of the last at the same time. But blocks between cuts share no time
- * (decompose/cuts.h, docs/theory.md, Lemma 2, Theorem 4): with the devices of the cuts as cases, the makespan is at least the shortest path
- * through the cuts, where the way from cut b on k to cut b + 1 on l takes what is proven of the block between them, with its ends there. Pairs begin
- * with their longest paths; those on the shortest path are solved, which moves it, until all pairs on it are. Then once more, with cases and more rounds.
- * Where devices are more than three, their ends alone come first (ends.c).
- * Copies of a block are solved once. Plans: the devices of each pair's choice, along the path of least loads. */
+ * One relaxation of the whole may share out the work of the first block and of the last at the same time. But blocks
+ * between cuts share no time (docs/theory.md, Lemma 2, Theorem 4): pairs begin with their longest paths; those on the
+ * shortest path through the cuts are solved, which moves it, until all pairs on it are. Then once more, with cases and
+ * more rounds. Where devices are more than three, their ends alone come first (ends.c). Copies of a block are solved
+ * once. Plans: the devices of each pair's choice, along the path of least loads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,22 +26,14 @@ static void begin_pairs(relax_chain *c, int32_t class_, int32_t k, int64_t *head
     if (b->entry != MOIRAI_NONE)
         devices[b->entry] = UINT64_C(1) << k;
     schedule_paths paths = {.p = q, .devices = devices};
-    schedule_heads(head, &paths);
+    int64_t all_ns = b->exit == MOIRAI_NONE ? schedule_longest_path(&paths) : 0;
+    if (b->exit != MOIRAI_NONE)
+        schedule_heads(head, &paths);
     for (int32_t l = 0; l < c->K; l++) {
         relax_pair *y = relax_pair_at(c, class_, k, l);
         y->choice.load_ns = RELAX_NEVER;
         y->level = b->n_interior < RELAX_CHAIN_LEAST_BLOCK ? RELAX_CHAIN_LEVELS : 0;
-        if (b->exit != MOIRAI_NONE) {
-            y->path_ns = y->lower_ns = head[(int64_t)b->exit * c->K + l];
-            continue;
-        }
-        for (int32_t i = 0; i < q->n_ops; i++) { /* all of it */
-            int64_t least = RELAX_NEVER;
-            for (int32_t d = 0; d < c->K; d++)
-                if (devices[i] >> d & 1)
-                    least = UTIL_MIN(least, head[(int64_t)i * c->K + d] + moirai_op_ns(q, i, d));
-            y->path_ns = y->lower_ns = UTIL_MAX(y->lower_ns, least);
-        }
+        y->path_ns = y->lower_ns = b->exit == MOIRAI_NONE ? all_ns : head[(int64_t)b->exit * c->K + l];
     }
 }
 

@@ -1,29 +1,10 @@
-/* What the numbers of a leaf prove, in whole numbers.
+/* What the numbers of a leaf prove, in whole numbers: the sum of Theorem 15 (docs/theory.md), whose f and g are `from`
+ * and `to`, divided by the sum of the prices.
  *
- * Let l(r) >= 0 be prices of resources, u(k) >= 0 of bytes, f(e, k) and g(e, k) numbers of any sign for edges. Take a plan in the
- * case, with operator i on k(i) and makespan T. For each resource, load(r) + offset(r) <= T (view.c has why), and
- * the bytes on k are at most cap(k). Add up with the prices:
- *
- * A device within a shift (H, Q), from H to Q before the end, is one more resource, which gets no transfers: load and offset are those of
- * Lemma 48 (docs/theory.md). So is a path of operators, each of which reads what the one before makes: it is busy with one of them at a time, and has no offset (Lemma 49).
- *
- *     T * sum of l >= sum over r of l(r) (load(r) + offset(r)) + sum over k of u(k) (bytes(k) - cap(k)).
- *
- * Let packet j be sent from k to the set D of devices. For its edges e, with the reader on l(e),
- *
- *     sum of f(e, k) + g(e, l(e))  <=  sum over l in D of max(0, S(k, l)) + sum of max(0, f(e, k) + g(e, k)),   S(k, l) = sum over e of max(0, f(e, k) + g(e, l)),
- *
- * and what is above the priced cost c(k, l) of the transfer is loss(k), which the producer pays back on k:
- *
- *     loss(k) = sum over l other than k of max(0, S(k, l) - c(k, l)) + sum over e of max(0, f(e, k) + g(e, k)).
- *
- * So the right side is at least the sum over operators of the least over devices of
- *
- *     l(k) t(i, k) + u(k) m(i) + sum of f(e, k) of its outputs - loss(k) of its packets + sum of g(e, k) of its inputs,
- *
- * plus sum of l(r) offset(r), minus sum of u(k) cap(k). Divided by the sum of l and rounded up, since T is whole: the bound. The time
- * between requests is a mean, of plans by their shares, which need not be whole: its bound is rounded down. All sums
- * are in 128 bits: prices are at most 2^40, of bytes 2^50, messages 2^62; all times of a problem together and all bytes are below 2^61. O(E K^2). */
+ * Devices within shifts and paths are resources like any other: loads and offsets are those of Lemmas 48 and 49. The
+ * quotient is rounded up, since the makespan is whole. The time between requests is a mean, of plans by their shares,
+ * which need not be whole: its bound is rounded down. All sums are in 128 bits: prices are at most 2^40, of bytes
+ * 2^50, messages 2^62; all times of a problem together and all bytes are below 2^61. O(E K^2). */
 #include "relax/view.h"
 
 typedef __int128 wide;
@@ -41,7 +22,7 @@ typedef struct judge {
     relax_view v;
     relax_case c;
     wide *message;         /* [op * K + device]: what messages add to the cost; NULL: there are none */
-    wide *on_path;         /* per operator: the prices of all paths that it is on; NULL: there are none */
+    wide *on_path;         /* per operator: the prices of all paths that it is on */
     const util_stop *stop; /* or NULL */
     int64_t work;          /* since the last look at it */
     bool late;
@@ -73,6 +54,14 @@ static bool sound_paths(const judge *x)
     return true;
 }
 
+static bool within(const int64_t *a, int64_t n, int64_t least, int64_t most)
+{
+    for (int64_t i = 0; a && i < n; i++)
+        if (a[i] < least || a[i] > most)
+            return false;
+    return true;
+}
+
 /* Numbers that sums can hold. */
 static bool sound(const judge *x)
 {
@@ -81,15 +70,11 @@ static bool sound(const judge *x)
         if (leaf->shift[s].head_ns < 0 || leaf->shift[s].head_ns > MOST_TIME || leaf->shift[s].tail_ns < 0 ||
             leaf->shift[s].tail_ns > MOST_TIME)
             return false;
-    for (int32_t r = 0; r < relax_leaf_prices(leaf, x->p); r++)
-        if (leaf->price[r] < 0 || leaf->price[r] > MOST_PRICE)
-            return false;
-    for (int32_t k = 0; k < x->K && leaf->byte_price; k++)
-        if (leaf->byte_price[k] < 0 || leaf->byte_price[k] > MOST_BYTE_PRICE)
-            return false;
-    for (int64_t at = 0; at < (int64_t)x->p->n_edges * x->K && leaf->from; at++)
-        if (leaf->from[at] > LARGEST || leaf->from[at] < -LARGEST || leaf->to[at] > LARGEST || leaf->to[at] < -LARGEST)
-            return false;
+    int64_t cells = (int64_t)x->p->n_edges * x->K;
+    if (!within(leaf->price, relax_leaf_prices(leaf, x->p), 0, MOST_PRICE) ||
+        !within(leaf->byte_price, x->K, 0, MOST_BYTE_PRICE) || !within(leaf->from, cells, -LARGEST, LARGEST) ||
+        !within(leaf->to, cells, -LARGEST, LARGEST))
+        return false;
     for (int32_t i = 0; i < leaf->n_fixed; i++)
         if (leaf->fixed[i].op < 0 || leaf->fixed[i].op >= x->n || leaf->fixed[i].device < 0 ||
             leaf->fixed[i].device >= x->K)
@@ -160,7 +145,7 @@ static wide cost_of(const judge *x, int32_t op, int32_t k)
 {
     const relax_leaf *leaf = x->leaf;
     int64_t at = (int64_t)op * x->K + k;
-    wide price = leaf->price[k] + (x->on_path ? x->on_path[op] : 0);
+    wide price = leaf->price[k] + x->on_path[op];
     wide sum = price * moirai_op_ns(x->p, op, k) + (x->message ? x->message[at] : 0);
     for (int32_t s = 0; s < leaf->n_shifts; s++)
         sum += (wide)leaf->price[x->R + s * x->K + k] * x->c.shift_ns[at * leaf->n_shifts + s];
@@ -226,8 +211,7 @@ int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf 
     int rc = relax_view_open(&x.v, p, 100);
     if (leaf->from && !rc)
         UTIL_TAKE(&x.v.memory, x.message, (size_t)x.n * (size_t)x.K);
-    if (leaf->n_paths > 0 && !rc)
-        UTIL_TAKE(&x.v.memory, x.on_path, (size_t)x.n);
+    UTIL_TAKE(&x.v.memory, x.on_path, (size_t)x.n);
     rc = rc || x.v.memory.failed ? MOIRAI_EFAIL : 0;
     relax_view_take_rows(&x.v, leaf);
     rc = rc ? rc : relax_case_open(&x.c, &x.v, leaf->fixed, leaf->n_fixed, rate, stop ? stop : &never);

@@ -75,7 +75,7 @@ int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c)
     *s = (relax_state){.v = v, .c = c};
     UTIL_TAKE(&s->memory, s->price, (size_t)v->n_resources);
     UTIL_TAKE(&s->memory, s->byte_price, K);
-    UTIL_TAKE(&s->memory, s->on_path, v->n_paths > 0 ? n : 0);
+    UTIL_TAKE(&s->memory, s->on_path, n);
     UTIL_TAKE(&s->memory, s->unary, n * K);
     UTIL_TAKE(&s->memory, s->live, E);
     UTIL_TAKE(&s->memory, s->open, P);
@@ -135,7 +135,7 @@ double relax_own_cost(const relax_state *s, int32_t i, int32_t k)
 {
     const relax_view *v = s->v;
     const int64_t *shift_ns = s->c->shift_ns + ((int64_t)i * v->K + k) * v->n_shifts;
-    double price = s->price[k] + (v->n_paths > 0 ? s->on_path[i] : 0);
+    double price = s->price[k] + s->on_path[i];
     double cost = price * (double)moirai_op_ns(v->p, i, k) + s->byte_price[k] * (double)v->p->op_memory_bytes[i];
     for (int32_t j = 0; j < v->n_shifts; j++)
         cost += s->price[relax_shift_at(v, j, k)] * (double)shift_ns[j];
@@ -145,8 +145,7 @@ double relax_own_cost(const relax_state *s, int32_t i, int32_t k)
 static void price_paths(relax_state *s)
 {
     const relax_view *v = s->v;
-    if (v->n_paths > 0)
-        memset(s->on_path, 0, sizeof *s->on_path * (size_t)v->n);
+    memset(s->on_path, 0, sizeof *s->on_path * (size_t)v->n);
     for (int32_t a = 0; a < v->n_paths; a++)
         for (int32_t at = v->path_off[a]; at < v->path_off[a + 1]; at++)
             s->on_path[v->path_op[at]] += s->price[relax_path_at(v, a)];

@@ -1,11 +1,9 @@
 /* A problem as resources and packets; cases with the heads and tails of every resource.
  *
- * **Windows.** Let every task that resource r can get in this case start no earlier than h and finish no later than q before the
- * end. Then load(r) + h + q is at most the makespan T, if r gets anything at all; and if it gets nothing, h + q is at most T where
- * it is at most some proven bound, here the longest path of the case. So offset(r) = min(h + q, longest path) holds always, and the
- * longest path itself where r can get nothing. A
- * transfer starts after its producer's finish and ends before the start of a reader on its receiver. A device within a shift is one
- * more resource: load and offset are those of Lemma 48. */
+ * The offset of a resource is the least head and tail of all tasks that it can get in this case, or the longest path
+ * of the case where that is less (docs/theory.md, Lemma 14). A transfer starts after its producer's finish and ends
+ * before the start of a reader on its receiver. A device within a shift is one more resource: load and offset are
+ * those of Lemma 48. */
 #include "relax/view.h"
 
 #include <stdlib.h>
