@@ -3,13 +3,9 @@
  * The operator is the one that takes longest, times the dead ends that it has led to, over the devices
  * it has left and over its slack, which is how much below the target its best device is: its device decides most of what
  * the bounds need to know, what failed before fails again soon, and a decision about what is critical shows at once.
- * Symmetry is used where the node has it:
- *  - devices a and b that can be exchanged (same times, memory and channels; open to the same operators here): what
- *    is found with b is found with a, so b is skipped after a;
- *  - a mirror of the graph (exact_mirror.c) that takes operator i to j, with the same devices left for each exchanged
- * pair here: once i on a has been searched, a plan with i on b and j on a is the image of one that was seen, so j loses
- * a in the later children. Both remove only images of plans in children that are done, and a node's plans are exactly
- * those its device sets allow, so the two can be mixed freely (docs/theory.md, Lemma 43). */
+ * Symmetry is used where the node has it (docs/theory.md, Lemma 43): of devices that can be exchanged here one is tried, and
+ * where a mirror of the graph (exact_mirror.c) takes operator i to j, j loses the devices on which i has been searched in later
+ * children. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 

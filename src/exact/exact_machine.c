@@ -1,14 +1,7 @@
-/* Machines: devices (4e), and the ports or channels of congestion (4g). Each handles one task at a time, so each is a
- * one-machine problem with heads r, lengths p and tails q (Carlier 1982), whose preemptive optimum (Jackson's rule:
- * of the tasks there, the one of largest tail) bounds every plan from below.
- *
- * Used three ways: the bound itself; two tasks of which one can't go first, so the other does, which raises a head
- * and a tail; and, while an operator's device is open, the trial of adding it to
- * a device: if the bound then reaches `below_ns`, that device is out. A transfer whose other end is still open counts with
- * its least length.
- * Empty tasks hold no machine (model.md) and never appear here.
- *
- * Complexity: O(m^2) per machine of m tasks, O(V K m^2) with the trials. */
+/* Machines: devices (4e), and the ports or channels of congestion (4g), each a one-machine problem with heads r, lengths p and tails q
+ * (docs/theory.md, Lemma 39): its preemptive optimum as a bound, two tasks of which one can't go first, and the trial of adding an
+ * operator whose device is open. A transfer whose other end is still open counts with its least length. Empty tasks hold no machine
+ * (model.md) and never appear here. O(m^2) per machine of m tasks, O(V K m^2) with the trials. */
 #include "exact/exact_search.h"
 
 #include <string.h>
@@ -119,18 +112,10 @@ int32_t exact_machine_count(exact_search *s)
     return n;
 }
 
-static inline bool put_after(exact_job *late, exact_job *soon)
+static inline void put_after(exact_job *late, exact_job *soon, bool *moved)
 {
-    bool moved = false;
-    if (late->r < soon->r + soon->p) {
-        late->r = soon->r + soon->p;
-        moved = true;
-    }
-    if (soon->q < late->q + late->p) {
-        soon->q = late->q + late->p;
-        moved = true;
-    }
-    return moved;
+    exact_raise(&late->r, soon->r + soon->p, moved);
+    exact_raise(&soon->q, late->q + late->p, moved);
 }
 
 /* If a can't go before b, b goes before a. */
@@ -143,19 +128,11 @@ static bool select_pairs(const exact_search *s, exact_job *job, int32_t n, bool 
             bool v_first = v->r + v->p + u->p + u->q < s->below_ns;
             if (!u_first && !v_first)
                 return false;
-            if (!u_first)
-                *moved |= put_after(u, v);
-            else if (!v_first)
-                *moved |= put_after(v, u);
+            if (u_first != v_first)
+                put_after(u_first ? v : u, u_first ? u : v, moved);
         }
     }
     return true;
-}
-
-static int64_t preemptive(exact_search *s, const exact_job *job, int32_t n)
-{
-    memcpy(s->work.job_spare, job, (size_t)n * sizeof *job);
-    return exact_preemptive(s->work.job_spare, n);
 }
 
 /* *least: the machine's bound. */
@@ -164,7 +141,8 @@ static bool one_machine(exact_search *s, exact_state *st, exact_job *job, int32_
     bool moved = false;
     if (!select_pairs(s, job, n, &moved))
         return false;
-    int64_t lb = preemptive(s, job, n);
+    memcpy(s->work.job_spare, job, (size_t)n * sizeof *job);
+    int64_t lb = exact_preemptive(s->work.job_spare, n);
     for (int32_t a = 0; moved && a < n; a++)
         exact_raise_task(s, st, job[a].task, job[a].r, job[a].q, changed);
     st->lb_ns = UTIL_MAX(st->lb_ns, lb);

@@ -1,14 +1,9 @@
-/* Memory (4d): what fits nowhere else, and with memory `peak` the lives of tensors.
+/* Memory (4d): what fits nowhere else, and with memory `peak` the lives of tensors (docs/theory.md, Lemmas 41 and 42).
  *
  * While devices are open: a unit that does not fit beside what is fixed on a device loses that device; units that can
- * only go to a set of devices must fit into that set (checked for every set while there are few devices); with
- * `peak`, an operator that takes time needs its inputs and outputs on its device at once.
- *
- * With `peak` and all devices fixed, waiting can be what makes a plan fit: a semi-active schedule is not enough. The
- * start times of the node (its heads) are the earliest that its arcs allow. If some tensors live together there and do
- * not fit, then in every plan that fits, two of them live apart (intervals of a line that meet pairwise have a common
- * point), so that one is born after the other has died, or one lives for no time at all. Each such case is a handful of
- * arcs between tasks: the children of the node. See docs/theory.md, Lemma 42. */
+ * only go to a set of devices must fit into that set (checked for every set while there are few devices). With `peak` and all devices
+ * fixed, waiting can be what makes a plan fit: where tensors that live together at the heads do not fit, one of them is born after
+ * another has died, or lives for no time at all. Each such case is a handful of arcs between tasks: the children of the node. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 
@@ -25,7 +20,7 @@ static int64_t unit_bytes(const exact_search *s, int32_t u)
 static bool sets_fit(const exact_search *s, const exact_state *st)
 {
     uint64_t all = s->K == 64 ? ~(uint64_t)0 : ((uint64_t)1 << s->K) - 1;
-    for (uint64_t set = s->K <= EXACT_MEMORY_FEW_DEVICES ? 1 : all; set <= all && set != 0; set++) {
+    for (uint64_t set = s->K <= EXACT_MEMORY_FEW_DEVICES ? 1 : all;; set++) {
         __int128 capacity = 0, need = 0;
         for (uint64_t m = set; m != 0; m &= m - 1)
             capacity += s->work.free_bytes[EXACT_FIRST(m)];
@@ -37,37 +32,35 @@ static bool sets_fit(const exact_search *s, const exact_state *st)
         if (need > capacity)
             return false;
         if (set == all)
-            break;
+            return true;
     }
-    return true;
 }
 
-/* Bytes that must be on the device while the operator runs; 0 where it takes no time. */
-static int64_t running_bytes(const exact_search *s, int32_t i, int32_t k)
-{
-    const moirai_problem *p = s->p;
-    int64_t bytes = 0;
-    if (!s->mode.peak || moirai_op_ns(p, i, k) <= 0)
-        return 0;
-    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
-        bytes += p->tensor_bytes[p->op_in[a]];
-    for (int32_t a = p->op_out_off[i]; a < p->op_out_off[i + 1]; a++)
-        bytes += p->tensor_bytes[p->op_out[a]];
-    return bytes;
-}
-
+/* With `peak`: the most bytes that must be on the device while an operator of the unit runs; none where it takes no time. */
 static int64_t unit_running_bytes(const exact_search *s, int32_t u, int32_t k)
 {
+    const moirai_problem *p = s->p;
     int64_t most = 0;
-    for (int32_t a = s->unit.off[u]; s->mode.peak && a < s->unit.off[u + 1]; a++)
-        most = UTIL_MAX(most, running_bytes(s, s->unit.op[a], k));
+    for (int32_t a = s->unit.off[u]; s->mode.peak && a < s->unit.off[u + 1]; a++) {
+        int32_t i = s->unit.op[a];
+        int64_t bytes = 0;
+        for (int32_t b = p->op_in_off[i]; b < p->op_in_off[i + 1]; b++)
+            bytes += p->tensor_bytes[p->op_in[b]];
+        for (int32_t b = p->op_out_off[i]; b < p->op_out_off[i + 1]; b++)
+            bytes += p->tensor_bytes[p->op_out[b]];
+        most = moirai_op_ns(p, i, k) > 0 ? UTIL_MAX(most, bytes) : most;
+    }
     return most;
 }
 
-/* A shared weight is on every device that has one of its readers for certain. */
-static void take_weights(const exact_search *s, const exact_state *st, int64_t *free_bytes)
+/* Per device: what operators that are fixed there leave. A shared weight is on every device that has one of its readers for certain. */
+static void find_free(const exact_search *s, const exact_state *st, int64_t *free_bytes)
 {
     const moirai_problem *p = s->p;
+    memcpy(free_bytes, p->device_memory_bytes, (size_t)s->K * sizeof *free_bytes);
+    for (int32_t i = 0; i < s->n; i++)
+        if (EXACT_ONLY(st->dom[i]))
+            free_bytes[EXACT_FIRST(st->dom[i])] -= p->op_memory_bytes[i];
     for (int32_t w = 0; w < p->n_weights; w++) {
         uint64_t there = 0;
         for (int32_t e = p->weight_reader_off[w]; e < p->weight_reader_off[w + 1]; e++)
@@ -95,14 +88,7 @@ bool exact_memory(exact_search *s, exact_state *st, bool *changed)
 {
     if (!s->mode.memory_binds)
         return true;
-    memcpy(s->work.free_bytes, s->p->device_memory_bytes, (size_t)s->K * sizeof *s->work.free_bytes);
-    for (int32_t i = 0; i < s->n; i++)
-        if (EXACT_ONLY(st->dom[i]))
-            s->work.free_bytes[EXACT_FIRST(st->dom[i])] -= s->p->op_memory_bytes[i];
-    take_weights(s, st, s->work.free_bytes);
-    for (int32_t k = 0; k < s->K; k++)
-        if (s->work.free_bytes[k] < 0)
-            return false;
+    find_free(s, st, s->work.free_bytes);
     for (int32_t u = 0; u < s->unit.n; u++) {
         int32_t i = s->unit.op[s->unit.off[u]];
         uint64_t keep = ~(uint64_t)0;
@@ -213,13 +199,9 @@ static int32_t cover(const exact_search *s, int32_t n, int64_t now, int64_t capa
 int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor)
 {
     int64_t capacities[MOIRAI_MASK_DEVICES];
-    memcpy(capacities, s->p->device_memory_bytes, (size_t)s->K * sizeof *capacities);
-    take_weights(s, st, capacities);
+    find_free(s, st, capacities);
     for (int32_t d = 0; d < s->K; d++) {
         int64_t capacity = capacities[d], worst = EXACT_NONE_NS;
-        for (int32_t i = 0; i < s->n; i++)
-            if (st->dom[i] >> d & 1)
-                capacity -= s->p->op_memory_bytes[i];
         int32_t n = lives(s, st, d);
         for (int32_t a = 0; a < n; a++) {
             int64_t now = s->work.life[a].begin, alive = 0;

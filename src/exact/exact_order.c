@@ -1,28 +1,27 @@
-/* All operators are fixed: the order of tasks on machines, and the lives of tensors.
+/* All operators are fixed: the order of tasks on machines, and the lives of tensors (docs/theory.md, Lemmas 37 and 42).
  *
- * The heads, once they satisfy every arc, are the earliest start times of any plan of this node that is wanted. If no
- * machine is asked for two tasks at once and memory holds, they are a plan, and the best of the node. Otherwise two
- * tasks that overlap on a machine are put in order, both ways; or, where only memory is exceeded, two tensors are made
- * to live one after the other, in every way. Both cases leave no plan out, and each child breaks what was wrong, so
- * that the search ends. The pair is the one whose cheaper order costs most: it decides soonest. */
+ * If no machine is asked for two tasks at once at the heads and memory holds, they are a plan, and the best of the node. Otherwise
+ * two tasks that overlap are put in order, both ways, of all pairs that whose cheaper order costs most: it decides soonest; or, where
+ * only memory is exceeded, two tensors are made to live one after the other, in every way. */
 #include "exact/exact_search.h"
 
 #include <stdlib.h>
 
+/* Two tasks that overlap, in the order that costs less. */
 typedef struct conflict {
-    int32_t a, b;
-    int64_t a_first, b_first; /* bounds of the two orders */
+    int32_t first, second; /* first < 0: none */
+    int64_t low, high;     /* bounds of this order, and of the other */
 } conflict;
 
 static void consider(conflict *best, const exact_job *u, const exact_job *v)
 {
     if (u->r >= v->r + v->p || v->r >= u->r + u->p)
         return;
-    conflict one = {u->task, v->task, UTIL_MAX(v->r, u->r + u->p) + v->p + v->q,
-                    UTIL_MAX(u->r, v->r + v->p) + u->p + u->q};
-    int64_t low = UTIL_MIN(one.a_first, one.b_first), best_low = UTIL_MIN(best->a_first, best->b_first);
-    int64_t high = UTIL_MAX(one.a_first, one.b_first), best_high = UTIL_MAX(best->a_first, best->b_first);
-    if (best->a < 0 || low > best_low || (low == best_low && high > best_high))
+    int64_t u_first = UTIL_MAX(v->r, u->r + u->p) + v->p + v->q, v_first = UTIL_MAX(u->r, v->r + v->p) + u->p + u->q;
+    conflict one = {u->task, v->task, u_first, v_first};
+    if (v_first < u_first)
+        one = (conflict){v->task, u->task, v_first, u_first};
+    if (best->first < 0 || one.low > best->low || (one.low == best->low && one.high > best->high))
         *best = one;
 }
 
@@ -52,17 +51,15 @@ static void child(exact_search *s, int32_t depth, int32_t before, int32_t after,
 
 static void branch_on_order(exact_search *s, int32_t depth, conflict c)
 {
-    bool a_first = c.a_first <= c.b_first;
     exact_note(s, EXACT_TREE_ORDER);
-    exact_note(s, a_first ? c.a : c.b);
-    exact_note(s, a_first ? c.b : c.a);
-    child(s, depth, a_first ? c.a : c.b, a_first ? c.b : c.a, a_first ? c.a_first : c.b_first);
-    int64_t lb = UTIL_MAX(s->stack.state[depth]->lb_ns, a_first ? c.b_first : c.a_first);
-    if (s->run.stopped) {
+    exact_note(s, c.first);
+    exact_note(s, c.second);
+    child(s, depth, c.first, c.second, c.low);
+    int64_t lb = UTIL_MAX(s->stack.state[depth]->lb_ns, c.high);
+    if (s->run.stopped)
         exact_leave(s, lb);
-        return;
-    }
-    child(s, depth, a_first ? c.b : c.a, a_first ? c.a : c.b, lb);
+    else
+        child(s, depth, c.second, c.first, lb);
 }
 
 static void branch_on_lives(exact_search *s, int32_t depth, int32_t device, const int32_t *tensor, int32_t n)
@@ -88,7 +85,7 @@ void exact_order(exact_search *s, int32_t depth)
         return;
     }
     conflict c = find_conflict(s, st);
-    if (c.a >= 0) {
+    if (c.first >= 0) {
         branch_on_order(s, depth, c);
         return;
     }
@@ -97,13 +94,11 @@ void exact_order(exact_search *s, int32_t depth)
         exact_found(s, st);
         return;
     }
-    int32_t *tensor = util_alloc((size_t)n, sizeof *tensor);
+    int32_t *tensor = util_copy(s->work.cover, (size_t)n, sizeof *tensor); /* children have theirs there */
     if (!tensor) {
         s->run.failed = s->run.stopped = true;
         return;
     }
-    for (int32_t a = 0; a < n; a++)
-        tensor[a] = s->work.cover[a];
     branch_on_lives(s, depth, device, tensor, n);
     free(tensor);
 }

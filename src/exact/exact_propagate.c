@@ -1,10 +1,9 @@
 /* Propagation: everything that follows from a node's decisions and from "faster than below_ns".
  *
- * The rules (memory, windows, machines, load) feed each other, so they run in rounds until nothing moves. Two tasks can
- * push each other a nanosecond at a time, so the rounds are limited: stopping early is sound, it only knows less. In
- * a node whose operators are all fixed the heads must satisfy every arc before they can be read as start times; that
- * part runs to its end (settle), where a cycle of arcs shows as a head beyond the limit or as more sweeps than tasks.
- */
+ * The rules feed each other, so they run in rounds until nothing moves. Two tasks can push each other a nanosecond at a time, so the
+ * rounds are limited: stopping early only knows less. Where operators are all fixed the heads must satisfy every arc before they can be
+ * read as start times; that part runs to its end (settle), where a cycle of arcs shows as a head beyond the limit or as more sweeps
+ * than tasks. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 

@@ -22,11 +22,11 @@ typedef struct exact_state {
     uint64_t *dom;          /* per operator: devices left */
     int64_t *head, *tail;   /* [op * K + device]: start no sooner than head, tail after the finish at least */
     int64_t *xhead, *xtail; /* per slot: the same of a transfer, should it take place */
-    int64_t lb_ns;
-    int32_t n_arcs; /* of search.arc, those that hold here */
-    int32_t n_open; /* operators with more than one device left */
     uint8_t *
         stale; /* per operator: EXACT_STALE_HEAD, EXACT_STALE_TAIL, where a neighbour has moved since it was looked at */
+    int64_t lb_ns;           /* from here on a node begins as a copy of the one above (exact_state.c) */
+    int32_t n_arcs;          /* of search.arc, those that hold here */
+    int32_t n_open;          /* operators with more than one device left */
     uint64_t stale_devices;  /* devices of which a task has moved since they were looked at, */
     int64_t looked_below_ns; /* for plans below this */
 } exact_state;
@@ -177,6 +177,14 @@ void exact_found(exact_search *s, const exact_state *st);
 
 #define EXACT_NONE_NS INT64_MAX /* no value: larger than every time */
 
+static inline bool exact_raise(int64_t *value, int64_t to, bool *changed)
+{
+    if (to <= *value)
+        return false;
+    *value = to;
+    *changed = true;
+    return true;
+}
 static inline int32_t exact_slot(const exact_search *s, int32_t edge, int32_t to)
 {
     return s->mode.edge ? edge : s->p->edge_tensor[edge] * s->K + to;

@@ -1,14 +1,10 @@
 /* The exact search: branch and bound over devices, then over orders.
  *
- * Depth first. A node is a set of devices per operator plus arcs between tasks; propagation (exact_propagate.c) finds
- * what that and "faster than the best so far" imply. While a device is open the search branches on devices
- * (exact_branch.c), then on orders and lives (exact_order.c). Every plan found lowers `below_ns` at once for all that
- * follows.
- *
- * The lower bound holds at any moment: a node's bound is valid for all of its plans that are faster than the
- * incumbent, children inherit it, and when a limit stops the search the least bound of what was left open counts,
- * or the incumbent if that is less. Work is counted in nodes, so that a node limit gives the same answer
- * everywhere; time only decides where a time limit is set. Proofs: docs/theory.md, 7. */
+ * Depth first. Propagation (exact_propagate.c) finds what a node and "faster than the best so far" imply. While a device is open
+ * the search branches on devices (exact_branch.c), then on orders and lives (exact_order.c). Every plan found lowers `below_ns` at once
+ * for all that follows. The lower bound holds at any moment (docs/theory.md, 7): a node's bound is valid for all of its plans that are
+ * faster than the incumbent, and when a limit stops the search the least bound of what was left open counts, or the incumbent. Work is
+ * counted in nodes, so that a node limit gives the same answer everywhere. */
 #include "exact/exact_search.h"
 #include "exact/exact_tuning.h"
 #include "schedule/plan.h"

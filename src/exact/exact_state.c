@@ -5,10 +5,15 @@
 #include "exact/exact_tuning.h"
 
 /* One block holds the struct and its arrays. */
+static size_t state_bytes(const exact_search *s)
+{
+    size_t n = (size_t)s->n;
+    return sizeof(exact_state) + (n + 2 * n * (size_t)s->K + 2 * (size_t)s->X) * sizeof(int64_t) + n;
+}
+
 static exact_state *new_state(exact_search *s)
 {
-    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    size_t words = n + 2 * n * K + 2 * X, bytes = sizeof(exact_state) + words * 8 + n;
+    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X, bytes = state_bytes(s);
     if (s->stack.bytes + bytes > EXACT_SETUP_MOST_STACK_BYTES)
         return NULL;
     exact_state *st = util_alloc(1, bytes);
@@ -24,15 +29,11 @@ static exact_state *new_state(exact_search *s)
     return st;
 }
 
+/* All but the pointers. */
 static void copy_state(const exact_search *s, exact_state *to, const exact_state *from)
 {
-    size_t n = (size_t)s->n, K = (size_t)s->K, X = (size_t)s->X;
-    memcpy(to->dom, from->dom, (n + 2 * n * K + 2 * X) * 8 + n);
-    to->lb_ns = from->lb_ns;
-    to->n_arcs = from->n_arcs;
-    to->n_open = from->n_open;
-    to->stale_devices = from->stale_devices;
-    to->looked_below_ns = from->looked_below_ns;
+    size_t first = offsetof(exact_state, lb_ns);
+    memcpy((char *)to + first, (const char *)from + first, state_bytes(s) - first);
 }
 
 exact_state *exact_push(exact_search *s, int32_t depth)

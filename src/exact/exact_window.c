@@ -1,13 +1,6 @@
-/* Heads and tails: how soon a task can start, how much must follow its finish; (4a), (4b), (4f), seen from a partial
- * placement.
- *
- * head[i][k] bounds the start of operator i should it run on k; every input comes from the producer's best device that
- * is left, so head[i][k] = max over inputs of min over l of (head[j][l] + time[j][l] + transfer from l to k): a longest
- * path with a choice of device at each operator. tail[i][k] is the same from the other end. Producers fixed on one
- * device share that device, and so do readers: one machine with heads, lengths and tails, whose preemptive optimum is a
- * bound (exact_machine.c).
- *
- * Complexity: O(E K^2) plus one small one-machine problem per operator, device and other device. */
+/* Heads and tails: how soon a task can start, how much must follow its finish; (4a), (4b), (4f), seen from a partial placement
+ * (docs/theory.md, Lemma 38). Producers fixed on one device share that device, and so do readers: a one-machine problem
+ * (exact_machine.c). O(E K^2) plus such a problem per operator, device and other device. */
 #include "exact/exact_search.h"
 #include "schedule/paths.h"
 
@@ -19,15 +12,6 @@ static inline int64_t finish_of(const exact_search *s, const exact_state *st, in
 static inline int64_t rest_of(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
 {
     return st->tail[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
-}
-
-static inline bool raise(int64_t *value, int64_t to, bool *changed)
-{
-    if (to <= *value)
-        return false;
-    *value = to;
-    *changed = true;
-    return true;
 }
 
 /* Of a transfer, or an operator. */
@@ -120,28 +104,36 @@ static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool
     }
     if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain)
         h = over_devices(s, st, i, k, h, from, head_over_device);
-    if (raise(&st->head[(int64_t)i * s->K + k], h, changed)) {
+    if (exact_raise(&st->head[(int64_t)i * s->K + k], h, changed)) {
         st->stale_devices |= UINT64_C(1) << k;
         exact_head_moved(s, st, i);
     }
 }
 
+typedef void path_fn(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed);
+
+/* Heads in topological order or, backwards, tails, where a neighbour has moved. */
+static void sweep(exact_search *s, exact_state *st, bool forwards, path_fn *path_of, bool *changed)
+{
+    uint8_t flag = forwards ? EXACT_STALE_HEAD : EXACT_STALE_TAIL;
+    for (int32_t a = 0; a < s->n; a++) {
+        int32_t i = s->p->topo[forwards ? a : s->n - 1 - a];
+        bool stale = st->stale[i] & flag;
+        st->stale[i] &= (uint8_t)~flag;
+        for (uint64_t m = stale ? st->dom[i] : 0; m != 0; m &= m - 1)
+            path_of(s, st, i, EXACT_FIRST(m), changed);
+    }
+}
+
 void exact_heads(exact_search *s, exact_state *st, bool *changed)
 {
-    const moirai_problem *p = s->p;
-    for (int32_t a = 0; a < s->n; a++) {
-        int32_t i = p->topo[a];
-        bool stale = st->stale[i] & EXACT_STALE_HEAD;
-        st->stale[i] &= (uint8_t)~EXACT_STALE_HEAD;
-        for (uint64_t m = stale ? st->dom[i] : 0; m != 0; m &= m - 1)
-            head_of(s, st, i, EXACT_FIRST(m), changed);
-    }
+    sweep(s, st, true, head_of, changed);
     for (int32_t a = 0; a < s->slot.n_active; a++) {
-        int32_t x = s->slot.active[a], j = p->tensor_producer[s->mode.edge ? p->edge_tensor[x] : x / s->K];
+        int32_t x = s->slot.active[a], j = producer_of(s, s->n + x);
         int64_t least = EXACT_NONE_NS;
         for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
             least = UTIL_MIN(least, finish_of(s, st, j, EXACT_FIRST(m)));
-        if (raise(&st->xhead[x], least, changed))
+        if (exact_raise(&st->xhead[x], least, changed))
             exact_head_moved(s, st, s->n + x);
     }
 }
@@ -190,7 +182,7 @@ static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool
     }
     if (readers >= 2 && !s->mode.plain)
         q = over_devices(s, st, j, l, q, to, tail_over_device);
-    if (raise(&st->tail[(int64_t)j * s->K + l], q, changed)) {
+    if (exact_raise(&st->tail[(int64_t)j * s->K + l], q, changed)) {
         st->stale_devices |= UINT64_C(1) << l;
         exact_tail_moved(s, st, j);
     }
@@ -214,19 +206,13 @@ static void slot_tail(const exact_search *s, exact_state *st, int32_t x, bool *c
                 q = UTIL_MAX(q, rest_of(s, st, i, d));
         }
     }
-    if (raise(&st->xtail[x], q, changed))
+    if (exact_raise(&st->xtail[x], q, changed))
         exact_tail_moved(s, st, s->n + x);
 }
 
 void exact_tails(exact_search *s, exact_state *st, bool *changed)
 {
-    for (int32_t a = s->n - 1; a >= 0; a--) {
-        int32_t j = s->p->topo[a];
-        bool stale = st->stale[j] & EXACT_STALE_TAIL;
-        st->stale[j] &= (uint8_t)~EXACT_STALE_TAIL;
-        for (uint64_t m = stale ? st->dom[j] : 0; m != 0; m &= m - 1)
-            tail_of(s, st, j, EXACT_FIRST(m), changed);
-    }
+    sweep(s, st, false, tail_of, changed);
     for (int32_t a = 0; a < s->slot.n_active; a++)
         slot_tail(s, st, s->slot.active[a], changed);
 }
@@ -266,8 +252,8 @@ void exact_activate(exact_search *s, const exact_state *st)
 
 void exact_raise_task(const exact_search *s, exact_state *st, int32_t task, int64_t head, int64_t tail, bool *changed)
 {
-    bool head_moved = raise(exact_head(s, st, task), head, changed),
-         tail_moved = raise(exact_tail(s, st, task), tail, changed);
+    bool head_moved = exact_raise(exact_head(s, st, task), head, changed),
+         tail_moved = exact_raise(exact_tail(s, st, task), tail, changed);
     if (head_moved)
         exact_head_moved(s, st, task);
     if (tail_moved)
