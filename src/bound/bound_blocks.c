@@ -63,20 +63,17 @@ static int find(int64_t *lower_ns, const moirai_problem *p, const moirai_budget 
     return rc;
 }
 
-static int find_bytes(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find(lower_ns, p, budget, 1, true);
-}
-
-static int find_blocks(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find(lower_ns, p, budget, 0, false);
-}
-
-static int find_prices_1(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find(lower_ns, p, budget, 1, false);
-}
+#define FIND(name, level, bytes) \
+    static int name(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget) \
+    { \
+        return find(lower_ns, p, budget, level, bytes); \
+    }
+FIND(find_blocks, 0, false)
+FIND(find_prices_1, 1, false)
+FIND(find_prices_2, 2, false)
+FIND(find_prices_3, 3, false)
+FIND(find_prices_4, 4, false)
+FIND(find_bytes, 1, true)
 
 /* Not known where the network needs no spine: the other components say more. */
 static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
@@ -91,21 +88,6 @@ static int find_spine(int64_t *lower_ns, const moirai_problem *p, const moirai_b
         rc = find_prices_1(lower_ns, spine->problem, budget);
     decompose_spine_free(spine);
     return rc;
-}
-
-static int find_prices_2(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find(lower_ns, p, budget, 2, false);
-}
-
-static int find_prices_3(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find(lower_ns, p, budget, 3, false);
-}
-
-static int find_prices_4(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
-{
-    return find(lower_ns, p, budget, 4, false);
 }
 
 const moirai_bound bound_blocks = {

@@ -27,9 +27,8 @@ static void write_prices(util_writer *w, const moirai_problem *q, const pricing_
             util_writer_int(w, proof->price[i]);
         }
     util_writer_close(w, ']');
-    if (!proof->n_branches)
-        return;
-    util_writer_pair_longs(w, "count_prices", proof->price + cells, proof->n_branches);
+    if (proof->n_branches)
+        util_writer_pair_longs(w, "count_prices", proof->price + cells, proof->n_branches);
 }
 
 static void write_branches(util_writer *w, int32_t n, const pricing_branch *branch)
@@ -40,9 +39,11 @@ static void write_branches(util_writer *w, int32_t n, const pricing_branch *bran
     for (int32_t i = 0; i < n; i++) {
         /* The format numbers what is divided on by the kind: arrivals are -1, lengths -2. */
         int64_t kind = branch[i].on == PRICING_NUMBER ? branch[i].kind : branch[i].on == PRICING_ARRIVAL ? -1 : -2;
-        int64_t number[5] = {kind, branch[i].op, branch[i].device, branch[i].least, branch[i].most};
-        for (int32_t j = 0; j < 5; j++)
-            util_writer_int(w, number[j]);
+        util_writer_int(w, kind);
+        util_writer_int(w, branch[i].op);
+        util_writer_int(w, branch[i].device);
+        util_writer_int(w, branch[i].least);
+        util_writer_int(w, branch[i].most);
     }
     util_writer_close(w, ']');
 }

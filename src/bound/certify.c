@@ -1,10 +1,7 @@
-/* From a bound to one that can be certified.
- *
- * The exhaustive search proves without leaving a proof behind. Where a certificate is asked for, the pairs on the path
- * of the certified bound are searched once more for just what is proven of them, by rules that the verifier can repeat,
- * and the tree is kept (pair_raise.c); where that takes too many nodes, they are raised by prices alone, level by level.
- * So until the certified bound has reached the plan's or nothing is left to try. Trees of all pairs together are no
- * larger than the task allows. What remains between the two bounds is honestly shown: the certificate carries both. */
+/* From a bound to one that can be certified: the exhaustive search proves without leaving a proof behind. Pairs on the path of the
+ * certified bound are searched once more for just what is proven of them, by rules that the verifier can repeat, and the tree is kept
+ * (pair_raise.c); where that takes too many nodes, they are raised by prices alone, level by level, until the certified bound has reached
+ * the goal or nothing is left to try. */
 
 #include "bound/bound_tuning.h"
 #include "bound/certificate.h"

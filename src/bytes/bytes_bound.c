@@ -1,12 +1,8 @@
-/* Memory that binds: the bound.
+/* Memory that binds: the bound (docs/theory.md, Theorem 34), by values of blocks from pair/priced.
  *
- * Put a price u(k) >= 0 on every byte of device k. A plan that fits pays at most sum of u(k) * capacity(k), so
- *     makespan >= min over all plans of (makespan + sum of u(k) * bytes on k) - sum of u(k) * capacity(k)
- * (weak duality), and the minimum splits along the chain: cuts pay for their time and bytes, and a block between two
- * devices costs at least V = min over its plans of (length + price of its bytes), which priced.c bounds. The best
- * prices are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
- * cheapest combination of paths that fits on average gives the next prices, and these the next path. A handful of
- * rounds per device that is full. Plans are in bytes_plan.c. */
+ * The best prices on bytes are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
+ * cheapest combination of paths that fits on average gives the next prices, and these the next path. A handful of rounds per device that
+ * is full. Plans are in bytes_plan.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

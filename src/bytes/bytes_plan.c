@@ -1,14 +1,10 @@
 /* Memory that binds: plans.
  *
- * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block,
- * among block plans that the annealing finds for each pair at the prices met, beginning with the LP solution of the
- * weakest case at these prices. The final combination of paths says which part of the layers goes which way: the chain
- * is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where two
- * stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so windows of
- * the chain are then taken anew at prices drawn around the LP solution's, and kept where time plus a fine on
- * overflowing bytes rises by no more than a threshold that falls: annealing, because what fills the memory to the last
- * byte is found by exchanges of which the first half alone costs. Times count what edges over a block are late where it
- * changes the device (jumps.c). */
+ * The prices of bytes_bound.c with plans in place of bounds: a path is the devices of the cuts and one plan per block, among block plans
+ * that the annealing finds for each pair at the prices met (block_plans.c). The final combination of paths says which part of the layers
+ * goes which way: the chain is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where
+ * two stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so the path is annealed then
+ * (bytes_polish.c). Times count what edges over a block are late where it changes the device (jumps.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -90,7 +90,7 @@ static void count_solution(refining *x)
     for (size_t j = 0; j < m->cuts.n; j++) {
         const bytes_path *path = &m->cuts.path[j];
         for (int32_t i = 0; i < s->n_blocks && path->part > BYTES_LEAST_PART; i++)
-            count_pair(x, bytes_pair_on_path(m, path, i), path->part);
+            count_pair(x, pair_chain_on_path(m->c, i, path->device), path->part);
     }
 }
 

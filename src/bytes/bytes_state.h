@@ -162,18 +162,15 @@ static inline void bytes_choose(const bytes_prices *m, bytes_choice *to, const b
     memcpy(to->device, from->device, sizeof *to->device * (size_t)m->c->s->n_cuts);
     memcpy(to->picked, from->picked, sizeof *to->picked * (size_t)m->c->s->n_blocks);
 }
-/* The pair that a path takes at a block. */
-static inline int64_t bytes_pair_on_path(const bytes_prices *m, const bytes_path *path, int32_t block)
-{
-    return bytes_pair_at(m, block, block > 0 ? path->device[block - 1] : 0,
-                         block < m->c->s->n_cuts ? path->device[block] : 0);
-}
 /* What edges over a block are late where it changes the device, about (jumps.c). */
 static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
     return m->jump.ns[((int64_t)m->jump.row[block] * m->K + entry_device) * m->K + exit_device];
 }
 /* Number of the pair that the present path takes through a block. */
-int64_t bytes_pair_of(const bytes_prices *m, int32_t block);
+static inline int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
+{
+    return pair_chain_on_path(m->c, block, m->at.device);
+}
 
 #endif

@@ -39,11 +39,6 @@ static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int
     return pricing_units(m->c->s->unit, moirai_op_ns(p, cut, k)) + price[k] * p->op_memory_bytes[cut];
 }
 
-int64_t bytes_pair_of(const bytes_prices *m, int32_t block)
-{
-    return pair_chain_on_path(m->c, block, m->at.device);
-}
-
 /* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */
 static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
 {
@@ -177,7 +172,7 @@ static void list_pairs(measuring *g, int32_t *number, const bytes_path *x)
 {
     const pair_chain *c = g->m->c;
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        int64_t pair = bytes_pair_on_path(g->m, x, i);
+        int64_t pair = pair_chain_on_path(c, i, x->device);
         if (!pair_chain_get(c, pair)->open)
             continue;
         if (!number[pair]) {

@@ -1,20 +1,9 @@
-/* moirai prove: from a certificate to a bound, trusting nothing in it.
+/* moirai prove: from a certificate to a bound, trusting nothing in it (docs/certificate.md, "The chain").
  *
- * The shape of the file is checked first (prove_shape.c). It names cuts, says which blocks are copies of each other and,
- * for each class of copies, what is proven between pairs of devices of its cuts; all of that is checked (here,
- * prove_block.c, prove_class.c). A recursion over the cuts adds up: f(i, l) = least over k of f(i-1, k) + bound(block, k,
- * l) + time of cut i on l. Since every operator of a block runs after its entry cut has finished and before its exit cut
- * starts, no plan is faster than f at the end. Groups, memory and edges that jump over a cut are left out, which can
- * only lower f.
- *
- * Cuts. The certificate names operators; every other operator is put into a block: the number of the last cut that
- * precedes it, by one sweep. Block b > 0 then holds only operators after cut b-1 by construction. That each of them also
- * comes before cut b needs one look at its readers: one of them must be cut b or in block b, since then, following
- * readers, one arrives at cut b (the graph is finite and has no cycle). Cuts themselves obey the same rule, which makes
- * them a chain.
- *
- * A certificate may leave operators out altogether (`floating`): a plan, seen at the others alone, is a plan of the
- * others, so that what is proven of them holds for the whole. */
+ * The shape of the file is checked first (prove_shape.c), then what floats, cuts, and which blocks are copies of each other: every
+ * operator is put into the block of the last cut that precedes it, by one sweep; that it also comes before the next cut needs one look at
+ * its readers, of which one must be that cut or in that block. What is proven of a class of copies between pairs of devices is judged in
+ * prove_class.c, and added up along the cuts there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -160,12 +160,9 @@ typedef struct prove_leaf {
     const int64_t *byte_price; /* per device, what a byte there pays; NULL: nothing */
 } prove_leaf;
 
-/* The least that all tasks together pay within the leaf's length; never: they do not fit at all. */
-typedef struct prove_cost {
-    bool never;
-    __int128 sum;
-} prove_cost;
-int prove_least_cost(prove_cost *out, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
+#define PROVE_TOO_LATE ((__int128)1 << 125) /* cost of what does not fit into the length */
+/* The least that all tasks together pay within the leaf's length. */
+int prove_least_cost(__int128 *sum, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf);
 /* What the leaf's branches are worth at their prices, at the most. */
 __int128 prove_branch_term(const prove_leaf *leaf);
 /* *holds: the leaf's prices exclude its length between a and z. */

@@ -1,9 +1,5 @@
-/* Blocks and components: what the verifier derives from the problem by itself.
- *
- * Copies. Two blocks are compared position by position in topological order: times, allowed devices, memory and all
- * edges with their transfer tables. Equal means that every statement proven of one, for given devices of its cuts,
- * holds for the other. Components of a block (what is connected without the cuts) are compared in the same way.
- * O(V+E). */
+/* Blocks and components: what the verifier derives from the problem by itself. Copies are compared position by position in topological
+ * order: times, allowed devices, memory and all edges with their transfer tables. */
 #include "prove/prove.h"
 
 #include <stdlib.h>

@@ -1,12 +1,8 @@
-/* Do the leaves leave no case out?
+/* Do the leaves leave no case out? (docs/certificate.md, "Receivers of a shared tensor", "Numbers".)
  *
- * Two disjunctions are allowed. First, who receives the entry's shared tensor (flow tensor): every set of devices on
- * which its readers may run, other than the entry's own; with congestion port in every order of arrival, since the
- * leaf's bound may depend on it. A leaf that assumes nothing stands for all. Second, within each of these, counts: how
- * many components of a kind have an operator on a device is a whole number between 0 and the number of components, so
- * "at most x" and "at least x + 1" cover it; so is the time in ns at which the shared tensor arrives on a device, and
- * the time between the cuts, both without an upper end. The leaves' lists must form such a tree, all leaves of a
- * subtree agreeing on the question asked at its root. */
+ * Two disjunctions are allowed: who receives the entry's shared tensor, in every order of arrival with congestion port, where a leaf that
+ * assumes nothing stands for all; and, within each of these, numbers and times that are at most x or at least x + 1. The leaves' lists
+ * must form a tree of such questions, all leaves of a subtree agreeing on the one asked at its root. */
 #include "prove/prove.h"
 
 #include <stdlib.h>

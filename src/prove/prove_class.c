@@ -19,9 +19,9 @@
 /* The leaf's bound: one more than the length its prices exclude, or the longest path. */
 static int leaf_bound(int64_t *ns, const prove_block *b, int32_t a, int32_t z, const prove_leaf *leaf)
 {
+    bool holds;
     if (!leaf->priced || leaf->length_ns < *ns)
         return 0;
-    bool holds;
     int rc = prove_prices(&holds, b, a, z, leaf);
     if (!rc && !holds)
         rc = moirai_error(MOIRAI_EVERIFY, "prices do not exclude a length of %lld ns", (long long)leaf->length_ns);
@@ -47,38 +47,28 @@ static int pair_bound(int64_t *ns, moirai_proof *proof, const prove_block *b, in
     return rc;
 }
 
-/* What prices on loads prove goes to `bounds`, or to `apart` where bytes had prices. */
-static int read_loads(int64_t *bounds, int64_t *apart, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z,
-                      yyjson_val *object)
-{
-    int64_t ns = 0, at = (int64_t)a * b->p->K + z;
-    bool by_bytes = false;
-    int rc = prove_loads(&ns, &by_bytes, proof, b, a, z, false, object);
-    int64_t *to = by_bytes ? &apart[at] : &bounds[at];
-    if (!rc)
-        *to = UTIL_MAX(*to, ns);
-    return rc;
-}
-
+/* What prices on loads prove goes to `apart` where bytes had prices. */
 static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const prove_block *b, yyjson_val *object)
 {
     int32_t K = b->p->K, a = prove_device(b->p, object, "entry"), z = prove_device(b->p, object, "exit");
-    int64_t claim = prove_number(object, "lower_ns");
+    int64_t claim = prove_number(object, "lower_ns"), by_loads = 0;
     if (a < 0 || z < 0 || (b->entry < 0 && a) || (b->exit < 0 && z))
         return prove_wrong("entry or exit of a pair is out of range");
-    int64_t *bound = &bounds[a * K + z];
+    int64_t *bound = &bounds[a * K + z], *own = &apart[a * K + z];
     int64_t by_leaves = *bound;
+    bool by_bytes = false;
     int rc = 0;
     if (prove_get(object, "leaves") && prove_interior(b) && !b->kind)
         return prove_wrong("leaves of a class without component_kind and trees");
     if (prove_get(object, "search"))
         rc = prove_tree(bound, &proof->searched, b, a, z, prove_get(object, "search"));
     if (!rc && prove_get(object, "loads"))
-        rc = read_loads(bounds, apart, proof, b, a, z, prove_get(object, "loads"));
+        rc = prove_loads(&by_loads, &by_bytes, proof, b, a, z, false, prove_get(object, "loads"));
     rc = rc ? rc : pair_bound(&by_leaves, proof, b, a, z, prove_get(object, "leaves"));
-    *bound = UTIL_MAX(*bound, by_leaves);
+    *bound = UTIL_MAX(*bound, UTIL_MAX(by_leaves, by_bytes ? 0 : by_loads));
+    *own = UTIL_MAX(*own, by_bytes ? by_loads : 0);
     proof->pairs++;
-    int64_t proven = UTIL_MAX(*bound, apart[a * K + z]);
+    int64_t proven = UTIL_MAX(*bound, *own);
     if (!rc && proven < claim)
         rc = moirai_error(MOIRAI_EVERIFY, "%lld ns are claimed, %lld proven", (long long)claim, (long long)proven);
     return rc ? moirai_error_prefix(rc, "between devices %d and %d", a, z) : 0;

@@ -1,41 +1,21 @@
-/* The proof of a pair, or of a period, by prices on loads, judged in whole numbers.
+/* The proof of a pair, or of a period, by prices on loads, judged in whole numbers. Statement and proof, in the letters that are used
+ * here: docs/certificate.md, "Prices of loads" and "The time between requests".
  *
- * Let l(r) >= 0 be prices of resources (devices; send and receive ports, or channels), u(k) >= 0 of bytes, f(e, k) and
- * g(e, k) numbers of any sign for edges. Take a plan of the case, with operator i on d(i), that takes T between the cuts.
- *
- *   (load)  All that resource r gets starts at h(r) or later and ends q(r) before the end or sooner, one at a time: load(r) + h(r) + q(r) <= T
- *           where it gets anything. The longest path of the case is at most T, so that load(r) + offset(r) <= T always, with offset(r)
- *           = min(h(r) + q(r), longest path), and the longest path where r can get nothing. (Within shifts: below.)
- *   (bytes) The operators of the block on k need at most capacity(k) bytes together.
- *
- * Added up with the prices: T * (sum of l) >= sum of l(r) (load(r) + offset(r)) + sum of u(k) (bytes(k) - capacity(k)).
- * A packet, a tensor (flow tensor) or an edge, is sent from its producer's device k once to each other device l on which a
- * reader is; that costs c(k, l) at the prices. With S(l) = sum over its edges whose reader may be on l of max(0, f(e, k) +
- * g(e, l)), the sum of f(e, k) + g(e, d(reader)) over its edges is at most the sum of S(l) over k and those l, so that
- *
- *     cost of its transfers  >=  sum of f(e, k) + g(e, d(reader)) - loss(k),   loss(k) = sum over l of max(0, S(l) - c(k, l)),
- *
- * with c(k, k) = 0. Hence the right side is at least the sum over operators of the least over devices k of
- *
- *     l(k) time(i, k) + u(k) bytes(i) + (f(e, k) of its outputs) - (loss(k) of its packets) + (g(e, k) of its inputs),
- *
- * plus the sum of l(r) offset(r), less the sum of u(k) capacity(k). Divided by the sum of l and rounded up, as T is whole.
- *
- * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets, shifts, paths and cases for any mixture of
- * plans; a device that runs a share of an operator holds all of it. Rounded down: a mean. Numbers: prices are at most 2^40, of bytes 2^50,
- * messages 2^62; all times together are below 2^61. Every sum is below 2^122. O(E K^2) for each case. */
+ * Of a period: loads per request add up over plans by their shares, so that the same holds without offsets, shifts, paths and cases for
+ * any mixture of plans. Rounded down: a mean. Numbers: prices are at most 2^40, of bytes 2^50, messages 2^62; all times together are below
+ * 2^61. Every sum is below 2^122. O(E K^2) for each case. */
 #include <string.h>
 #include <yyjson.h>
 
-#include "prove/prove_path_rows.h"
 #include "prove/prove_read.h"
 #include "util/util.h"
 
 #define NEVER INT64_MAX
-#define LARGEST (INT64_C(1) << 62)    /* message */
-#define LOOK 16                       /* edges per look at the clock */
-#define MOST_SHIFTS 65536             /* and paths */
-#define MOST_PRICE (INT64_C(1) << 40) /* of a shift or a path */
+#define LARGEST (INT64_C(1) << 62) /* message */
+#define LOOK 16                    /* edges per look at the clock */
+#define MOST_SHIFTS 65536
+
+#define MOST ((wide)1 << 126) /* no cost reaches it */
 
 typedef __int128 wide;
 
@@ -186,35 +166,18 @@ static wide cheapest(const court *x)
 {
     wide sum = 0;
     for (int32_t i = 0; i < x->b->n; i++) {
-        wide least = 0;
-        bool any = false;
-        for (int32_t k = 0; k < x->K; k++) {
-            wide cost = x->cost[(int64_t)i * x->K + k];
-            if (!(x->may[i] >> k & 1) || (any && cost >= least))
-                continue;
-            least = cost;
-            any = true;
-        }
+        wide least = MOST;
+        for (int32_t k = 0; k < x->K; k++)
+            if (x->may[i] >> k & 1)
+                least = UTIL_MIN(least, x->cost[(int64_t)i * x->K + k]);
         sum += least;
     }
     return sum;
 }
 
-/* ---- shifts ----
- *
- * A shift (H, Q) is the time from H to T - Q of a plan that takes T between the cuts. Let P <= T be the longest path of the case, and of an operator
- * on k with head h, time t and tail q let
- *
- *     a = the least of t, h + t - H, q + t - Q and, where h < H and q < Q, P - H - Q; 0 where that is negative.
- *
- * Then the sum of a over all operators on k, plus min(H + Q, P), is at most T. If all of them are 0, P <= T says so. Otherwise some a > 0, and T > H +
- * Q: where h >= H or q >= Q, since T >= h + t + q, which is at least H + Q + a (a <= h + t - H is used where q >= Q, a <= q + t - Q where h >= H); else since P
- * - H - Q > 0. The operator runs from some s >= h to s + t <= T - q, and what of that lies between H and T - Q is the least of t, s + t - H, T - Q - s and T - Q - H. The first
- * three are at least t, h + t - H and q + t - Q. The last is at least one of these where h >= H (q + t - Q <= T - h - Q) or q >= Q (h + t - H <=
- * T - q - H), else at least P - H - Q. So it is at least a; and k runs one operator at a time, within T - Q - H.
- *
- * So a device within a shift is one more resource, which gets parts of operators and no transfers. */
+/* ---- shifts ---- */
 
+/* What the operator, on k, takes at least of the time from H to T - Q of a plan that takes T: a(i, k) of docs/theory.md, Lemma 48. */
 static int64_t part_of(const court *x, int32_t i, int32_t k, int64_t H, int64_t Q)
 {
     int64_t at = (int64_t)i * x->K + k, t = prove_op_ns(x->b, i, k);
@@ -230,7 +193,7 @@ static int judge_shift(court *x, const int64_t *number)
     int64_t H = number[0], Q = number[1];
     for (int32_t k = 0; k < x->K; k++) {
         wide price = number[2 + k];
-        if (price > MOST_PRICE)
+        if (price > PROVE_MOST_ROW_PRICE)
             return prove_wrong("a price of a shift is too large");
         x->prices += price;
         x->total += price * UTIL_MIN(H + Q, x->path);

@@ -1,12 +1,8 @@
 /* Certificates of problems with more devices than a mask has (PROVE_MASK_DEVICES).
  *
  * Of these one form is taken: no cuts, nothing that floats, one class with one pair, that has prices of loads without cases,
- * messages and prices on bytes, or no prices at all. It proves the longest path,
- *
- *     head(j, k) = max over edges (i, j) of the least over devices l of head(i, l) + time(i, l) + transfer(l, k),
- *
- * and, for prices l(k) >= 0 of the devices, T * (sum of l) >= sum over operators of the least over devices of l(k) time(i, k):
- * load(k) <= T, and each operator is on some device. Prices of ports and channels only add to the sum of l, and so make
+ * messages and prices on bytes, or no prices at all. It proves the longest path and, for prices l(k) >= 0 of the devices, T * (sum of l) >=
+ * sum over operators of the least over devices of l(k) time(i, k). Prices of ports and channels only add to the sum of l, and so make
  * less of it. An operator may be wherever it has a time; groups, which allow less, are left out. Nothing here reads `may`.
  *
  * Numbers: prices are at most 2^40, all times together below 2^61. O(E K^2), O(E K) where links are alike. */
@@ -62,37 +58,35 @@ static int load_bound(int64_t *ns, const prove_problem *p, yyjson_val *list)
 
 /* ---- the certificate ---- */
 
-static int other_form(void)
+static bool has_any(yyjson_val *object, const char *const *keys)
 {
-    return prove_too_large("with more than 64 devices only prices of loads without cases, messages and cuts are taken");
+    for (; *keys; keys++)
+        if (prove_get(object, *keys))
+            return true;
+    return false;
 }
 
-/* The loads of the one pair, or NULL. */
-static int find_loads(yyjson_val **out, yyjson_val *root)
+/* Whether the certificate is of the one form; *loads: of its pair, or NULL. */
+static bool is_plain(yyjson_val **loads, yyjson_val *root)
 {
-    static const char *const never[] = {"leaves", "search"}, *const plain[] = {"cases", "from", "to", "byte_prices"};
-    yyjson_val *class_ = yyjson_arr_get_first(prove_get(root, "classes"));
-    yyjson_val *pairs = prove_get(class_, "pairs"), *pair = pairs ? yyjson_arr_get_first(pairs) : NULL;
-    if (yyjson_arr_size(prove_get(root, "cuts")) || prove_get(root, "floating") || prove_get(root, "memory") ||
-        prove_get(root, "windows") || yyjson_arr_size(prove_get(root, "classes")) != 1 ||
-        (pairs && yyjson_arr_size(pairs) > 1))
-        return other_form();
-    for (size_t i = 0; pair && i < 2; i++)
-        if (prove_get(pair, never[i]))
-            return other_form();
-    *out = pair ? prove_get(pair, "loads") : NULL;
-    for (size_t i = 0; *out && i < 4; i++)
-        if (prove_get(*out, plain[i]))
-            return other_form();
-    return 0;
+    static const char *const chains[] = {"floating", "memory", "windows", NULL},
+                             *const more[] = {"leaves", "search", NULL},
+                             *const prices[] = {"cases", "from", "to", "byte_prices", NULL};
+    yyjson_val *classes = prove_get(root, "classes"), *pairs = prove_get(yyjson_arr_get_first(classes), "pairs"),
+               *pair = yyjson_arr_get_first(pairs);
+    *loads = prove_get(pair, "loads");
+    return yyjson_arr_size(prove_get(root, "cuts")) == 0 && yyjson_arr_size(classes) == 1 &&
+           yyjson_arr_size(pairs) <= 1 && !has_any(root, chains) && !has_any(pair, more) && !has_any(*loads, prices);
 }
 
 int prove_many(int64_t *ns, moirai_proof *proof, const prove_problem *p, yyjson_val *root)
 {
     yyjson_val *loads = NULL;
     *ns = 0;
-    int rc = proof->of_rate ? other_form() : find_loads(&loads, root);
-    rc = rc ? rc : longest_path(ns, p);
+    if (proof->of_rate || !is_plain(&loads, root))
+        return prove_too_large(
+            "with more than 64 devices only prices of loads without cases, messages and cuts are taken");
+    int rc = longest_path(ns, p);
     if (!rc && loads && prove_get(loads, "prices"))
         rc = load_bound(ns, p, prove_get(loads, "prices"));
     proof->classes = proof->pairs = 1;

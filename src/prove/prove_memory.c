@@ -1,11 +1,7 @@
-/* Bytes in a certificate (docs/certificate.md, "Memory").
- *
- * At prices u(k) >= 0 per byte of device k, in units of which `unit` make a nanosecond, every plan that fits obeys
- *     unit * makespan  >=  (unit * makespan + sum of u(k) * bytes on k)  -  sum of u(k) * capacity(k).
- * The bracket splits along the chain. A block of length L between two devices costs at least unit * L + its bytes where
- * they are cheapest; and, at any prices in time, at least what its tasks and bytes pay + unit * L - (what all resources
- * are worth until L), since the tasks are done within L. A leaf says between which lengths L lies: the least over these
- * counts. */
+/* Bytes in a certificate (docs/certificate.md, "Memory"): at prices u(k) >= 0 per byte of device k, in units of which `unit` make a
+ * nanosecond, unit * makespan + (what all bytes pay) splits along the chain. A block of length L between two devices costs at least unit *
+ * L + its bytes where they are cheapest; and, at any prices in time, what its tasks and bytes pay + unit * L - (what all resources are
+ * worth until L). A leaf says between which lengths L lies: the least over these counts. */
 #include <string.h>
 #include <yyjson.h>
 
@@ -69,7 +65,7 @@ static int leaf_value(__int128 *value, const memory_proof *y, const prove_block 
                       int64_t proven_ns, prove_leaf *leaf)
 {
     int64_t least = proven_ns, most = INT64_MAX;
-    prove_cost cost;
+    __int128 cost;
     range_of(leaf, &least, &most);
     *value = (__int128)least * y->unit + cheapest_bytes(y, b);
     if (least > most) {
@@ -84,11 +80,9 @@ static int leaf_value(__int128 *value, const memory_proof *y, const prove_block 
     int rc = prove_least_cost(&cost, b, a, z, leaf);
     if (rc)
         return rc;
-    if (cost.never)
-        *value = (__int128)INT64_MAX * y->unit;
-    else
-        *value =
-            UTIL_MAX(*value, cost.sum - prove_branch_term(leaf) + least_length(y, leaf, prove_resources(b->p), least));
+    bool never = cost >= PROVE_TOO_LATE;
+    cost += least_length(y, leaf, prove_resources(b->p), least) - prove_branch_term(leaf);
+    *value = never ? (__int128)INT64_MAX * y->unit : UTIL_MAX(*value, cost);
     return 0;
 }
 

@@ -2,13 +2,12 @@
  *
  * Of operators each of which reads what the one before makes one runs at a time, so that they take at most T together, the time between the cuts: a
  * path is a resource of all devices, whose price is added to what its operators cost. */
-#include "prove/prove_path_rows.h"
+#include <yyjson.h>
 
 #include "prove/prove_read.h"
 #include "util/util.h"
 
 #define MOST_PATHS 65536
-#define MOST_PRICE (INT64_C(1) << 40)
 
 typedef __int128 wide;
 
@@ -53,7 +52,7 @@ int prove_add_paths(wide *cost, wide *prices, const prove_block *b, const uint64
         } else if (price < 0) {
             price = number;
             *prices += price;
-            rc = price > MOST_PRICE ? prove_wrong("a price of a path is too large") : prove_go_on(b->p);
+            rc = price > PROVE_MOST_ROW_PRICE ? prove_wrong("a price of a path is too large") : prove_go_on(b->p);
             rc = rc || ++paths <= MOST_PATHS ? rc : prove_too_large("more paths than the verifier takes");
         } else {
             left = (size_t)number;

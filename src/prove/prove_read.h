@@ -40,6 +40,12 @@ int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int
 int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, bool rate,
                 yyjson_val *object);
 
+/* ---- prove_path_rows.c ---- */
+#define PROVE_MOST_ROW_PRICE (INT64_C(1) << 40) /* of a shift or a path */
+/* Adds to the costs [local * K + device] of the operators of each path its price for a nanosecond, and all prices to *prices. The list has for each
+ * path a price, how many operators, and these. */
+int prove_add_paths(__int128 *cost, __int128 *prices, const prove_block *b, const uint64_t *may, yyjson_val *list);
+
 /* ---- prove_many.c ---- */
 /* All of a certificate, of a problem of more than PROVE_MASK_DEVICES devices. */
 int prove_many(int64_t *ns, moirai_proof *proof, const prove_problem *p, yyjson_val *root);

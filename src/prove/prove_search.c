@@ -1,26 +1,15 @@
-/* The proof of a pair by a search tree, walked again.
+/* The proof of a pair by a search tree, walked again: what a node knows of every plan of at most T that it speaks of, and the rules that
+ * add to it until nothing changes (docs/certificate.md, "Searches", says why they hold):
  *
- * Suppose a plan takes at most T between the cuts, on devices a and z. A node of the tree knows, of every such plan that
- * it speaks of: the devices left to each operator (`may`); head(i, k) and tail(i, k), at most the start of i on k and what
- * follows its finish there; the same of each transfer, should it take place; and orders of tasks (arcs). Rules add to
- * that until nothing changes:
- *
- *   (edge)    An input comes from some device left to its producer: the head of i on l is at least the least over these of
- *             finish and transfer. Tails likewise, over the devices left to a reader.
+ *   (edge)    An input comes from some device left to its producer: heads, and tails likewise.
  *   (late)    A device with head + time + tail > T is left no longer. An operator without devices closes the node.
- *   (sent)    Where producer and reader share no device a transfer takes place. It starts after its producer's least
- *             finish, takes at least its least time, and its readers follow it.
+ *   (sent)    Where producer and reader share no device a transfer takes place.
  *   (arc)     Of two tasks in order the later one starts after the other has finished, and is part of what follows it.
- *   (pair)    Two tasks on one machine (device, port, channel) are served one after the other. If one cannot be first
- *             within T, the other is; if neither can, the node is closed.
+ *   (pair)    Of two tasks on one machine (device, port, channel) that cannot be first within T, the other is.
  *   (machine) The tasks of one machine with heads >= h and tails >= q need h + their times + q together, at most T.
  *   (trial)   If an operator, put on k beside what is there for certain, breaks (machine), it is not on k.
  *
- * Each rule states what follows for every plan of at most T that the node speaks of, so their order does not matter. The
- * tree says how nodes are divided: by the device of an operator, over all devices that the problem allows it, or by which
- * of two tasks goes first, where both certainly take place and hold one machine. That leaves no plan out. If every
- * node that is not divided is closed by the rules, there is no plan of at most T, and T + 1 is proven. Groups and memory
- * are left out, which only admits more plans. O(nodes * rounds * (E K^2 + V K m^2)), m tasks on a machine. */
+ * O(nodes * rounds * (E K^2 + V K m^2)), m tasks on a machine. */
 #include "prove/prove_search.h"
 
 #include <string.h>

@@ -1,16 +1,8 @@
-/* Windows: heads and tails of all operators from intervals.
+/* Windows: heads and tails of all operators from intervals (docs/certificate.md, "Windows").
  *
- * The certificate lists intervals: two operators u and v, one before the other (or the beginning, the end), and what is
- * proven of the time between them for all pairs of devices. Of the operators that follow u and precede v the verifier
- * makes a problem of its own, in which u and v are cuts and these are the block between them; longest paths and the
- * listed proofs give L(u, k, v, l) there. A plan of the whole, seen at these operators alone, is a plan of that
- * problem, so L holds in every plan of the whole. Then, in topological order,
- *
- *     head(v, l) = max of  (edges)      least over k of head(j, k) + time + transfer, for every input of v,
- *                          (intervals)  least over k of head(u, k) + time(u, k) + L(u, k, v, l)
- *
- * is at most the start of v on l: u runs on some k and v starts L behind its finish. Tails are the same from the end.
- * Every operator runs somewhere: the makespan is at least the greatest over i of the least over k of head + time + tail. */
+ * An interval is two operators u and v, one before the other (or the beginning, the end). Of what follows u and precedes v the verifier
+ * makes a problem of its own, in which u and v are cuts and the rest is the block between them; longest paths and the listed proofs give
+ * L(u, k, v, l) there. A head of v is then, beside what edges say, the least over k of head(u, k) + time(u, k) + L(u, k, v, l). */
 #include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>

@@ -1,13 +1,10 @@
-/* A chain of intervals, raised lazily.
+/* A chain of intervals, raised lazily (docs/theory.md, Lemma 9): its operators are cuts of what lies in its intervals, so that the
+ * recursion over cuts (pair/chain.c) bounds the whole.
  *
- * The chain's operators are cuts of what lies in its intervals (decompose/intervals.c), so the recursion over cuts
- * (pair/chain.c) bounds the whole: f(i+1, l) = min over k of f(i, k) + L(interval, k, l) + time. The first L are
- * longest paths. Only pairs on the path of devices that attains the minimum are worth raising, those on which most of
- * the gap hangs first: prices on loads (pair_raise.c), which take some milliseconds, then the exhaustive search with both
- * ends pinned (interval_search.c), with more nodes each time; a search that has raised its pair by a little ends, since the
- * path may lie elsewhere by then, and leaves the pair its turn. Fixing the devices at both ends of an interval is what
- * makes this strong: prices over a whole graph are satisfied by mixing "everything here" with "everything there". Which
- * chains are raised how far is decided in interval_portfolio.c. */
+ * Only pairs on the path of devices that attains the minimum are worth raising, those on which most of the gap hangs first: prices on
+ * loads (pair_raise.c), which take some milliseconds, then the exhaustive search with both ends pinned (interval_search.c), with more
+ * nodes each time; a search that has raised its pair by a little ends, since the path may lie elsewhere by then, and leaves the pair its
+ * turn. Which chains are raised how far is decided in interval_portfolio.c. */
 #include "bound/intervals/interval_chain.h"
 
 #include <math.h>
@@ -207,9 +204,8 @@ static void pick_from_path(raising *r, int32_t most_picks)
     int32_t K = x->c->K;
     for (int32_t i = 0; i < s->n_classes * K * K; i++)
         r->times[i] = 0;
-    for (int32_t i = 0; i < s->n_blocks; i++) {
+    for (int32_t i = 0; i < s->n_blocks; i++)
         r->times[pair_chain_on_path(x->c, i, x->device)]++;
-    }
     for (int32_t i = 0; i < x->n_picks; i++)
         r->times[x->pick[i]] = 0; /* once is enough */
     for (; x->n_picks < most_picks; x->n_picks++) {

@@ -38,17 +38,6 @@ typedef struct bound_interval_task {
     util_stop stop;
 } bound_interval_task;
 
-/* All chains within a budget, without a goal. */
-static inline bound_interval_task bound_interval_task_of(const moirai_budget *budget)
-{
-    return (bound_interval_task){.goal_ns = INT64_MAX,
-                                 .tries = 4,
-                                 .effort = budget->effort,
-                                 .threads = budget->threads,
-                                 .seed = budget->seed,
-                                 .stop = util_stop_of(budget)};
-}
-
 /* Opens the pairs and raises those on the bound's path, until the goal is reached or nothing is left to try. *lower_ns
  * holds at any time. */
 int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job);
@@ -67,8 +56,22 @@ int32_t bound_interval_end(const bound_interval_chain *x, int32_t op);
 /* Gives a chain what others have found, and takes what it has found. O(blocks * (intervals known + K^2)). */
 int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known);
 
-/* Chains that compete, and all that they have found; the problem must outlive it. */
-typedef struct bound_portfolio bound_portfolio;
+typedef struct bound_portfolio_chain {
+    bound_interval_chain *x;
+    int64_t lower_ns;
+    int32_t round; /* in which it was raised all the way, from 1 on; 0: not yet */
+} bound_portfolio_chain;
+
+/* Chains that compete, in the order in which they were let in, and all that they have found; the problem must outlive it. */
+typedef struct bound_portfolio {
+    const moirai_problem *p;
+    decompose_intervals *all; /* NULL: the problem is too large */
+    bound_portfolio_chain *chain;
+    size_t capacity;
+    int32_t n, entered; /* entered: rules so far */
+    int32_t rounds;
+    bound_interval_list known; /* of intervals by now: chains have many in common */
+} bound_portfolio;
 int bound_portfolio_new(bound_portfolio **out, const moirai_problem *p);
 void bound_portfolio_free(bound_portfolio *c);
 /* A round: *lower_ns is the best bound so far. Every call goes on where the last one has ended; tries and effort should
@@ -76,11 +79,6 @@ void bound_portfolio_free(bound_portfolio *c);
 int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job);
 /* The chain that proves most; NULL where there is none. It stays the portfolio's. */
 bound_interval_chain *bound_portfolio_best(const bound_portfolio *c);
-/* All of them, in the order in which they were let in. */
-int32_t bound_portfolio_count(const bound_portfolio *c);
-const bound_interval_chain *bound_portfolio_chain(const bound_portfolio *c, int32_t i);
-/* What all chains know of intervals by now. */
-const bound_interval_list *bound_portfolio_known(const bound_portfolio *c);
 /* What the heads and tails prove that follow from all chains, which may be more than each of them does. */
 int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c);
 

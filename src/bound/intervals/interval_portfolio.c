@@ -1,11 +1,6 @@
-/* Several chains of intervals compete.
- *
- * Which operators make a good chain shows when its intervals are raised (interval_chain.c). So: one attempt at each pair
- * of the path for all chains, all attempts for the best of the first half, then for those that promise or prove most; a
- * chain on whose path nothing is open is no finalist. What is found of an interval between two devices is shared by all
- * chains that have it.
- *
- * A portfolio can be gone on with: each further round lets some new chains in, with noise of another seed, and raises
+/* Several chains of intervals compete: one attempt at each pair of the path for all chains, all attempts for the best of the first half,
+ * then for those that promise or prove most; a chain on whose path nothing is open is no finalist. What is found of an interval between
+ * two devices is shared by all chains that have it. Each further round lets some new chains in, with noise of another seed, and raises
  * those that promise most by one more attempt at each pair. Nothing is searched twice. */
 #include "bound/intervals/interval_chain.h"
 
@@ -23,26 +18,8 @@ static const decompose_interval_rule rules[] = {
 };
 #define N_RULES ((int32_t)(sizeof rules / sizeof *rules))
 
-typedef struct portfolio_chain {
-    bound_interval_chain *x;
-    int64_t lower_ns;
-    int32_t round; /* in which it was raised all the way, from 1 on; 0: not yet */
-} portfolio_chain;
-
-struct bound_portfolio {
-    const moirai_problem *p;
-    decompose_intervals *all; /* NULL: the problem is too large */
-    portfolio_chain *chain;
-    size_t capacity;
-    int32_t n, entered; /* entered: rules so far */
-    int32_t rounds;
-    bound_interval_list known; /* chains have many in common */
-};
-
-typedef bound_portfolio portfolio;
-
 /* Whether there is a chain with the same operators. */
-static bool has_twin(const portfolio *c, const bound_interval_chain *x)
+static bool has_twin(const bound_portfolio *c, const bound_interval_chain *x)
 {
     for (int32_t i = 0; i < c->n; i++) {
         const decompose_cuts *s = c->chain[i].x->c->s, *t = x->c->s;
@@ -55,7 +32,7 @@ static bool has_twin(const portfolio *c, const bound_interval_chain *x)
     return false;
 }
 
-static int raise_chain(portfolio *c, int32_t i, const bound_interval_task *job)
+static int raise_chain(bound_portfolio *c, int32_t i, const bound_interval_task *job)
 {
     bound_interval_chain *x = c->chain[i].x;
     int64_t lower = 0;
@@ -67,13 +44,13 @@ static int raise_chain(portfolio *c, int32_t i, const bound_interval_task *job)
 }
 
 /* Layers that repeat are solved once; noise would make each of them another one. */
-static bool repeats(const portfolio *c)
+static bool repeats(const bound_portfolio *c)
 {
     return c->n > 0 && bound_interval_chain_repeats(c->chain[0].x);
 }
 
 /* Takes ownership of x. */
-static int enter_chain(portfolio *c, bound_interval_chain *x, const bound_interval_task *job)
+static int enter_chain(bound_portfolio *c, bound_interval_chain *x, const bound_interval_task *job)
 {
     bool known = has_twin(c, x);
     int rc = known ? 0 : util_grow(&c->chain, &c->capacity, (size_t)c->n + 1, sizeof *c->chain);
@@ -81,7 +58,7 @@ static int enter_chain(portfolio *c, bound_interval_chain *x, const bound_interv
         bound_interval_chain_free(x);
         return rc ? MOIRAI_EFAIL : 0;
     }
-    c->chain[c->n] = (portfolio_chain){.x = x};
+    c->chain[c->n] = (bound_portfolio_chain){.x = x};
     return raise_chain(c, c->n++, job);
 }
 
@@ -97,7 +74,7 @@ static decompose_interval_rule rule_of(int32_t i)
 
 /* The chain of all cuts where there is one, and a chain for each rule up to a number, with one attempt at each pair of
  * its path. */
-static int enter_chains(portfolio *c, int32_t to, const bound_interval_task *job)
+static int enter_chains(bound_portfolio *c, int32_t to, const bound_interval_task *job)
 {
     bound_interval_task first = *job;
     bound_interval_chain *x = NULL;
@@ -118,7 +95,7 @@ static int enter_chains(portfolio *c, int32_t to, const bound_interval_task *job
     return rc;
 }
 
-static int32_t best_of(const portfolio *c)
+static int32_t best_of(const bound_portfolio *c)
 {
     int32_t best = -1;
     for (int32_t i = 0; i < c->n; i++)
@@ -128,7 +105,7 @@ static int32_t best_of(const portfolio *c)
 }
 
 /* What is open on a chain's path and will be tried. The plans of its pairs are hardly searched for. */
-static double open_on(const portfolio *c, int32_t i, int32_t tries)
+static double open_on(const bound_portfolio *c, int32_t i, int32_t tries)
 {
     const bound_interval_chain *x = c->chain[i].x;
     const decompose_cuts *s = x->c->s;
@@ -144,7 +121,7 @@ static double open_on(const portfolio *c, int32_t i, int32_t tries)
 
 /* The chain that proves or promises most, of those that have not yet been raised in this round and where something is
  * left to try; -1: none. */
-static int32_t likeliest(const portfolio *c, int32_t tries, bool promises)
+static int32_t likeliest(const bound_portfolio *c, int32_t tries, bool promises)
 {
     int32_t best = -1;
     double most = 0;
@@ -161,7 +138,7 @@ static int32_t likeliest(const portfolio *c, int32_t tries, bool promises)
 
 /* ---- rounds ---- */
 
-static int raise_finalist(portfolio *c, bool promises, const bound_interval_task *job)
+static int raise_finalist(bound_portfolio *c, bool promises, const bound_interval_task *job)
 {
     int32_t i = util_stopped(&job->stop) ? -1 : likeliest(c, job->tries, promises);
     if (i < 0)
@@ -194,7 +171,7 @@ int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_int
 
 int bound_portfolio_new(bound_portfolio **out, const moirai_problem *p)
 {
-    portfolio *c = util_alloc(1, sizeof *c);
+    bound_portfolio *c = util_alloc(1, sizeof *c);
     *out = NULL;
     if (!c)
         return MOIRAI_EFAIL;
@@ -225,21 +202,6 @@ bound_interval_chain *bound_portfolio_best(const bound_portfolio *c)
     return best < 0 ? NULL : c->chain[best].x;
 }
 
-int32_t bound_portfolio_count(const bound_portfolio *c)
-{
-    return c->n;
-}
-
-const bound_interval_chain *bound_portfolio_chain(const bound_portfolio *c, int32_t i)
-{
-    return c->chain[i].x;
-}
-
-const bound_interval_list *bound_portfolio_known(const bound_portfolio *c)
-{
-    return &c->known;
-}
-
 int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c)
 {
     bound_windows w = {0};
@@ -249,10 +211,15 @@ int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c)
     return rc;
 }
 
-/* One round of a portfolio. */
+/* One round of a portfolio, without a goal. */
 static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
-    bound_interval_task job = bound_interval_task_of(budget);
+    bound_interval_task job = {.goal_ns = INT64_MAX,
+                               .tries = 4,
+                               .effort = budget->effort,
+                               .threads = budget->threads,
+                               .seed = budget->seed,
+                               .stop = util_stop_of(budget)};
     bound_portfolio *c;
     int64_t windows = 0;
     *lower_ns = MOIRAI_UNKNOWN;

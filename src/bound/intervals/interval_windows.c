@@ -1,14 +1,6 @@
-/* Heads and tails from intervals.
- *
- * A head by longest paths takes the best device anew at every edge. Between operators u and v of a chain more is known:
- * L(u, k, v, l), the time from the finish of u on k to the start of v on l, by search or by prices, with all that
- * happens in between. So
- *
- *     h(v, l) = max over intervals (u, v) of min over k of h(u, k) + t(u, k) + L(u, k, v, l)
- *
- * is a head as well, and the recursion over edges passes it on to all that follows. Every device takes the interval that
- * is best for itself, where a chain has one interval for all of them. Tails are the same from the end. Each operator
- * runs somewhere, so the least of head + time + tail over its devices bounds the makespan (docs/theory.md, Lemma 11). */
+/* Heads and tails from intervals (docs/theory.md, Lemma 11): h(v, l) = max over intervals (u, v) of min over k of h(u, k) + t(u, k) + L(u, k,
+ * v, l) is a head as well, and the recursion over edges passes it on to all that follows. Every device takes the interval that is best for
+ * itself, where a chain has one interval for all of them. */
 #include "bound/intervals/interval_windows.h"
 
 #include <stdlib.h>

@@ -117,18 +117,12 @@ static int prove_interval(void *data, int32_t i)
     return rc;
 }
 
-/* What the pair's proofs carry; 0 where it cannot be. */
-static int64_t proven_ns(const bound_proven_interval *v, int32_t a, int32_t z)
-{
-    return pair_certified_ns(pair_chain_at(v->c, v->class_, a, z));
-}
-
 static bool says_more(const bound_proven_interval *v, int32_t K)
 {
-    bool any = false;
-    for (int32_t i = 0; v->c && i < K * K && !any; i++)
-        any = pair_certifies_more(pair_chain_at(v->c, v->class_, i / K, i % K));
-    return any;
+    for (int32_t i = 0; v->c && i < K * K; i++)
+        if (pair_certifies_more(pair_chain_at(v->c, v->class_, i / K, i % K)))
+            return true;
+    return false;
 }
 
 /* Keeps the intervals that say more than paths, and lists what they prove. */
@@ -146,7 +140,7 @@ static int keep(bound_window_proof *out, bound_interval_list *proven, proving *x
             continue;
         rc = bound_interval_add(&new_one, proven, v->entry, v->exit, K);
         for (int32_t j = 0; j < K * K && !rc; j++)
-            new_one->lower_ns[j] = proven_ns(v, j / K, j % K);
+            new_one->lower_ns[j] = pair_certified_ns(pair_chain_at(v->c, v->class_, j / K, j % K));
         out->interval[out->n++] = *v;
         *v = (bound_proven_interval){0};
     }

@@ -68,7 +68,7 @@ static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop,
                              .stop = *stop};
     bound_window_proof windows;
     *done = false;
-    int rc = bound_window_prove(&windows, x->in.p, bound_portfolio_known(x->portfolio), &job);
+    int rc = bound_window_prove(&windows, x->in.p, &x->portfolio->known, &job);
     if (rc)
         return rc;
     incumbent_take_bound(&x->in, windows.lower_ns);
@@ -114,7 +114,7 @@ static int certify_chain(engine *x, bound_certificate *from, const util_stop *st
         job.goal_ns = UTIL_MIN(lower, job.goal_ns);
     if (by_intervals)
         lower = known(chain, PAIR_CHAIN_LOWER, stop);
-    if (by_intervals && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && x->in.lower_ns > lower)
+    if (by_intervals && x->portfolio && x->portfolio->known.n > 0 && x->in.lower_ns > lower)
         job.stop = util_stop_part(stop, CERTIFY_CHAIN_SHARE);
     /* Blocks of which less is known than of the loads are left alone: to price a hundred thousand operators takes long. */
     int rc = y->memory || lower > x->loads.lower_ns ? bound_certify(chain, &job) : 0;
@@ -152,7 +152,7 @@ static int certify_by_blocks(engine *x, const util_stop *stop)
     int64_t block = rc || !x->one_block || y->memory ? 0 : certified(x->one_block, stop);
     int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(from.chain_ns, block));
     bool done = false;
-    if (best < x->in.lower_ns && x->portfolio && bound_portfolio_known(x->portfolio)->n > 0 && !util_stopped(stop))
+    if (best < x->in.lower_ns && x->portfolio && x->portfolio->known.n > 0 && !util_stopped(stop))
         rc = certify_by_windows(x, best, stop, &done);
     if (rc || done)
         return rc;

@@ -69,8 +69,8 @@ static int run(engine *x, const engine_turn *turn)
     incumbent *in = &x->in;
     util_stop stop = incumbent_part(in, turn->share);
     int rc = 0;
-    for (int32_t i = 0; x->portfolio && i < bound_portfolio_count(x->portfolio) && !rc; i++) {
-        const bound_interval_chain *chain = bound_portfolio_chain(x->portfolio, i);
+    for (int32_t i = 0; x->portfolio && i < x->portfolio->n && !rc; i++) {
+        const bound_interval_chain *chain = x->portfolio->chain[i].x;
         moirai_plan *plan;
         if (incumbent_gap(in) <= in->o->gap || util_stopped(&stop))
             break;
