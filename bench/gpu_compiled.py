@@ -338,7 +338,7 @@ def options() -> argparse.Namespace:
     p.add_argument("--plans", type=int, default=2, help="the first search's, and those made from what was learnt of their runs")
     p.add_argument("--threads", type=int, default=8, help="of a search")
     p.add_argument("--busy", default="on", choices=["on", "off"], help="plans for times with all parts busy, or for those alone")
-    p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 15 us")
+    p.add_argument("--probe", action="store_true", help="measure links; else ipc has 2 us, the host 5.5 us")
     p.add_argument("--prepare", action="store_true", help="capture, group and compile, for a later call: nothing is measured")
     p.add_argument("--alone", type=int, default=0, help="so many processes share --out: when all have compiled, each profiles, plans and "
                    "runs while the others wait")  # fmt: skip
@@ -364,7 +364,7 @@ class Links:
             if self.o.probe:
                 self.known[transport] = mt.probe(workers, transport="auto" if self.o.small else transport, runs=10)
             else:
-                latency_ns, rate = (2000, 10**12) if transport == "ipc" else (15000, 26 * 10**9)
+                latency_ns, rate = (2000, 10**12) if transport == "ipc" else (5500, 17 * 10**9)
                 made = [replace(x, latency_ns=latency_ns, bytes_per_second=rate) for x in workers.cluster.links]
                 self.known[transport] = workers.cluster.with_links(made)
             us = sorted({x.latency_ns / 1000 for x in self.known[transport].links})

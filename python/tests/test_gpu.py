@@ -23,6 +23,8 @@ from test_distribute import problem_of, torchrun  # noqa: E402
 import moirai  # noqa: E402
 import moirai.torch as mt  # noqa: E402
 from moirai.torch.ir import function_of  # noqa: E402
+from moirai.torch.profile import chain  # noqa: E402
+from moirai.torch.rank_cuda import DIRECT_BYTES  # noqa: E402
 
 
 @lru_cache(maxsize=None)
@@ -260,6 +262,16 @@ class Waves(torch.nn.Module):
 def ask(workers, function):
     """Of PyTorch's allocator in each part's process."""
     return workers.tell("call", {k: {"module": "torch.cuda", "function": function, "args": ()} for k in range(3)}, 60)
+
+
+@pytest.mark.parametrize("size", [16, 20, 4096, DIRECT_BYTES, DIRECT_BYTES + 16])
+def test_messages_of_every_size_come_through_the_host(size, workers):
+    """Short ones are put and got by kernels, others and odd ones are copied by engines; every request has its own."""
+    network = chain(9, size)
+    with mt.distribute(network, spread_out(network, workers), workers=workers, transport="host", stall_s=20) as run:
+        for _ in range(50):
+            x = torch.randn(size // 4)
+            assert torch.equal(run(x), torch.relu(x))
 
 
 @pytest.mark.parametrize("transport", ["ipc", "host"])

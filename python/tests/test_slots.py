@@ -160,10 +160,17 @@ class Driver:
         self.poll(arrive, n, number, abort)
         self.word(request).value = number
 
-    def moirai_meet(self, request, out, n_out, arrive, n_in, abort, _):
+    def copy(self, what, n):
+        for i in range(n):
+            source, to, times = (self.word(what + 8 * (3 * i + k)).value for k in range(3))
+            ctypes.memmove(to, source, 16 * times)
+
+    def moirai_meet(self, request, out, n_out, arrive, n_in, abort, _, put, n_put, get, n_get):
         number = self.word(request).value
+        self.copy(put, n_put)
         self.tell(out, n_out, number)
         self.poll(arrive, n_in, number, abort)
+        self.copy(get, n_get)
 
     def moirai_pass(self, request, out, n_out, past, n_past, _):
         for i in range(n_past):
@@ -204,7 +211,7 @@ class Ranks:
         self.devices = [SimpleNamespace(name=d) for d in devices]
         self.network, self.loads = network, loads
         self.store = torch.distributed.HashStore()
-        self.aborts = [create(1024) for _ in loads]
+        self.aborts = [create(max(load.pinned_bytes, 1024)) for load in loads]
         Driver.over = False
         self.loaded = dict(self.all(self.load, range(len(devices))))
 
@@ -286,6 +293,26 @@ def test_slots_give_the_module_s_results_in_order(no_gpu, captured, cpu_cluster,
     with flights(network, plan, 4, transport, lanes) as (found, _):
         for y, x in zip(ask(found, network, given), given):
             assert torch.allclose(y, module(x), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("limit", [0, 512, rank_cuda.DIRECT_BYTES])
+def test_short_messages_are_put_into_the_host_s_memory(no_gpu, captured, cpu_cluster, monkeypatch, limit):
+    """One request at a time; what is longer than the limit is copied by engines."""
+    monkeypatch.setattr(rank_cuda.CudaRank, "direct_bytes", limit)
+    module, args, network = captured("moe")
+    plan = split(network, cpu_cluster, lambda k, n: k % 3)
+    load = of_distribute._Load(build(network, plan), SimpleNamespace(key=0), "host")
+    ranks = Ranks(network, [load], plan.problem.devices)
+    mine = {k: loaded[load.key] for k, loaded in ranks.loaded.items() if loaded}
+    sends = [(r, s) for r in mine.values() for g in r.program.segments for s in g.sends]
+    direct = {s.meta.bytes <= limit for r, s in sends if r._is_direct(s)}
+    copied = {s.meta.bytes > limit for r, s in sends if r._is_copied(s)}
+    assert direct == ({True} if limit else set()) and copied == ({True} if limit < rank_cuda.DIRECT_BYTES else set())
+    for x in inputs_like(args[0], 10):
+        given = network.bind((x,), {})
+        found = dict(y for _, made in ranks.all(lambda k: mine[k].run({n: given[n] for n in mine[k].inputs}), mine) for y in made)
+        assert torch.allclose(found[0], module(x), rtol=1e-3, atol=1e-5)
+    ranks.close()
 
 
 def test_copies_of_a_plan_have_slots_of_their_own(no_gpu, captured, cpu_cluster):

@@ -32,7 +32,7 @@ from .verify import compare
 from .workers import Workers
 
 _COMPILE_S = 3600
-_HEAD = 1024  # of a pinned file (rank_cuda.py), before the tensors
+_HEAD, _FLAG = 1024, 16  # of a pinned file (rank_cuda.py), before the tensors and behind each
 
 
 def _put(tensors: Tensors, given: Any) -> None:
@@ -59,7 +59,7 @@ class _Load:
         self.ranks = [r.rank for r in program.ranks if r.segments or r.outputs]
         self.key = workers.key = workers.key + 1
         through = program.transfers if transport == "host" else []
-        offsets, self.pinned_bytes = lay_out([t.meta.bytes for t in through], _HEAD)
+        offsets, self.pinned_bytes = lay_out([t.meta.bytes + _FLAG for t in through], _HEAD)
         self.host_at = {t.index: at for t, at in zip(through, offsets)}
 
 

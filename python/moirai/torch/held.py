@@ -28,8 +28,8 @@ from .distribute import distribute
 from .ir import INPUT, OP, Meta, Node, Ref
 from .workers import Workers
 
-_FORMAT = {"format": "moirai-meetings", "version": 3}
-_SIZES = {"ipc": (16, 1 << 20, 1), "host": (96, 1 << 18, 16)}  # operators of a device, bytes of each, operators of a segment
+_FORMAT = {"format": "moirai-meetings", "version": 4}
+_SIZES = {"ipc": (16, 1 << 20, 1), "host": (96, 1 << 16, 16)}  # operators of a device, bytes of each, operators of a segment
 
 
 class Meeting(int):

@@ -7,7 +7,9 @@ reader's memory, while both devices go on computing. Where the sender can't reac
 access), the reader copies in itself, when it needs the tensor. A flag is set when a tensor is there, a kernel of the
 reader polls it (kernels.cu). Kernels are on the main stream alone: branches of a graph may share a queue of the GPU,
 where a kernel that polls would hold up those behind it that others poll for. What goes through the host is copies, flag
-and all, for which the GPU has engines of their own.
+and all, for which the GPU has engines of their own. Three copies take 17 us before the first byte counts:
+what is short (`DIRECT_BYTES`) is put into the host's memory by the kernel that meets, its flag behind it, and the kernel
+of the reader gets it from there, which takes 6 us for 4 kB and 13 for 128, half of it on either device.
 
 Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a
 tensor from elsewhere waits until the other has captured the operator that makes it and has published the address.
@@ -36,6 +38,8 @@ from .program import RankProgram, Segment, Send
 from .rank import Rank, Stamps
 
 THREADS = 64
+THREADS_COPYING = 512
+DIRECT_BYTES = 1 << 17  # beyond it what is gained is lost by both devices, which compute nothing meanwhile
 COUNTS, HEAD = 64, 1024  # of a pinned file: the word that ends all waiting, numbers of requests; then room for tensors
 
 
@@ -71,6 +75,8 @@ class CudaRank(Rank):
     """`store` is where ranks publish addresses under `prefix`; `peers` are the ranks that take part; `host_at` maps
     transfers to offsets in the pinned file, for transfers that go through the host (the others go by IPC)."""
 
+    direct_bytes = DIRECT_BYTES
+
     def __init__(
         self,
         program: RankProgram,
@@ -103,6 +109,7 @@ class CudaRank(Rank):
                 self.eager, self.why_eager = True, str(error).splitlines()[0]
         if self.eager:
             self._buffers()
+        self._tell_where()
 
     def _fresh(self, prefix: str, pinned: PinnedFile) -> None:
         """What a request has for itself; flags and stamps follow."""
@@ -150,9 +157,16 @@ class CudaRank(Rank):
 
         add("meet-out", [opened[p] + 8 * others[p][2][self.program.rank] for p in self.peers])
         add("meet-in", [meet[p] for p in self.peers])
+        self.put: dict[int, int] = {}  # transfer -> address of what is put, known when it has been captured
+        self.put_from: dict[int, int] = {}  # transfer -> where among `addresses` that stands
         for i, g in enumerate(self.program.segments):
-            add(("in", i), [own[w.index] for w in g.waits])
-            add(("out", i), [theirs[s.index] for s in g.sends if s.index not in self.host_at])
+            add(("in", i), [self._direct_flag(w) if self._is_direct(w) else own[w.index] for w in g.waits])
+            direct = [s for s in g.sends if self._is_direct(s)]
+            add(("out", i), [theirs[s.index] for s in g.sends if s.index not in self.host_at] + list(map(self._direct_flag, direct)))
+            self.put_from.update((s.index, len(addresses) + 3 * n) for n, s in enumerate(direct))
+            add(("put", i), [x for s in direct for x in (0, self._direct_at(s), s.meta.bytes // 16)])
+            add(("get", i), [x for w in g.waits if self._is_direct(w)
+                             for x in (self._direct_at(w), self.foreign[w.index].data_ptr(), w.meta.bytes // 16)])  # fmt: skip
         self.addresses = torch.tensor(addresses or [0], dtype=torch.int64, device=self.device)
         n = 3 + 2 * len(self.program.segments) + len(arriving)
         self.stamp = torch.zeros(n, dtype=torch.int64, device=self.device)
@@ -161,22 +175,40 @@ class CudaRank(Rank):
     def _lay_out_host(self, arriving: list[Send], leaving: list[Send]) -> None:
         """Buffers for what arrives through the host, and whether senders reach them."""
         self.push: dict[int, int] = {}  # transfer -> address of the reader's buffer, as seen from here
+        self.pull: set[int] = set()
         for w in arriving:
             if w.index in self.host_at:
                 buffer = torch.empty(max(w.meta.bytes, 1), dtype=torch.uint8, device=self.device)
                 numbers = buffer[: w.meta.bytes].view(w.meta.dtype)
                 self.foreign[w.index] = numbers.as_strided(w.meta.shape, w.meta.stride)
+                if self._is_direct(w):
+                    continue
                 place = self.driver.export(buffer.data_ptr())
                 self.store.set(f"{self.prefix}/buffer/{w.index}", pickle.dumps((buffer.numel(), place)))
         for s in leaving:
-            if s.index in self.host_at:
+            if self._is_copied(s):
                 _, (handle, offset) = self._find(f"buffer/{s.index}")
                 try:
                     self.push[s.index] = self._open(handle) + offset
                 except DriverError:
                     pass
                 self.store.set(f"{self.prefix}/pushed/{s.index}", pickle.dumps(s.index in self.push))
-        self.pull = {w.index for w in arriving if w.index in self.host_at and not self._find(f"pushed/{w.index}")}
+        for w in arriving:
+            if self._is_copied(w) and not self._find(f"pushed/{w.index}"):
+                self.pull.add(w.index)
+
+    def _is_direct(self, s: Send) -> bool:
+        """Whether kernels that meet put it into the host's memory and get it from there; both ends say the same."""
+        return s.index in self.host_at and 0 < s.meta.bytes <= self.direct_bytes and s.meta.bytes % 16 == 0
+
+    def _is_copied(self, s: Send) -> bool:
+        return s.index in self.host_at and not self._is_direct(s)
+
+    def _direct_at(self, s: Send) -> int:
+        return self.pinned.gpu_address + self.host_at[s.index]
+
+    def _direct_flag(self, s: Send) -> int:
+        return self._direct_at(s) + s.meta.bytes
 
     def _open(self, handle: bytes) -> int:
         address = self.driver.open(handle)
@@ -189,9 +221,10 @@ class CudaRank(Rank):
     def _find(self, key: str) -> Any:
         return pickle.loads(self.store.get(f"{self.prefix}/{key}"))
 
-    def _list(self, key: Any) -> tuple[int, c_uint]:
-        first, n = self.lists[key]
-        return self.addresses.data_ptr() + 8 * first, c_uint(n)
+    def _list(self, key: Any, each: int = 1) -> tuple[int, c_uint]:
+        """Where the addresses of a list are, and how many entries of so many numbers it has; none is empty."""
+        first, n = self.lists.get(key, (0, 0))
+        return self.addresses.data_ptr() + 8 * first, c_uint(n // each)
 
     def _stamp_at(self, key: Any, n: int = 1) -> int:
         if key not in self.slot:
@@ -207,10 +240,13 @@ class CudaRank(Rank):
 
     def _meet(self, after: int, stream: torch.cuda.Stream) -> None:
         """Between segment `after` and the next: -1 before the first."""
-        out, n_out = self._list(("out", after)) if ("out", after) in self.lists else (0, c_uint(0))
-        arrive, n_in = self._list(("in", after + 1)) if ("in", after + 1) in self.lists else (0, c_uint(0))
-        self.driver.launch("moirai_meet", stream, THREADS, self.request.data_ptr(), out, n_out, arrive, n_in,
-                           self.pinned.gpu_address, self._stamp_at(after, 2 + n_in.value))  # fmt: skip
+        out, n_out = self._list(("out", after))
+        arrive, n_in = self._list(("in", after + 1))
+        put, n_put = self._list(("put", after), 3)
+        get, n_get = self._list(("get", after + 1), 3)
+        threads = THREADS_COPYING if n_put.value or n_get.value else THREADS
+        self.driver.launch("moirai_meet", stream, threads, self.request.data_ptr(), out, n_out, arrive, n_in,
+                           self.pinned.gpu_address, self._stamp_at(after, 2 + n_in.value), put, n_put, get, n_get)  # fmt: skip
 
     # ---- a request, captured or eager
 
@@ -236,11 +272,15 @@ class CudaRank(Rank):
             there = env[s.value]
             if s.index in self.host_at:
                 there = s.meta.lay_out(there)
+                if self._is_direct(s) and there.data_ptr() % 16:
+                    there = there.clone()
             elif self._is_foreign(there):
                 there = there.clone()  # a view of what arrived: only its owner can hand out that memory
             known = self.kept[s.value] = there
         if s.index not in self.host_at:
             self._announce(s, known)
+        if self._is_direct(s):
+            self.put[s.index] = known.data_ptr()
         return known
 
     def _is_foreign(self, tensor: torch.Tensor) -> bool:
@@ -282,6 +322,13 @@ class CudaRank(Rank):
                 self.kept[s.value] = s.meta.empty(self.device)
             if s.index not in self.host_at:
                 self._announce(s, self.kept[s.value])
+            self.put[s.index] = self.kept[s.value].data_ptr()
+        torch.cuda.synchronize()
+
+    def _tell_where(self) -> None:
+        """Kernels that meet, where that lies which they put."""
+        for index, at in self.put_from.items():
+            self.addresses[at] = self.put[index]
         torch.cuda.synchronize()
 
     def _copy_out(self, s: Send, env: dict[str, Any]) -> torch.Tensor:
@@ -292,7 +339,7 @@ class CudaRank(Rank):
     def _steps(self, outgoing: Callable[[Send, dict[str, Any]], torch.Tensor]) -> None:
         main = torch.cuda.current_stream()
         self._start(main)
-        through = [s for g in self.program.segments for s in g.sends if s.index in self.host_at]
+        through = [s for g in self.program.segments for s in g.sends if self._is_copied(s)]
         sending = torch.cuda.Stream() if through else None
         queue = sorted(through, key=lambda s: s.index)
         ready: dict[int, tuple[torch.Tensor, torch.cuda.Event]] = {}
@@ -313,7 +360,7 @@ class CudaRank(Rank):
             self._own(g, env)
             for s in g.sends:
                 tensor = outgoing(s, env)
-                if s.index in self.host_at:
+                if self._is_copied(s):
                     event = torch.cuda.Event()
                     event.record(main)  # before we meet: others may wait for this before we get what we wait for
                     ready[s.index] = (tensor, event)

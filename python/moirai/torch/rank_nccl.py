@@ -110,9 +110,9 @@ class NcclRank(ExchangeRank):
             self._read_clock(self.stamp.data_ptr() + 16 * at)
 
     def _read_clock(self, where: int) -> None:
-        """Two words: our kernel between segments, with nobody to tell and nobody to wait for."""
+        """Our kernel between segments, with nobody to tell and no flags to free."""
         nobody, stream = c_uint(0), torch.cuda.current_stream(self.device)
-        self.driver.launch("moirai_meet", stream, 1, self.nothing.data_ptr(), 0, nobody, 0, nobody, 0, where)
+        self.driver.launch("moirai_pass", stream, 1, self.nothing.data_ptr(), 0, nobody, 0, nobody, where)
 
     def _look(self) -> None:
         """How far the GPU's clock and ours are apart: the best of some looks at both."""

@@ -61,6 +61,8 @@ class CudaSlot(CudaRank):
     """One request in flight on a rank that is loaded. `about` has its number, its file of arguments and results, and the
     pinned file that its transfers use; `metas` what lies in the former."""
 
+    direct_bytes = 0  # its stream waits for flags on the GPU
+
     def __init__(self, of: CudaRank, about: dict[str, Any], metas: dict[Any, Meta]) -> None:
         self.__dict__.update(of.__dict__)  # program, weights, code
         self._fresh(f"{of.prefix}/slot{about['nth']}", PinnedFile(about["pinned"], of.driver))
@@ -87,8 +89,8 @@ class CudaSlot(CudaRank):
                            self.pinned.gpu_address, self._stamp_at("start"))  # fmt: skip
 
     def _meet(self, after: int, stream: torch.cuda.Stream) -> None:
-        out, n_out = self._list(("out", after)) if ("out", after) in self.lists else (0, c_uint(0))
-        past, n_past = self._list(("in", after)) if ("in", after) in self.lists else (0, c_uint(0))
+        out, n_out = self._list(("out", after))
+        past, n_past = self._list(("in", after))
         self.driver.launch("moirai_pass", stream, THREADS, self.request.data_ptr(), out, n_out, past, n_past, self._stamp_at(after))
         segments = self.program.segments
         if after + 1 < len(segments) and segments[after + 1].waits:
