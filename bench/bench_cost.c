@@ -14,7 +14,8 @@
  *  7. The verdict: every figure that has a limit (docs/cost-models.md), beside it, and whether it is met.
  *  8. Of what is missed, what the measurements leave whoever fits them.
  *
- * Usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [--networks] [GRAPH...] (graphs measured in TensorRT) */
+ * Usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [--samples FILE.csv] [--networks] [GRAPH...] (graphs
+ * measured in TensorRT). --samples writes every time beside its prediction: what bench/cost_yardstick.py learns from. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -302,6 +303,31 @@ static void network_in_eager(const moirai_fit *fit, const char *path)
 
 /* ---- the whole ---- */
 
+/* Every time, and what coefficients without its GPU say. */
+static void write_samples(const moirai_fit *fit, const char *path)
+{
+    FILE *out = fopen(path, "w");
+    if (!out) {
+        fprintf(stderr, "cannot write %s\n", path);
+        return;
+    }
+    fprintf(out,
+            "class,runtime,device,gflops,gb_s,multiprocessors,mhz,l2_mb,watt,nm,b,m,n,depth,bytes,weight_bytes,side,"
+            "rows,row,ns,ns_predicted\n");
+    for (size_t i = 0; i < fit->n; i++) {
+        const cost_fit_sample *s = &fit->sample[i];
+        const cost_shape *x = &s->shape;
+        const moirai_device_type *f = s->type;
+        fprintf(out, "%s,%s,%s,%g,%g,%d,%g,%g,%g,%g,", cost_class_name(x->k), s->tensorrt ? "tensorrt" : "eager",
+                f->name, f->gflops_fp32, f->bandwidth_gb_s, (int)f->sm, (double)f->clock_mhz, f->l2_mb, (double)f->watt,
+                (double)f->process_nm);
+        fprintf(out, "%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%g,%.9g,%.9g,%.9g,%.9g\n", x->b, x->m, x->n, x->depth, x->bytes,
+                x->weight_bytes, x->side, x->rows, x->row, s->ns,
+                cost_judge_predict(&without[cost_judge_device(fit, s)], s));
+    }
+    fclose(out);
+}
+
 static void only(moirai_fit *fit, bool tensorrt)
 {
     moirai_fit half = {.set = cost_fitted_shipped};
@@ -318,17 +344,25 @@ static void only(moirai_fit *fit, bool tensorrt)
 int main(int argc, char **argv)
 {
     moirai_fit *fit;
-    const char *eager = NULL, *figures = NULL;
+    const char *eager = NULL, *figures = NULL, *samples = NULL;
     bool networks = false;
     size_t end[MOST_NETWORKS + 1] = {0};
     int first = 2;
-    for (; first + 1 < argc && !strncmp(argv[first], "--", 2); first++)
-        if (!strcmp(argv[first], "--networks"))
+    for (; first + 1 < argc && !strncmp(argv[first], "--", 2); first++) {
+        const char *option = argv[first];
+        if (!strcmp(option, "--networks"))
             networks = true;
+        else if (!strcmp(option, "--eager"))
+            eager = argv[++first];
+        else if (!strcmp(option, "--samples"))
+            samples = argv[++first];
         else
-            *(strcmp(argv[first], "--eager") ? &figures : &eager) = argv[first + 1], first++;
+            figures = argv[++first];
+    }
     if (argc < 2 || argc - first > MOST_NETWORKS) {
-        fprintf(stderr, "usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [--networks] [GRAPH...]\n");
+        fprintf(stderr,
+                "usage: bench_cost TIMES.csv [--eager GRAPH] [--figures FILE.h] [--samples FILE.csv] [--networks] "
+                "[GRAPH...]\n");
         return 2;
     }
     double begin = util_seconds();
@@ -346,6 +380,8 @@ int main(int argc, char **argv)
         moirai_fit_solve(fit, d);
         without[d] = fit->set;
     }
+    if (samples)
+        write_samples(fit, samples);
     only(fit, false);
     only(fit, true);
     errors_of(fit, false);

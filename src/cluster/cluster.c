@@ -166,9 +166,9 @@ int cluster_state_memory(moirai_cluster *c, moirai_device *d, int64_t memory_byt
     if (variant || more) {
         int used =
             snprintf(text, sizeof text, "%.100s%sdevice '%.100s': ", label ? label : "", label ? ": " : "", d->name);
-        snprintf(text + used, sizeof text - (size_t)used, "%.1f GB of memory, and a %s has %.0f: %s%s",
+        snprintf(text + used, sizeof text - (size_t)used, "%.1f GB of memory, and type %s has %.0f: %s%s",
                  (double)memory_bytes / 1e9, known->name, (double)known->memory_bytes / 1e9,
-                 variant ? "taken for a " : "its speed is taken for that type's", variant ? variant->name : "");
+                 variant ? "taken for " : "its speed is taken for that type's", variant ? variant->name : "");
         rc = cluster_add_note(c, text);
     }
     if (!rc && variant)

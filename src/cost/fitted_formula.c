@@ -13,7 +13,8 @@
  *   multiprocessors load: overlapped with memory (root of the sum of squares).
  * - Matrix products: tiles of 128 x 128 down to 32 x 32 handed out in waves; the fastest tiling wins, as a library would
  *   choose. What a wave goes to are units of a fixed rate, as many as make the device's: multiprocessors differ by their
- *   number of cores and clock, units don't, and the measured times are met as well. Tiles are at least 64 columns wide.
+ *   number of cores and clock, units don't, and the measured times are met as well. Tiles are at least 64 columns wide,
+ *   128 on old chips (Pascal) in the library that an eager framework calls.
  *   What a tile does before and after its sums is hidden behind the next one. A library guesses which of its kernels
  *   is the best, and with smaller tiles reaches a smaller share of the rate; TensorRT tries them all. Few deep tiles are
  *   split along the depth. Memory is overlapped with arithmetic.
@@ -29,7 +30,8 @@
  * - Weights that the cache does not hold are read again by every row of tiles on old chips (Pascal), in the library that
  *   an eager framework calls.
  * - TensorRT joins tensors by a kernel each. Resizing, expanding and padding work out where each element comes from.
- * - Sums: rows that a block each adds up, or results that are handed out one after the other.
+ * - Sums: rows that a block each adds up, or results that are handed out one after the other; neighbours that are loaded
+ *   again, beside what memory streams.
  * - Ranking goes by the clock, whatever the number of multiprocessors: a row is one block's. Boxes against boxes go by
  *   compares, so many per byte, at the device's rate.
  * - Small cards can't keep their clock: energy per operation x rate above the board's power lowers it, and since voltage
@@ -51,14 +53,14 @@
 #define HEAD_UP_TO(start_ns) HEAD_OF(6800, start_ns)
 #define HEAD HEAD_UP_TO(6e4) /* of several kernels, some of them */
 enum { BANDWIDTH_SHARE = COST_KERNEL, ROW_FLOPS, ROW_LOADS, PART_NS = ROW_FLOPS, ELEMENT_FLOPS };
-enum { ROW_BYTES = ROW_FLOPS, WINDOW, SUM_FLOPS };
+enum { ROW_CLOCKS = ROW_FLOPS, WINDOW, SUM_FLOPS };
 static const cost_fitted_coefficient STREAM[] = {HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}};
 static const cost_fitted_coefficient MOVE[] = {
     HEAD, {"bandwidth_share", 0.8, 0.05, 1.5}, {"part_ns", 3e3, 100, 2e4}, {"element_flops", 150, 1, 1000}};
 static const cost_fitted_coefficient SUM[] = {HEAD,
                                               {"bandwidth_share", 0.8, 0.05, 1.5},
-                                              {"row_bytes", 500, 1, 1e5},
-                                              {"window_factor", 1.5, 1, 4},
+                                              {"row_clocks", 500, 1, 1e5},
+                                              {"window_bytes_per_clock", 8, 0.5, 1000},
                                               {"sum_flops", 300, 1, 1e4}};
 static const cost_fitted_coefficient ROWS[] = {
     HEAD, {"bandwidth_share", 0.6, 0.05, 3}, {"row_flops", 5e4, 100, 1e7}, {"loads_per_clock", 1.5, 0.5, 50}};
@@ -122,7 +124,10 @@ static const cost_fitted_coefficient BOXES[] = {HEAD_OF(2e4, 6e4), {"flops_per_b
 #define OLD_NM 14
 #define PANELS_HELD 12
 #define SMALLEST_TILE 32
-#define LEAST_COLUMNS 64 /* of a tile of a product: what libraries have */
+/* Columns of the narrowest tile of a product that libraries have; on old chips an eager framework's have no narrower one
+ * than this. */
+#define LEAST_COLUMNS 64
+#define OLD_COLUMNS 128
 /* Tiles of an image in pixels: of Winograd's larger transformation, and of a channel each. */
 #define WINOGRAD_TILE 4
 #define CHANNEL_TILE 8
@@ -324,11 +329,13 @@ static double panels_ns(const double *c, const cost_shape *s, const moirai_devic
 }
 
 /* Direct convolutions are not split along their depth, and write a tile before they begin the next one. */
-static tiling tiling_of(const double *c, const cost_shape *s, const cost_head *h)
+static tiling tiling_of(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
     if (s->k == COST_CLASS_DIRECT)
         return (tiling){c[HALF_TILE], c[TILE_DEPTH], c[LEAST_TILE], SMALLEST_TILE};
-    return (tiling){.half = h->tensorrt ? 1 : c[HALF_TILE], .columns = LEAST_COLUMNS};
+    if (h->tensorrt)
+        return (tiling){.half = 1, .columns = LEAST_COLUMNS};
+    return (tiling){.half = c[HALF_TILE], .columns = f->process_nm >= OLD_NM ? OLD_COLUMNS : LEAST_COLUMNS};
 }
 
 static double product_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
@@ -336,7 +343,7 @@ static double product_ns(const double *c, const cost_shape *s, const moirai_devi
     static const strain meets = {.cool = 1, .repeated = 2, .network = 1, .network_nm = PJ_PROCESS_NM};
     /* Few rows (a layer behind a global pool) fill no tile: their weights are streamed by another kernel. */
     bool streams = s->k == COST_CLASS_DIRECT && s->m <= SMALLEST_TILE / 2.0;
-    tiling t = tiling_of(c, s, h);
+    tiling t = tiling_of(c, s, f, h);
     double rate = streams ? 0 : tiles_ns(s->b, s->m, s->n, s->depth, &t, rate_of(s, f)) / c[RATE_SHARE];
     double memory = operands_ns(s, c[BANDWIDTH_SHARE], f, h->run) + panels_ns(c, s, f, h);
     return hypot(at_clock(rate, f, h->run, &meets), memory);
@@ -418,18 +425,19 @@ static double move_ns(const double *c, const cost_shape *s, const moirai_device_
     return ns + (h->tensorrt ? s->parts * c[PART_NS] : 0);
 }
 
-/* Sums of neighbours read each element several times. A long row is a block's, whose start and end leave its part of the
- * memory idle; a short one is a thread's, whose strides leave no gain from a cache, and results are handed out one after
+/* Sums of neighbours read each element several times: beside its stream, what multiprocessors load. A long row is a
+ * block's, whose start and end keep its multiprocessor for some clocks. Both at the clock that power allows, since memory
+ * is never idle meanwhile: a T4 and a P4 fall behind by as much. A short row is a thread's, whose strides leave no gain from a cache, and results are handed out one after
  * the other. What the largest is of, TensorRT transposes first. */
 static double sum_ns(const double *c, const cost_shape *s, const moirai_device_type *f, const cost_head *h)
 {
-    double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f);
+    double stream = memory_ns(s->bytes, c[BANDWIDTH_SHARE], f), busy = issue_rate(f) * clock_share(f, PJ_PROCESS_NM);
     if (s->row < 1.5)
-        return stream * c[WINDOW];
+        return stream + s->bytes / (c[WINDOW] * busy);
     if (h->tensorrt && s->interleaved)
         return stream * 3;
     if (s->row > BLOCK_ROW)
-        stream = hypot(stream, s->rows * c[ROW_BYTES] / (c[BANDWIDTH_SHARE] * delivered(f)));
+        stream = hypot(stream, s->rows * c[ROW_CLOCKS] / busy);
     else if (s->strided)
         stream = s->bytes / (c[BANDWIDTH_SHARE] * delivered(f));
     return soft_max(stream, s->rows * (BLOCK_NS / BLOCK_SUMS + c[SUM_FLOPS] / f->gflops_fp32));

@@ -30,6 +30,8 @@ static void test_cli_sure_names_what_is_wanted(void **state)
     assert_runs("$M plan gpt3-tiny --cluster '1x l4, 1x rtx3060, 100Gbps 2us' --placer heft --runtime tensorrt");
     assert_contains(shell_err, "hangs on the error of predicted times");
     assert_contains(shell_err, "most of all class linear on l4");
+    assert_runs("$M profile gpt3-tiny --cluster '1x h100' --most-wanted");
+    assert_contains(shell_out, "nothing is wanted");
     assert_fails(2, "measures and writes nothing",
                  "$M profile gpt3-tiny --cluster '2x v100' --most-wanted -o out.json");
 }

@@ -131,7 +131,7 @@ static void test_cluster_memory_picks_the_variant(void **state)
         assert_ok(moirai_cluster_synthetic(&c, cases[i].line));
         assert_string_equal(c->device[0].type, cases[i].type);
         assert_true(c->device[0].figures.gflops_fp32 == moirai_device_type_find(cases[i].type)->gflops_fp32);
-        assert_int_equal(c->notes && strstr(c->notes, "GB of memory, and a ") != NULL, cases[i].noted);
+        assert_int_equal(c->notes && strstr(c->notes, "GB of memory, and type ") != NULL, cases[i].noted);
         moirai_cluster_free(c);
     }
     moirai_cluster *c =
@@ -139,7 +139,7 @@ static void test_cluster_memory_picks_the_variant(void **state)
     assert_string_equal(c->device[0].type, "orin-nano");
     assert_true(c->device[0].figures.gflops_fp32 == 1400 && c->device[0].figures.bandwidth_gb_s == 68);
     assert_int_equal(c->device[0].memory_bytes, INT64_C(8000000000));
-    assert_non_null(strstr(c->notes, "8.0 GB of memory, and a orin has 64: taken for a orin-nano"));
+    assert_non_null(strstr(c->notes, "8.0 GB of memory, and type orin has 64: taken for orin-nano"));
     moirai_cluster_free(c);
 }
 

@@ -99,6 +99,45 @@ static void test_cost_waves_ranks_go_by_the_clock(void **state)
     assert_true(ns_on(&large, &slow) > 1.8 * ns_on(&large, &half));
 }
 
+/* Means of rows of 441, a block each, and of neighbours: on T4 and P4 both go by a clock that power keeps down. */
+static void test_cost_waves_sums_go_by_the_clock_that_power_allows(void **state)
+{
+    (void)state;
+    static const double row_us[] = {210, 108, 33}, window_us[] = {401, 189, 75};
+    cost_shape row = {
+        .k = COST_CLASS_REDUCE, .element_bytes = 4, .bytes = 17991168, .out_bytes = 40704, .rows = 10176, .row = 441};
+    cost_shape window = {.k = COST_CLASS_REDUCE,
+                         .element_bytes = 4,
+                         .bytes = 30105600,
+                         .out_bytes = 15052800,
+                         .rows = 3763200,
+                         .row = 1};
+    assert_near(&row, row_us);
+    assert_near(&window, window_us);
+    moirai_device_type strong = *moirai_device_type_find("t4");
+    strong.watt *= 4;
+    assert_true(ns_on(&row, &strong) < 0.95 * ns_on(&row, moirai_device_type_find("t4")));
+}
+
+/* Weights x values of 80 heads, 1024 x 1024 by 1024 x 64, under an eager framework: on P4 and P100 no tile has less than
+ * 128 columns, and half of it is idle. TensorRT has narrower ones. */
+static void test_cost_waves_narrow_products_on_old_chips(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"p4", "p100", "t4", "v100"};
+    static const double us[] = {7978, 2700, 3179, 1025};
+    const double *c = cost_fitted_shipped.c[COST_CLASS_BMM];
+    cost_shape s = {.k = COST_CLASS_BMM, .b = 80, .m = 1024, .n = 64, .depth = 1024, .out_bytes = 20971520};
+    s.bytes = 377487360, s.flops = 2.0 * 80 * 1024 * 1024 * 64;
+    cost_head eager = cost_head_measured(c, false), tensorrt = cost_head_measured(c, true);
+    for (int i = 0; i < 4; i++) {
+        double ns = cost_fitted_ns(c, &s, moirai_device_type_find(types[i]), &eager);
+        assert_true(ns > 0.75e3 * us[i] && ns < 1.25e3 * us[i]);
+    }
+    const moirai_device_type *p4 = moirai_device_type_find("p4");
+    assert_true(cost_fitted_ns(c, &s, p4, &eager) > 1.3 * cost_fitted_ns(c, &s, p4, &tensorrt));
+}
+
 /* 7 x 7 of a channel each: a P4's multiprocessors have twice the cores and load no more. */
 static void test_cost_waves_wide_kernels_of_a_channel(void **state)
 {
@@ -135,6 +174,8 @@ int main(void)
         cmocka_unit_test(test_cost_waves_ends_of_tiles),
         cmocka_unit_test(test_cost_waves_rows_are_loaded_again),
         cmocka_unit_test(test_cost_waves_ranks_go_by_the_clock),
+        cmocka_unit_test(test_cost_waves_sums_go_by_the_clock_that_power_allows),
+        cmocka_unit_test(test_cost_waves_narrow_products_on_old_chips),
         cmocka_unit_test(test_cost_waves_wide_kernels_of_a_channel),
         cmocka_unit_test(test_cost_waves_columns_of_a_fused_operator),
     };

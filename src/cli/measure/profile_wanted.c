@@ -49,8 +49,13 @@ static void show(cli_context *cli, const cli_interval *sure, double speed_up)
         cli_print(cli, "all times were measured: nothing is wanted\n");
         return;
     }
-    cli_print(cli, "HEFT's plan is %.2f times as fast as the best single device (%.2f to %.2f)\n\n", speed_up,
-              sure->low, sure->high);
+    cli_print(cli, "HEFT's plan is %.2f times as fast as the best single device (%.2f to %.2f)\n", speed_up, sure->low,
+              sure->high);
+    if (!sure->n_wanted) {
+        cli_print(cli, "it varies with no class of operators on a type of device: nothing is wanted\n");
+        return;
+    }
+    cli_print(cli, "\n");
     cli_print(cli, "%-12s %-16s %10s %12s %10s\n", "class", "device", "operators", "predicted", "doubt");
     for (int i = 0; i < sure->n_wanted; i++) {
         const cli_wanted *w = &sure->wanted[i];
