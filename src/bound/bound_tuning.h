@@ -16,17 +16,15 @@
 #define BOUND_CERTIFY_MOST_TREE ((size_t)200000) /* numbers of a tree */
 
 /* interval_chain.c: chains of intervals, switch `intervals` */
-#define BOUND_INTERVALS_SEARCH_OPS 250   /* larger intervals are not searched */
-#define BOUND_INTERVALS_LARGE_OPS 64     /* from this size on searches get fewer nodes */
-#define BOUND_INTERVALS_SMALL_OPS 46     /* up to this size the search comes first */
-#define BOUND_INTERVALS_MOST_OPEN 20000  /* pairs that are opened at once */
-#define BOUND_INTERVALS_SIDE_BY_SIDE 4   /* pairs that are raised at once, if there are so many worth it */
-#define BOUND_INTERVALS_RISE 32          /* a pair's bound by this part of its plan, then the path is looked at again */
-#define BOUND_INTERVALS_FEW_DEVICES 4.0  /* more: searches get fewer nodes */
-#define BOUND_INTERVALS_LIKELY_RISE 0.03 /* of a pair's bound */
-#define BOUND_INTERVALS_REPEATS 3        /* blocks of a class, on average */
-#define BOUND_INTERVALS_PLAN_OPS 34      /* smaller intervals are mostly closed at once */
-#define BOUND_INTERVALS_PLAN_NEAR 0.02   /* above a pair's bound: its plan is near enough */
+#define BOUND_INTERVALS_SEARCH_OPS 250  /* larger intervals are not searched */
+#define BOUND_INTERVALS_LARGE_OPS 64    /* from this size on searches get fewer nodes */
+#define BOUND_INTERVALS_SMALL_OPS 46    /* up to this size the search comes first */
+#define BOUND_INTERVALS_MOST_OPEN 20000 /* pairs that are opened at once */
+#define BOUND_INTERVALS_RISE 32         /* a pair's bound by this part of its plan, then the path is looked at again */
+#define BOUND_INTERVALS_FEW_DEVICES 4.0 /* more: searches get fewer nodes */
+#define BOUND_INTERVALS_REPEATS 3       /* blocks of a class, on average: they are copies of a few */
+#define BOUND_INTERVALS_PLAN_OPS 34     /* smaller intervals are mostly closed at once */
+#define BOUND_INTERVALS_PLAN_NEAR 0.02  /* above a pair's bound: its plan is near enough */
 #define BOUND_INTERVALS_PLAN_EVALUATIONS 4000
 #define BOUND_INTERVALS_PATIENCE 2 /* times as many nodes where there is time for them */
 
@@ -37,8 +35,6 @@
 #define BOUND_PORTFOLIO_LATER_FINALISTS 4 /* of a further round, */
 #define BOUND_PORTFOLIO_LATER_CHAINS 4    /* which lets in so many new chains */
 #define BOUND_PORTFOLIO_MOST_CHAINS 60    /* then no more are let in */
-#define BOUND_PORTFOLIO_PROMISE 0.25      /* of what is open on a chain's path counts when finalists are chosen */
-#define BOUND_PORTFOLIO_REPEATED_RULES 2  /* chains beside that of the cuts, where layers repeat */
 
 /* interval_search.c: targets of the search of an interval, switch `intervals` */
 #define BOUND_SEARCH_PARTS 2    /* of the nodes that are left go into one target */
@@ -46,6 +42,5 @@
 #define BOUND_SEARCH_FIRST 12   /* the first step is this part of what is proven, */
 #define BOUND_SEARCH_FINEST 400 /* the last ones this */
 #define BOUND_SEARCH_SHRINK 3
-#define BOUND_SEARCH_PLAIN_OPS 34 /* up to this size one search may well close the interval */
 
 #endif

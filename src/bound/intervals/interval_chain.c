@@ -59,11 +59,6 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
     return rc;
 }
 
-bool bound_interval_chain_repeats(const bound_interval_chain *x)
-{
-    return x->c->s->n_blocks >= BOUND_INTERVALS_REPEATS * x->c->s->n_classes;
-}
-
 /* The chain of the marked operators; `mark` has room for 3 per operator, the first third is the chain. */
 static int build(bound_interval_chain *x, const moirai_problem *p, bool *mark)
 {
@@ -138,18 +133,14 @@ typedef struct raising {
  * come first, since what follows takes many nodes; it has its turn in later rounds, which allow more tries. */
 typedef enum attempt { SEARCH_1, SEARCH_2, SEARCH_3, WAIT } attempt;
 
-/* Of layers that repeat all pairs have their prices before any is searched. */
-static attempt attempt_of(const bound_interval_chain *x, const pair_state *y, int32_t tries)
+static attempt attempt_of(const pair_state *y, int32_t tries)
 {
     static const attempt small[] = {SEARCH_1, SEARCH_2, WAIT, WAIT, SEARCH_3, WAIT},
-                         large[] = {SEARCH_1, WAIT, WAIT, WAIT, SEARCH_2, SEARCH_3, WAIT},
-                         copy[] = {WAIT, WAIT, SEARCH_1, WAIT, SEARCH_2, SEARCH_3, WAIT};
+                         large[] = {SEARCH_1, WAIT, WAIT, WAIT, SEARCH_2, SEARCH_3, WAIT};
     bool few = y->block.n_interior <= BOUND_INTERVALS_SMALL_OPS;
     if (tries >= (int32_t)(few ? sizeof small / sizeof *small : sizeof large / sizeof *large))
         return SEARCH_3; /* with more nodes each time, by the effort */
-    if (few)
-        return small[tries];
-    return bound_interval_chain_repeats(x) ? copy[tries] : large[tries];
+    return (few ? small : large)[tries];
 }
 
 /* A node of a large interval takes longer, and a long search of it is less likely to gain anything. Where devices are many there are many pairs. */
@@ -179,13 +170,14 @@ static int raise_one(void *data, int32_t i)
     bound_interval_chain *x = r->x;
     int32_t pair = x->pick[i], tries = x->tries[pair]++;
     pair_state *y = x->c->pair[pair];
-    attempt what = attempt_of(x, y, tries);
+    attempt what = attempt_of(y, tries);
     bool fits = y->block.n_interior <= BOUND_INTERVALS_SEARCH_OPS && exact_fits(&y->block.problem, NULL);
     if (util_stopped(&r->job->stop))
         return 0;
     int rc = pair_raise_loads(y, r->job->stop);
     int64_t need_ns = r->need_ns[i];
-    if (!bound_interval_chain_repeats(x)) /* a copy's rise is that of all: the path has little else to go by */
+    if (x->c->s->n_blocks <
+        BOUND_INTERVALS_REPEATS * x->c->s->n_classes) /* a copy's rise is that of all: no use to look elsewhere */
         need_ns = UTIL_MIN(need_ns, y->lower_ns + y->plan.length_ns / BOUND_INTERVALS_RISE + 1);
     if (!rc && what <= SEARCH_3 && fits) {
         rc = search_one(x, pair, need_ns, nodes_of(what, y, r->job), &r->job->stop);
@@ -196,8 +188,8 @@ static int raise_one(void *data, int32_t i)
     return rc;
 }
 
-/* Pairs of the path, those on which most of the gap may hang first; up to `most` in all. */
-static void pick_from_path(raising *r, int32_t most_picks)
+/* Pairs of the path, those on which most of the gap may hang first. */
+static void choose(raising *r)
 {
     bound_interval_chain *x = r->x;
     const decompose_cuts *s = x->c->s;
@@ -206,9 +198,7 @@ static void pick_from_path(raising *r, int32_t most_picks)
         r->times[i] = 0;
     for (int32_t i = 0; i < s->n_blocks; i++)
         r->times[pair_chain_on_path(x->c, i, x->device)]++;
-    for (int32_t i = 0; i < x->n_picks; i++)
-        r->times[x->pick[i]] = 0; /* once is enough */
-    for (; x->n_picks < most_picks; x->n_picks++) {
+    for (x->n_picks = 0; x->n_picks < BOUND_INTERVAL_BATCH; x->n_picks++) {
         int32_t best = -1;
         double most = 0;
         for (int32_t i = 0; i < s->n_classes * K * K; i++) {
@@ -227,28 +217,6 @@ static void pick_from_path(raising *r, int32_t most_picks)
         x->pick[x->n_picks] = best;
         r->times[best] = 0;
     }
-}
-
-/* Pairs of the path; where they are few, those of the path that there would be, were they raised: layers that are
- * copies have one pair on the path, and cores would wait for it. */
-static void choose(raising *r)
-{
-    bound_interval_chain *x = r->x;
-    int64_t before[BOUND_INTERVAL_BATCH];
-    int32_t seen = 0;
-    x->n_picks = 0;
-    pick_from_path(r, BOUND_INTERVAL_BATCH);
-    while (x->n_picks > seen && x->n_picks < BOUND_INTERVALS_SIDE_BY_SIDE) {
-        for (; seen < x->n_picks; seen++) {
-            pair_state *y = x->c->pair[x->pick[seen]];
-            before[seen] = y->lower_ns;
-            y->lower_ns += (int64_t)(BOUND_INTERVALS_LIKELY_RISE * (double)y->lower_ns);
-        }
-        pair_chain_path(x->c, PAIR_CHAIN_LOWER, x->device);
-        pick_from_path(r, BOUND_INTERVALS_SIDE_BY_SIDE);
-    }
-    for (int32_t i = 0; i < seen; i++)
-        x->c->pair[x->pick[i]]->lower_ns = before[i];
 }
 
 /* Adds a pair to a list of n unless it is there; returns how many there are now. */

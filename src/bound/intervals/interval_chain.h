@@ -24,8 +24,6 @@ int bound_interval_chain_new(bound_interval_chain **out, const moirai_problem *p
 /* The chain of all cuts; *out is NULL where blocks between them are too large for intervals. */
 int bound_interval_chain_of_cuts(bound_interval_chain **out, const moirai_problem *p);
 void bound_interval_chain_free(bound_interval_chain *x);
-/* Blocks are copies of a few. */
-bool bound_interval_chain_repeats(const bound_interval_chain *x);
 
 typedef struct bound_interval_task {
     int64_t goal_ns; /* no use in proving more; INT64_MAX: no goal */

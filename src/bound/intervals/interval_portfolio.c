@@ -1,7 +1,7 @@
 /* Several chains of intervals compete: one attempt at each pair of the path for all chains, all attempts for the best of the first half,
- * then for those that promise or prove most; a chain on whose path nothing is open is no finalist. What is found of an interval between
+ * then for those that prove most; a chain on whose path nothing is open is no finalist. What is found of an interval between
  * two devices is shared by all chains that have it. Each further round lets some new chains in, with noise of another seed, and raises
- * those that promise most by one more attempt at each pair. Nothing is searched twice. */
+ * those that prove most by one more attempt at each pair. Nothing is searched twice. */
 #include "bound/intervals/interval_chain.h"
 
 #include <stdlib.h>
@@ -43,12 +43,6 @@ static int raise_chain(bound_portfolio *c, int32_t i, const bound_interval_task 
     return rc ? rc : bound_interval_chain_share(x, &c->known);
 }
 
-/* Layers that repeat are solved once; noise would make each of them another one. */
-static bool repeats(const bound_portfolio *c)
-{
-    return c->n > 0 && bound_interval_chain_repeats(c->chain[0].x);
-}
-
 /* Takes ownership of x. */
 static int enter_chain(bound_portfolio *c, bound_interval_chain *x, const bound_interval_task *job)
 {
@@ -82,13 +76,9 @@ static int enter_chains(bound_portfolio *c, int32_t to, const bound_interval_tas
     int rc = c->entered == 0 && c->n == 0 ? bound_interval_chain_of_cuts(&x, c->p) : 0;
     if (!rc && x)
         rc = enter_chain(c, x, &first);
-    if (repeats(c)) /* cuts are near each other: what coarser chains see besides is little */
-        to = UTIL_MIN(to, BOUND_PORTFOLIO_REPEATED_RULES);
     for (; c->entered < to && c->n < BOUND_PORTFOLIO_MOST_CHAINS && !rc && (c->n == 0 || !util_stopped(&job->stop));
          c->entered++) {
         decompose_interval_rule rule = rule_of(c->entered);
-        if (rule.noise > 0 && repeats(c))
-            continue;
         rc = bound_interval_chain_new(&x, c->p, c->all, &rule);
         rc = rc ? rc : enter_chain(c, x, &first);
     }
@@ -104,43 +94,35 @@ static int32_t best_of(const bound_portfolio *c)
     return best;
 }
 
-/* What is open on a chain's path and will be tried. The plans of its pairs are hardly searched for. */
-static double open_on(const bound_portfolio *c, int32_t i, int32_t tries)
+/* Whether something is open on the chain's path that will be tried. */
+static bool is_open(const bound_interval_chain *x, int32_t tries)
 {
-    const bound_interval_chain *x = c->chain[i].x;
-    const decompose_cuts *s = x->c->s;
-    double open_ns = 0;
-    for (int32_t b = 0; b < s->n_blocks; b++) {
+    for (int32_t b = 0; b < x->c->s->n_blocks; b++) {
         int64_t at = pair_chain_on_path(x->c, b, x->device);
         const pair_state *y = pair_chain_get(x->c, at);
-        if (y->plan.device && x->tries[at] < tries)
-            open_ns += (double)UTIL_MIN(UTIL_MAX(y->plan.length_ns - y->lower_ns, 0), y->lower_ns / 3);
+        if (y->plan.device && x->tries[at] < tries && y->lower_ns > 0 && y->plan.length_ns > y->lower_ns)
+            return true;
     }
-    return open_ns;
+    return false;
 }
 
-/* The chain that proves or promises most, of those that have not yet been raised in this round and where something is
+/* The chain that proves most, of those that have not yet been raised in this round and where something is
  * left to try; -1: none. */
-static int32_t likeliest(const bound_portfolio *c, int32_t tries, bool promises)
+static int32_t likeliest(const bound_portfolio *c, int32_t tries)
 {
     int32_t best = -1;
-    double most = 0;
-    for (int32_t i = 0; i < c->n; i++) {
-        double open_ns = c->chain[i].round < c->rounds ? open_on(c, i, tries) : 0;
-        double worth = (double)c->chain[i].lower_ns + (promises ? BOUND_PORTFOLIO_PROMISE * open_ns : 0);
-        if (open_ns > 0 && (best < 0 || worth > most)) {
+    for (int32_t i = 0; i < c->n; i++)
+        if (c->chain[i].round < c->rounds && is_open(c->chain[i].x, tries) &&
+            (best < 0 || c->chain[i].lower_ns > c->chain[best].lower_ns))
             best = i;
-            most = worth;
-        }
-    }
     return best;
 }
 
 /* ---- rounds ---- */
 
-static int raise_finalist(bound_portfolio *c, bool promises, const bound_interval_task *job)
+static int raise_finalist(bound_portfolio *c, const bound_interval_task *job)
 {
-    int32_t i = util_stopped(&job->stop) ? -1 : likeliest(c, job->tries, promises);
+    int32_t i = util_stopped(&job->stop) ? -1 : likeliest(c, job->tries);
     if (i < 0)
         return 0;
     c->chain[i].round = c->rounds;
@@ -162,7 +144,7 @@ int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_int
             rc = enter_chains(c, (stage + 1) * rules_now / BOUND_PORTFOLIO_STAGES, job);
         else if (full && stage == 0)
             rc = enter_chains(c, c->entered + BOUND_PORTFOLIO_LATER_CHAINS, job);
-        rc = rc ? rc : raise_finalist(c, stage % 2 == 1, &patient);
+        rc = rc ? rc : raise_finalist(c, &patient);
     }
     int32_t best = best_of(c);
     *lower_ns = rc || best < 0 ? 0 : c->chain[best].lower_ns;

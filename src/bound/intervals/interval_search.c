@@ -1,11 +1,9 @@
 /* Raising a bound by the exhaustive search within a number of nodes.
  *
- * Asked for anything below a target, the search says that there is nothing, or it finds something; and the lower the
- * target, the sooner it is done. A target that takes too many nodes proves next to nothing: what holds then is the least
- * bound of all that was left open. So targets climb from what is proven, in steps that grow with each success and
- * shrink with each failure, every one with a part of the nodes (destructive improvement, Klein and Scholl 1999, with
- * steps in place of a bisection, because failures cost far more than successes). A plan that is found lowers the end.
- * Small intervals, which are mostly closed, get one search as a whole before. */
+ * The lower a target below which the search is to find anything, the sooner it is done, and one that takes too many nodes proves next to
+ * nothing. So targets climb from what is proven, in steps that grow with each success and shrink with each failure, every one with a part
+ * of the nodes (destructive improvement, Klein and Scholl 1999, with steps in place of a bisection, because failures cost far more than
+ * successes). A plan that is found lowers the end. */
 #include "bound/intervals/interval_chain.h"
 
 #include <stdlib.h>
@@ -27,15 +25,14 @@ static int keep_plan(pair_state *y, const exact_result *found)
     return rc;
 }
 
-/* One target, put to the test at once or by the search's own climbing: what it proves, and the nodes that it took. */
-static int put_to_test(pair_state *y, int64_t target_ns, bool at_once, int64_t *nodes, bool *refuted,
-                       const util_stop *stop)
+/* One target: what it proves, and the nodes that it took. */
+static int put_to_test(pair_state *y, int64_t target_ns, int64_t *nodes, bool *refuted, const util_stop *stop)
 {
     exact_options o;
     exact_result found;
     exact_options_init(&o);
     o.below_ns = target_ns;
-    o.proven_ns = at_once ? UTIL_MAX(y->lower_ns, 1) : 0;
+    o.proven_ns = UTIL_MAX(y->lower_ns, 1);
     o.node_limit = *nodes;
     o.stop = *stop;
     int rc = exact_solve(&y->block.problem, &o, &found);
@@ -61,16 +58,14 @@ static int64_t end_of(const pair_state *y, int64_t need_ns)
 
 int bound_interval_search(pair_state *y, int64_t need_ns, int64_t nodes, const util_stop *stop)
 {
-    int64_t step = UTIL_MAX(y->lower_ns / BOUND_SEARCH_FIRST, 1), top, plain = nodes;
+    int64_t step = UTIL_MAX(y->lower_ns / BOUND_SEARCH_FIRST, 1), top;
     bool refuted;
     int rc = 0;
-    if (y->block.n_interior <= BOUND_SEARCH_PLAIN_OPS && y->lower_ns < end_of(y, need_ns))
-        rc = put_to_test(y, end_of(y, need_ns), false, &plain, &refuted, stop);
     while (!rc && nodes > 0 && y->lower_ns < (top = end_of(y, need_ns)) && !util_stopped(stop)) {
         int64_t target = step < top - y->lower_ns ? y->lower_ns + step : top,
                 used = UTIL_MAX(nodes / BOUND_SEARCH_PARTS, BOUND_SEARCH_LEAST);
         used = UTIL_MIN(used, nodes);
-        rc = put_to_test(y, target, true, &used, &refuted, stop);
+        rc = put_to_test(y, target, &used, &refuted, stop);
         nodes -= UTIL_MAX(used, 1);
         if (!refuted && step <= UTIL_MAX(y->lower_ns / BOUND_SEARCH_FINEST, 1))
             break;
