@@ -218,14 +218,12 @@ int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, 
     return 0;
 }
 
-int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after)
+void exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after)
 {
-    if (util_grow(&s->stack.arc, &s->stack.arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->stack.arc)) {
+    if (util_grow(&s->stack.arc, &s->stack.arc_capacity, (size_t)st->n_arcs + 1, sizeof *s->stack.arc))
         s->run.failed = s->run.stopped = true;
-        return MOIRAI_EFAIL;
-    }
-    s->stack.arc[st->n_arcs++] = (exact_arc){before, after};
-    return 0;
+    else
+        s->stack.arc[st->n_arcs++] = (exact_arc){before, after};
 }
 
 int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first, int32_t second)
@@ -248,8 +246,7 @@ int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t fir
                 return 0;
             if (user[a] == maker[b])
                 continue;
-            if (exact_arc_add(s, st, user[a], maker[b]))
-                return -1;
+            exact_arc_add(s, st, user[a], maker[b]);
             n++;
         }
     }

@@ -43,8 +43,9 @@ static conflict find_conflict(exact_search *s, const exact_state *st)
 static void child(exact_search *s, int32_t depth, int32_t before, int32_t after, int64_t lb)
 {
     exact_state *next = exact_push(s, depth + 1);
-    if (!next || exact_arc_add(s, next, before, after))
+    if (!next)
         return;
+    exact_arc_add(s, next, before, after);
     next->lb_ns = UTIL_MAX(next->lb_ns, lb);
     exact_visit(s, depth + 1);
 }

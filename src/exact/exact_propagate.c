@@ -70,7 +70,7 @@ bool exact_settle(exact_search *s, exact_state *st)
         exact_heads(s, st, &changed);
         exact_arcs(s, st, &changed);
         bool ignored = false;
-        if (sweep > s->n_tasks + 1 || !filter(s, st, &ignored))
+        if (sweep > s->n + s->X + 1 || !filter(s, st, &ignored))
             return false;
     }
     return true;

@@ -95,7 +95,7 @@ typedef struct exact_search {
     const moirai_problem *p;
     const exact_options *o;
     exact_result *r;
-    int32_t n, K, X, n_tasks;
+    int32_t n, K, X;
     int64_t below_ns; /* wanted: less than this */
     exact_mode mode;
     exact_units unit;
@@ -158,9 +158,10 @@ typedef struct exact_life {
 } exact_life;
 int32_t exact_overload(exact_search *s, const exact_state *st, int32_t *device, int32_t *tensor);
 /* Append the arcs that make `second` be born on the device after `first` has died there (first == second: live for no
- * time); the number appended, 0 where it can't be, negative if out of memory. */
+ * time); the number appended, 0 where it can't be. */
 int32_t exact_part(exact_search *s, exact_state *st, int32_t device, int32_t first, int32_t second);
-int exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after);
+/* Stops the search if out of memory. */
+void exact_arc_add(exact_search *s, exact_state *st, int32_t before, int32_t after);
 
 /* exact_branch.c: some operator is open; exact_order.c: all are fixed. */
 void exact_branch(exact_search *s, int32_t depth);

@@ -48,21 +48,15 @@ static int horizon(exact_search *s, int64_t *out)
     return 0;
 }
 
-static void make_units(exact_search *s, int32_t *of_group)
+static void make_units(exact_search *s, int32_t *unit_of_group)
 {
-    const moirai_problem *p = s->p;
     int32_t n = 0;
-    for (int32_t g = 0; g < p->n_groups; g++)
-        of_group[g] = -1;
     for (int32_t i = 0; i < s->n; i++) {
-        int32_t g = s->mode.plain ? MOIRAI_NONE : p->op_group[i];
-        if (g != MOIRAI_NONE && of_group[g] >= 0) {
-            s->unit.of[i] = of_group[g];
-            continue;
-        }
-        s->unit.of[i] = n++;
-        if (g != MOIRAI_NONE)
-            of_group[g] = s->unit.of[i];
+        int32_t g = s->mode.plain ? MOIRAI_NONE : s->p->op_group[i],
+                *known = g == MOIRAI_NONE ? NULL : &unit_of_group[g];
+        s->unit.of[i] = known && *known ? *known - 1 : n++;
+        if (known)
+            *known = s->unit.of[i] + 1; /* 0: none yet */
     }
     s->unit.n = n;
     for (int32_t i = 0; i < s->n; i++)
@@ -127,7 +121,6 @@ int exact_search_new(exact_search *s, const moirai_problem *p, const exact_optio
     s->mode.peak = p->memory == MOIRAI_MEMORY_PEAK && !s->mode.plain;
     s->mode.memory_binds = exact_memory_binds(s);
     s->X = s->mode.edge ? p->n_edges : p->n_tensors * p->n_devices;
-    s->n_tasks = s->n + s->X;
     s->run.open_lb_ns = EXACT_NONE_NS;
     s->run.start_s = util_seconds();
     int32_t *of_group = util_take(&s->memory, (size_t)p->n_groups, sizeof *of_group);

@@ -70,20 +70,15 @@ static int mask_groups(prove_reader *x)
     return 0;
 }
 
-static int64_t most_of(const int64_t *value, int32_t n)
-{
-    int64_t most = 0;
-    for (int32_t i = 0; i < n; i++)
-        most = UTIL_MAX(most, value[i]);
-    return most;
-}
-
 /* Sums of all times, and of all sizes, stay below 2^61. */
 static int check_totals(const prove_reader *x)
 {
     __int128 ns = 0, bytes = 0;
     for (int32_t i = 0; i < x->p->n; i++) {
-        ns += most_of(x->p->time + (int64_t)i * x->p->K, x->p->K);
+        int64_t most = 0;
+        for (int32_t k = 0; k < x->p->K; k++)
+            most = UTIL_MAX(most, x->p->time[(int64_t)i * x->p->K + k]);
+        ns += most;
         bytes += x->p->bytes[i];
     }
     for (int32_t t = 0; t < x->n_tensors; t++) {
