@@ -362,9 +362,7 @@ void relax_answer_clear(relax_answer *a)
         clear_proof(&a->row.pair[i].proof);
     free(a->row.pair);
     decompose_cuts_free(a->row.cuts);
-    for (int32_t i = 0; i < a->n_choices; i++) {
+    for (int32_t i = 0; i < a->n_choices; i++)
         free(a->choice[i].device);
-        free(a->choice[i].start_ns);
-    }
     *a = (relax_answer){0};
 }

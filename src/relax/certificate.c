@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "decompose/cuts.h"
+#include "relax/messages.h"
 #include "relax/view.h"
 #include "util/json.h"
 #include "util/util.h"
@@ -61,17 +62,14 @@ int64_t relax_proof_size(const relax_proof *proof, int32_t n_edges, int32_t n_de
 
 int relax_proof_of_devices(relax_proof *out, const moirai_problem *p, const int64_t *price, const util_stop *stop)
 {
-    size_t R = (size_t)schedule_resources(p);
-    *out = (relax_proof){.leaf = util_alloc(1, sizeof *out->leaf)};
-    if (!out->leaf)
-        return MOIRAI_EFAIL;
-    out->n_leaves = 1;
-    UTIL_TAKE(&out->leaf->memory, out->leaf->price, R);
-    if (!out->leaf->price)
-        return MOIRAI_EFAIL;
-    memcpy(out->leaf->price, price, sizeof *price * (size_t)p->n_devices);
-    int rc = relax_evaluate(&out->proven_ns, p, out->leaf, false, stop);
-    out->leaf->proven_ns = out->proven_ns;
+    relax_leaf leaf = {0};
+    UTIL_TAKE(&leaf.memory, leaf.price, (size_t)schedule_resources(p));
+    int rc = util_taken_all(&leaf.memory);
+    if (!rc)
+        memcpy(leaf.price, price, sizeof *price * (size_t)p->n_devices);
+    rc = rc ? rc : relax_evaluate(&leaf.proven_ns, p, &leaf, false, stop);
+    rc = rc ? rc : relax_proof_alone(out, &leaf);
+    relax_leaf_clear(&leaf);
     return rc;
 }
 

@@ -86,19 +86,13 @@ static int open_chain(relax_chain *c)
     return rc;
 }
 
-static void free_choice(relax_choice *choice)
-{
-    free(choice->device);
-    free(choice->start_ns);
-}
-
 /* All but the cuts. */
 static void close_chain(relax_chain *c)
 {
     for (int32_t i = 0; c->cuts && c->block && i < c->cuts->n_classes; i++)
         decompose_block_free(c->block[i]);
     for (int64_t i = 0; c->cuts && c->pair && i < (int64_t)c->cuts->n_classes * c->K * c->K; i++) {
-        free_choice(&c->pair[i].choice);
+        free(c->pair[i].choice.device);
         relax_answer_clear(&(relax_answer){.proof = c->pair[i].proof});
     }
     for (int32_t i = 0; c->cuts && c->end && i < 2 * c->cuts->n_classes; i++)
@@ -190,7 +184,7 @@ static int solve_pair(void *data, int32_t which)
             answer.proof = before;
         }
         if (answer.n_choices > 0 && (!y->choice.device || answer.choice[0].load_ns < y->choice.load_ns)) {
-            free_choice(&y->choice);
+            free(y->choice.device);
             y->choice = answer.choice[0];
             answer.choice[0] = (relax_choice){0};
         }
@@ -240,8 +234,6 @@ int relax_solve_chain(relax_answer *out, const moirai_problem *p, const relax_ta
     rc = rc ? rc : raise_chain(&c);
     if (!rc)
         out->lower_ns = relax_chain_path(&c, false);
-    if (!rc && job->plans && job->evaluations > 0 && (double)out->lower_ns >= RELAX_CHAIN_HOPE * (double)job->known_ns)
-        rc = relax_chain_plan(&c);
     for (int32_t i = 0; i < 2 && !rc && job->plans; i++)
         rc = relax_chain_choose(&out->choice[out->n_choices++], &c, i == 0);
     if (!rc && job->row)

@@ -10,16 +10,14 @@
 
 /* What is proven of a block with an end on each device, whatever device the other end is on. */
 typedef struct relax_end {
-    int64_t lower_ns[RELAX_CHAIN_DEVICES]; /* 0: nothing yet */
-    relax_leaf leaf[RELAX_CHAIN_DEVICES];  /* whose numbers prove it, where they are wanted */
-    uint32_t solved;                       /* a bit per device: by numbers of its own */
+    relax_leaf leaf[RELAX_CHAIN_DEVICES]; /* what is proven, 0: nothing yet; and the numbers, where they are wanted */
+    uint32_t solved;                      /* a bit per device: by numbers of its own */
 } relax_end;
 
 typedef struct relax_pair {
     int64_t path_ns, lower_ns;
-    relax_choice choice; /* device NULL: not solved; load_ns: of the plan where it has one */
+    relax_choice choice; /* device NULL: not solved */
     int32_t level;
-    bool planned;
     relax_proof proof; /* where it proves more than the longest path, and is wanted */
 } relax_pair;
 
@@ -63,8 +61,6 @@ void relax_end_clear(relax_end *x);
 
 /* ---- plans (chain_plans.c) ---- */
 
-/* Plans for the pairs on the path of least lengths, until all of them have one. */
-int relax_chain_plan(relax_chain *c);
 /* Devices of the path of least loads, or of the bound's. */
 int relax_chain_choose(relax_choice *out, relax_chain *c, bool loads);
 

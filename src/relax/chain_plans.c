@@ -3,7 +3,6 @@
 
 #include "relax/chain.h"
 #include "relax/relax_tuning.h"
-#include "util/pool.h"
 #include "util/util.h"
 
 static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32_t l)
@@ -15,7 +14,7 @@ static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32
 
 static int64_t proven(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
 {
-    int64_t ends = UTIL_MAX(c->end[2 * class_].lower_ns[k], c->end[2 * class_ + 1].lower_ns[l]);
+    int64_t ends = UTIL_MAX(c->end[2 * class_].leaf[k].proven_ns, c->end[2 * class_ + 1].leaf[l].proven_ns);
     return UTIL_MAX(relax_pair_at(c, class_, k, l)->lower_ns, ends);
 }
 
@@ -73,52 +72,11 @@ int32_t relax_chain_pair(const relax_chain *c, int32_t block)
 
 /* ---- plans ---- */
 
-/* The choice of a pair as a plan of its block: now its length counts. */
-static int plan_pair(void *data, int32_t which)
-{
-    relax_chain *c = data;
-    int32_t at = c->due[which];
-    const decompose_block *b = c->block[at / (c->K * c->K)];
-    relax_pair *y = &c->pair[at];
-    bool *keep = util_alloc((size_t)b->problem.n_ops, sizeof *keep);
-    if (!keep)
-        return MOIRAI_EFAIL;
-    if (b->entry != MOIRAI_NONE)
-        keep[b->entry] = true;
-    if (b->exit != MOIRAI_NONE)
-        keep[b->exit] = true;
-    int64_t length = 0;
-    int rc = relax_polish(&y->choice, &length, &b->problem, keep, c->job->evaluations, (uint64_t)at, &c->job->stop);
-    if (!rc)
-        y->choice.load_ns = UTIL_MIN(length, RELAX_NEVER);
-    free(keep);
-    return rc;
-}
-
-/* Plans for the pairs on the path of least lengths, until all of them have one. */
-int relax_chain_plan(relax_chain *c)
-{
-    int rc = 0;
-    do {
-        relax_chain_path(c, true);
-        c->n_due = 0;
-        for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-            relax_pair *y = &c->pair[relax_chain_pair(c, b)];
-            if (y->choice.device && !y->planned)
-                c->due[c->n_due++] = (int32_t)(y - c->pair);
-            y->planned = true;
-        }
-        rc = util_pool_run(plan_pair, c, c->n_due, c->job->threads);
-    } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
-    return rc;
-}
-
-/* Devices and order of a block's plan, which begins at *now_ns, when the blocks before it have ended. */
-static void choose_block(relax_choice *out, const relax_chain *c, int32_t b, int64_t *now_ns)
+/* Devices of a block, and of the cut behind it. */
+static void choose_block(relax_choice *out, const relax_chain *c, int32_t b)
 {
     const decompose_block *block = c->block[c->cuts->block_class[b]];
-    const relax_pair *y = &c->pair[relax_chain_pair(c, b)];
-    const relax_choice *own = &y->choice;
+    const relax_choice *own = &c->pair[relax_chain_pair(c, b)].choice;
     int32_t near = b < c->cuts->n_cuts ? c->path[b] : b > 0 ? c->path[b - 1] : 0;
     for (int32_t i = block->first; i < block->first + block->n_interior; i++) {
         int32_t op = decompose_block_global_op(block, c->p, c->cuts, b, i);
@@ -126,25 +84,19 @@ static void choose_block(relax_choice *out, const relax_chain *c, int32_t b, int
         out->device[op] = own->device ? own->device[i]
                           : may       ? (uint8_t)near
                                       : (uint8_t)__builtin_ctzll(c->p->op_devices[op]);
-        out->start_ns[op] = *now_ns + (own->start_ns ? own->start_ns[i] : 0);
     }
-    *now_ns += own->start_ns ? own->load_ns : y->lower_ns;
-    if (b < c->cuts->n_cuts) {
+    if (b < c->cuts->n_cuts)
         out->device[c->cuts->cut[b]] = (uint8_t)c->path[b];
-        out->start_ns[c->cuts->cut[b]] = (*now_ns)++;
-    }
 }
 
 /* Devices of the path of least loads, or of the bound's. */
 int relax_chain_choose(relax_choice *out, relax_chain *c, bool loads)
 {
-    int64_t now = 0;
     out->load_ns = relax_chain_path(c, loads);
     out->device = util_alloc((size_t)c->p->n_ops, sizeof *out->device);
-    out->start_ns = util_alloc((size_t)c->p->n_ops, sizeof *out->start_ns);
-    if (!out->device || !out->start_ns)
+    if (!out->device)
         return MOIRAI_EFAIL;
     for (int32_t b = 0; b < c->cuts->n_blocks; b++)
-        choose_block(out, c, b, &now);
+        choose_block(out, c, b);
     return 0;
 }

@@ -23,14 +23,15 @@ static int take_end(relax_proof *out, const relax_chain *c, int32_t class_, int3
 {
     const decompose_block *b = c->block[class_];
     const relax_leaf *end = end_of(c, class_, k, l);
+    relax_leaf leaf = {0};
     if (!end)
         return 0;
     relax_answer_clear(&(relax_answer){.proof = *out});
-    *out = (relax_proof){.proven_ns = end->proven_ns, .leaf = util_alloc(1, sizeof *out->leaf)};
-    if (!out->leaf)
-        return MOIRAI_EFAIL;
-    out->n_leaves = 1;
-    return relax_leaf_with(out->leaf, end, &b->problem, (relax_fixed[]){{b->entry, k}, {b->exit, l}}, RELAX_ENDS);
+    *out = (relax_proof){0};
+    int rc = relax_leaf_with(&leaf, end, &b->problem, (relax_fixed[]){{b->entry, k}, {b->exit, l}}, RELAX_ENDS);
+    rc = rc ? rc : relax_proof_alone(out, &leaf);
+    relax_leaf_clear(&leaf);
+    return rc;
 }
 
 /* The proofs of pairs that have none of their own are copies: left out where a certificate would not hold them. */

@@ -49,11 +49,9 @@ static int exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
 
 static void keep(relax_end *out, int32_t device, relax_leaf *leaf, bool wanted)
 {
-    out->lower_ns[device] = leaf->proven_ns;
-    if (!wanted)
-        return;
-    out->leaf[device] = *leaf;
-    *leaf = (relax_leaf){0};
+    out->leaf[device] = wanted ? *leaf : (relax_leaf){.proven_ns = leaf->proven_ns};
+    if (wanted)
+        *leaf = (relax_leaf){0};
 }
 
 static int try_others(relax_end *out, const relax_leaf *leaf, const moirai_problem *p, relax_fixed end,
@@ -94,9 +92,8 @@ int relax_end_solve(relax_end *out, const moirai_problem *p, relax_fixed end, co
 void relax_end_take(relax_end *to, relax_end *from)
 {
     for (int32_t k = 0; k < RELAX_CHAIN_DEVICES; k++) {
-        if (from->lower_ns[k] > to->lower_ns[k]) {
+        if (from->leaf[k].proven_ns > to->leaf[k].proven_ns) {
             relax_leaf before = to->leaf[k];
-            to->lower_ns[k] = from->lower_ns[k];
             to->leaf[k] = from->leaf[k];
             from->leaf[k] = before;
         }

@@ -86,6 +86,8 @@ int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
 void relax_leaf_take_rows(relax_leaf *leaf, int32_t n_shifts, const relax_shift *shift, int32_t n_paths,
                           const int32_t *path_off, const int32_t *path_op);
 void relax_leaf_clear(relax_leaf *leaf);
+/* The leaf is all of the proof, and is left empty. */
+int relax_proof_alone(relax_proof *out, relax_leaf *leaf);
 
 /* ---- balance.c: from the cheapest devices at good prices to loads that are balanced ---- */
 

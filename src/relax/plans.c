@@ -131,9 +131,8 @@ static int read_devices(int32_t *device, const moirai_problem *p, const relax_ch
     return 0;
 }
 
-/* The priorities of an order; false where there is none of that number. NULL stands for longest remaining paths. */
-static bool find_order(int64_t *priority, const moirai_problem *p, const int32_t *device, const relax_choice *choice,
-                       int32_t which, int *rc)
+/* The priorities of an order; false where it is like the one before. Of the first order there are none: longest remaining paths. */
+static bool find_order(int64_t *priority, const moirai_problem *p, const int32_t *device, int32_t which, int *rc)
 {
     *rc = 0;
     if (which == 1 || which == 2)
@@ -142,9 +141,7 @@ static bool find_order(int64_t *priority, const moirai_problem *p, const int32_t
         *rc = find_depth_first(priority, p);
     if (which == 3)
         find_rests(priority, p, device);
-    for (int32_t i = 0; i < p->n_ops && which == 4 && choice->start_ns; i++)
-        priority[i] = -choice->start_ns[i];
-    return !*rc && (which == 0 || p->n_edges > 0) && (which < 4 || choice->start_ns);
+    return !*rc && (which == 0 || p->n_edges > 0);
 }
 
 int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *choice, bool has_other,
@@ -159,126 +156,11 @@ int relax_plan(moirai_plan **plan, const moirai_problem *p, const relax_choice *
     rc = rc ? rc : read_devices(device, p, choice);
     for (int32_t i = 0; i < RELAX_PLANS_ORDERS && !rc && (i == 0 || !util_stopped(stop)); i++) {
         schedule_sim_obey(sim, i > 0 || has_other ? stop : NULL);
-        if (find_order(priority, p, device, choice, i, &rc))
+        if (find_order(priority, p, device, i, &rc))
             rc = schedule_sim_take_better(plan, sim, moirai_sim_dispatch(sim, device, i == 0 ? NULL : priority));
     }
     moirai_sim_free(sim);
     free(device);
     free(priority);
-    return rc;
-}
-
-/* ---- better devices ---- */
-
-typedef struct polish {
-    const moirai_problem *p;
-    moirai_sim *sim;
-    int32_t *device;
-    int64_t *priority, *start_ns; /* start_ns: of the best */
-    uint8_t *best_device;
-    int64_t best_ns;
-    int32_t order;
-} polish;
-
-static void keep_best(polish *x, int64_t length_ns)
-{
-    x->best_ns = length_ns;
-    for (int32_t i = 0; i < x->p->n_ops; i++)
-        x->best_device[i] = (uint8_t)x->device[i];
-    memcpy(x->start_ns, moirai_sim_op_start(x->sim), sizeof *x->start_ns * (size_t)x->p->n_ops);
-}
-
-static int64_t length_of(polish *x)
-{
-    int64_t length = moirai_sim_dispatch(x->sim, x->device, x->order == 0 ? NULL : x->priority);
-    return length < 0 || moirai_sim_memory_excess(x->sim, NULL) > 0 ? INT64_MAX : length;
-}
-
-/* Another device for one operator, or two operators exchange theirs; what it was before in was[]. */
-static int32_t change(polish *x, util_rng *rng, const bool *keep, int32_t *op, int32_t *was)
-{
-    const moirai_problem *p = x->p;
-    int32_t n = util_rng_below(rng, 3) == 0 ? 2 : 1;
-    for (int32_t i = 0; i < 2; i++) {
-        op[i] = (int32_t)util_rng_below(rng, (uint32_t)p->n_ops);
-        was[i] = x->device[op[i]];
-    }
-    int32_t to = n == 2 ? was[1] : (int32_t)util_rng_below(rng, (uint32_t)p->n_devices);
-    bool can = !keep[op[0]] && to != was[0] && p->op_devices[op[0]] >> to & 1 && p->op_group[op[0]] == MOIRAI_NONE;
-    can &= n == 1 || (!keep[op[1]] && p->op_devices[op[1]] >> was[0] & 1 && p->op_group[op[1]] == MOIRAI_NONE);
-    if (!can)
-        return 0;
-    x->device[op[0]] = to;
-    if (n == 2)
-        x->device[op[1]] = was[0];
-    return n;
-}
-
-static void search(polish *x, const bool *keep, int32_t evaluations, util_rng *rng, const util_stop *stop)
-{
-    int64_t now = x->best_ns;
-    for (int32_t i = 0; i < evaluations && !util_stopped(stop); i++) {
-        int32_t op[2], was[2], n = change(x, rng, keep, op, was);
-        if (n == 0)
-            continue;
-        double heat = RELAX_PLANS_HOT * (1 - (double)i / evaluations) * (double)x->best_ns;
-        int64_t length = length_of(x), most = now + (int64_t)(heat * util_rng_real(rng) * util_rng_real(rng));
-        if (length < x->best_ns)
-            keep_best(x, length);
-        if (length <= most) {
-            now = length;
-            continue;
-        }
-        for (int32_t j = 0; j < n; j++)
-            x->device[op[j]] = was[j];
-    }
-}
-
-/* The order that is best for these devices is kept for all that follow. */
-static int begin(polish *x, const relax_choice *choice)
-{
-    int32_t best = 0;
-    int rc = 0;
-    for (int32_t i = 0; i < RELAX_PLANS_ORDERS && !rc; i++)
-        if (find_order(x->priority, x->p, x->device, choice, i, &rc)) {
-            x->order = i;
-            int64_t length = length_of(x);
-            if (length < x->best_ns) {
-                keep_best(x, length);
-                best = i;
-            }
-        }
-    x->order = best;
-    if (!rc)
-        find_order(x->priority, x->p, x->device, choice, best, &rc);
-    return rc;
-}
-
-int relax_polish(relax_choice *choice, int64_t *length_ns, const moirai_problem *p, const bool *keep,
-                 int32_t evaluations, uint64_t seed, const util_stop *stop)
-{
-    size_t n = (size_t)p->n_ops;
-    polish x = {.p = p, .best_ns = INT64_MAX};
-    util_rng rng;
-    util_rng_seed(&rng, seed);
-    util_memory memory = {0};
-    UTIL_TAKE(&memory, x.device, n);
-    UTIL_TAKE(&memory, x.priority, n);
-    UTIL_TAKE(&memory, x.best_device, n);
-    x.start_ns = util_alloc(n, sizeof *x.start_ns); /* the choice's, in the end */
-    int rc = x.start_ns && !memory.failed ? moirai_sim_new(&x.sim, p) : MOIRAI_EFAIL;
-    rc = rc ? rc : read_devices(x.device, p, choice);
-    rc = rc ? rc : begin(&x, choice);
-    if (!rc && x.best_ns < INT64_MAX) {
-        search(&x, keep, evaluations, &rng, stop);
-        memcpy(choice->device, x.best_device, sizeof *choice->device * n);
-        free(choice->start_ns);
-        choice->start_ns = x.start_ns;
-        x.start_ns = NULL;
-    }
-    *length_ns = x.best_ns;
-    moirai_sim_free(x.sim);
-    free(x.start_ns);
-    util_release(&memory);
     return rc;
 }

@@ -93,8 +93,7 @@ typedef struct relax_task {
 /* Devices that balance the loads of a case. */
 typedef struct relax_choice {
     uint8_t *device;
-    int64_t load_ns;   /* the largest, with what must come before and after */
-    int64_t *start_ns; /* an order to try; NULL: none */
+    int64_t load_ns; /* the largest, with what must come before and after */
 } relax_choice;
 
 #define RELAX_CHOICES 4
@@ -156,11 +155,6 @@ void relax_certificate_cuts(util_writer *w, int32_t n_cuts, const int32_t *cut, 
 int relax_certificate_write(const relax_certificate *from, const char *path);
 /* The same as text; free() it. NULL if memory runs out. */
 char *relax_certificate_text(const relax_certificate *from, size_t *length);
-
-/* Changes devices one by one as long as the simulated plan gets shorter, in so many evaluations; *length_ns: that of choice->start_ns,
- * which is set. `keep`: operators that stay. Deterministic for the seed. */
-int relax_polish(relax_choice *choice, int64_t *length_ns, const moirai_problem *p, const bool *keep,
-                 int32_t evaluations, uint64_t seed, const util_stop *stop);
 
 /* The devices as plans by several orders; the best that fits the memory, or *plan NULL. The first order is simulated whatever `stop` says, where
  * there is no other plan. O((V + E) (log V + K^2)). */

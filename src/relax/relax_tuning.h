@@ -43,9 +43,8 @@
 #define RELAX_PATHS_WORTH 1.002             /* longer by less: not worth a row */
 #define RELAX_PATHS_OWN 0.1                 /* of a path's time: less of its own, and it is nearly another one */
 
-/* plans.c: orders that are simulated, and their annealing */
-#define RELAX_PLANS_ORDERS 5
-#define RELAX_PLANS_HOT 0.01 /* of the length: how much worse the first steps may be */
+/* plans.c: orders that are simulated */
+#define RELAX_PLANS_ORDERS 4
 
 /* prices.c: cutting planes for prices on loads */
 #define RELAX_PRICES_FIRST_SWEEPS 4 /* of messages, at the first prices */

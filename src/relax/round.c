@@ -115,6 +115,17 @@ void relax_leaf_clear(relax_leaf *leaf)
     *leaf = (relax_leaf){0};
 }
 
+int relax_proof_alone(relax_proof *out, relax_leaf *leaf)
+{
+    *out = (relax_proof){.proven_ns = leaf->proven_ns, .leaf = util_alloc(1, sizeof *out->leaf)};
+    if (!out->leaf)
+        return MOIRAI_EFAIL;
+    out->n_leaves = 1;
+    *out->leaf = *leaf;
+    *leaf = (relax_leaf){0};
+    return 0;
+}
+
 static void round_down(int64_t *message, size_t n, int64_t unit)
 {
     for (size_t i = 0; i < n; i++)

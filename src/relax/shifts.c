@@ -346,20 +346,6 @@ static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p,
     return rc ? rc : relax_evaluate(&leaf->proven_ns, p, leaf, false, &evaluation);
 }
 
-/* The leaf is all of the proof, and is left empty. */
-static int answer_alone(relax_answer *out, relax_leaf *leaf)
-{
-    relax_answer_clear(out);
-    out->proof.leaf = util_alloc(1, sizeof *leaf);
-    if (!out->proof.leaf)
-        return MOIRAI_EFAIL;
-    *out->proof.leaf = *leaf;
-    *leaf = (relax_leaf){0};
-    out->proof.n_leaves = 1;
-    out->lower_ns = out->proof.proven_ns = out->proof.leaf->proven_ns;
-    return 0;
-}
-
 int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_task *job)
 {
     relax_leaf leaf = {0};
@@ -374,8 +360,11 @@ int relax_solve_shifts(relax_answer *out, const moirai_problem *p, const relax_t
     own.first = &leaf;
     own.plans = false;
     rc = rc || !raised ? rc : relax_solve(out, p, &own);
-    if (rc == MOIRAI_ELIMIT || (!rc && !raised)) /* too many prices for the master, or nothing gained by shifts */
-        rc = answer_alone(out, &leaf);
+    if (rc == MOIRAI_ELIMIT || (!rc && !raised)) { /* too many prices for the master, or nothing gained by shifts */
+        relax_answer_clear(out);
+        out->lower_ns = leaf.proven_ns;
+        rc = relax_proof_alone(&out->proof, &leaf);
+    }
     relax_leaf_clear(&leaf);
     return rc;
 }

@@ -128,10 +128,10 @@ static void test_relax_ends_serve_all_devices(void **state)
         job.row = true;
         assert_ok(relax_end_solve(&end, p, (relax_fixed){tiny_op(p, "sum"), 1}, &job));
         assert_int_equal(end.solved, 2);
-        assert_true(end.lower_ns[1] > moirai_bound_load(p));
-        assert_true(end.lower_ns[1] <= (m < 2 ? false_bound_optimum(p) : 51)); /* all on one device */
+        assert_true(end.leaf[1].proven_ns > moirai_bound_load(p));
+        assert_true(end.leaf[1].proven_ns <= (m < 2 ? false_bound_optimum(p) : 51)); /* all on one device */
         for (int32_t k = 0; k < 3; k++) {
-            assert_int_equal(end.lower_ns[k], end.lower_ns[1]);
+            assert_int_equal(end.leaf[k].proven_ns, end.leaf[1].proven_ns);
             assert_int_equal(end.leaf[k].fixed[0].device, k);
         }
         relax_end_clear(&end);
@@ -347,7 +347,6 @@ static void check_chain(const moirai_problem *p, const relax_task *job, int64_t 
 {
     relax_answer answer;
     relax_task blocks = *job;
-    blocks.evaluations = 20;
     blocks.ends = seed / 4 % 2;
     int rc = relax_solve_chain(&answer, p, &blocks);
     if (!rc) {

@@ -158,7 +158,6 @@ static int run(engine *x, const engine_turn *turn)
                less = within(in->p, STEP_LOADS_FIRST_WORK, 1 + STEP_LOADS_FIRST_CASES * in->p->n_devices,
                              STEP_LOADS_FIRST_ROUNDS);
     block.cases = 1 + (int32_t)(STEP_LOADS_BLOCK_CASES * effort);
-    block.evaluations = (int32_t)(STEP_LOADS_EVALUATIONS * effort);
     if (!fits(in))
         return 0;
     int rc = incumbent_off(in, SHIFTS) ? 0 : ask_within_shifts(x, whole, part);

@@ -58,7 +58,6 @@
 #define STEP_LOADS_LEAST_ROUNDS 4
 #define STEP_LOADS_MOST_CELLS (INT64_C(1) << 24) /* operators x devices, and edges x devices^2 */
 #define STEP_LOADS_BLOCK_CASES 40.0
-#define STEP_LOADS_EVALUATIONS 3000.0 /* of plans of a block */
 
 /* step_whole.c: switch `whole`; one long hot round for five: 18.30 to 18.08 ms */
 #define STEP_WHOLE_MOST_OPS 100000     /* beyond, setting up a state takes longer than there is time to change it */
