@@ -297,17 +297,14 @@ static int begin_anew(pair_bound_task *r, int64_t ceiling, int64_t known_ns)
     int rc = pair_cases_first(x);
     rc = rc ? rc : branch_and_prove(r, ceiling, known_ns);
     bool better = !rc && x->cases[pair_cases_weakest(x)].proven_ns >= known_ns;
+    pair_leaves left = better ? (pair_leaves){old.n_cases, old.cases} : (pair_leaves){x->n_cases, x->cases};
     if (!better) {
-        pair_case *cases = x->cases;
-        int32_t n = x->n_cases;
         x->cases = old.cases;
         x->n_cases = old.n_cases;
         x->case_capacity = old.case_capacity;
         x->sent_buckets = old.sent_buckets;
-        old.cases = cases;
-        old.n_cases = n;
     }
-    pair_cases_free(old.cases, old.n_cases);
+    pair_cases_free(left.cases, left.n);
     return rc;
 }
 

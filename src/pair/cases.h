@@ -43,8 +43,9 @@ pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, c
                                       const int64_t *price);
 /* Cases in place of case `index`, as its `split` says; the first of them has its number. */
 int pair_case_split(pair_state *x, int32_t index);
-/* What the two cases of a split assume: up to split.least, or from split.most on. */
-void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above);
+/* A split behind n branches: up to split.least in the list at *below, which grows; from split.most on in a new list. */
+int pair_cases_branch(pricing_branch **below, pricing_branch **above, int32_t n, const decompose_block *b,
+                      pricing_branch split);
 void pair_case_free(pair_case *c);
 /* The cases as far as they are a proof: no duals. To be freed also where it fails. */
 int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x);

@@ -84,37 +84,39 @@ pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const 
     return best.split;
 }
 
-void pair_cases_children(const decompose_block *b, pricing_branch split, pricing_branch *below, pricing_branch *above)
+int pair_cases_branch(pricing_branch **below, pricing_branch **above, int32_t n, const decompose_block *b,
+                      pricing_branch split)
 {
-    *below = *above = split;
-    below->least = 0;
-    below->most = split.least;
-    above->least = split.most;
-    above->most = split.on == PRICING_NUMBER ? b->kind_count[split.kind] : INT64_MAX;
+    pricing_branch *grown = util_resize(*below, (size_t)n + 1, sizeof *grown);
+    *above = NULL;
+    if (!grown)
+        return MOIRAI_EFAIL;
+    *below = grown;
+    grown[n] = split;
+    if (!(*above = util_copy(grown, (size_t)n + 1, sizeof *grown)))
+        return MOIRAI_EFAIL;
+    grown[n].least = 0;
+    grown[n].most = split.least;
+    (*above)[n].least = split.most;
+    (*above)[n].most = split.on == PRICING_NUMBER ? b->kind_count[split.kind] : INT64_MAX;
+    return 0;
 }
 
 /* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
  * inherit proof and duals. */
 static int halve(const pair_state *x, pair_case *c, pair_case *d)
 {
-    pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
-    if (!grown)
-        return MOIRAI_EFAIL;
-    c->branch = grown;
     *d = *c;
     d->proof.price = d->duals.price = NULL;
-    d->branch = util_alloc((size_t)c->n_branches + 1, sizeof *d->branch);
-    if (!d->branch || pricing_duals_set(&d->proof, &x->block.problem, &c->proof) ||
-        pricing_duals_set(&d->duals, &x->block.problem, &c->duals)) {
+    int rc = pair_cases_branch(&c->branch, &d->branch, c->n_branches, &x->block, c->split);
+    rc = rc ? rc : pricing_duals_set(&d->proof, &x->block.problem, &c->proof);
+    rc = rc ? rc : pricing_duals_set(&d->duals, &x->block.problem, &c->duals);
+    if (rc)
         pair_case_free(d);
-        return MOIRAI_EFAIL;
-    }
-    memcpy(d->branch, c->branch, sizeof *d->branch * (size_t)c->n_branches);
-    pair_cases_children(&x->block, c->split, &c->branch[c->n_branches], &d->branch[d->n_branches]);
-    c->n_branches++;
-    d->n_branches++;
+    else
+        d->n_branches = ++c->n_branches;
     c->seen = d->seen = false;
-    return 0;
+    return rc;
 }
 
 static int split_case(pair_state *x, int32_t index)

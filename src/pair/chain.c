@@ -57,19 +57,6 @@ static int check_size(const pair_chain *c)
     return 0;
 }
 
-static void list_members(pair_chain *c)
-{
-    const decompose_cuts *s = c->s;
-    for (int32_t i = 0; i < s->n_blocks; i++)
-        c->class_off[s->block_class[i] + 1]++;
-    for (int32_t i = 0; i < s->n_classes; i++)
-        c->class_off[i + 1] += c->class_off[i];
-    for (int32_t i = s->n_blocks - 1; i >= 0; i--)
-        c->class_member[--c->class_off[s->block_class[i] + 1]] = i;
-    memmove(c->class_off, c->class_off + 1, sizeof *c->class_off * (size_t)s->n_classes);
-    c->class_off[s->n_classes] = s->n_blocks;
-}
-
 /* The longest path through each class's block by least times, transfers left out. O(V K + E). */
 static int find_floors(pair_chain *c)
 {
@@ -159,12 +146,8 @@ int pair_chain_over(pair_chain **out, const moirai_problem *p, const bool *chose
         UTIL_TAKE(&c->memory, c->block, classes);
         UTIL_TAKE(&c->memory, c->pair, (size_t)pair_chain_count(c));
         UTIL_TAKE(&c->memory, c->floor_ns, classes);
-        UTIL_TAKE(&c->memory, c->class_off, classes + 2);
-        UTIL_TAKE(&c->memory, c->class_member, (size_t)c->s->n_blocks);
         rc = c->memory.failed ? MOIRAI_EFAIL : find_floors(c);
     }
-    if (!rc)
-        list_members(c);
     if (rc)
         pair_chain_free(c);
     else
@@ -193,11 +176,9 @@ uint64_t pair_chain_exit_mask(const pair_chain *c, int32_t block)
 
 bool pair_chain_possible(const pair_chain *c, int32_t class_, int32_t a, int32_t b)
 {
-    for (int32_t i = c->class_off[class_]; i < c->class_off[class_ + 1]; i++) {
-        int32_t block = c->class_member[i];
-        if ((pair_chain_entry_mask(c, block) >> a & 1) && (pair_chain_exit_mask(c, block) >> b & 1))
+    for (int32_t i = 0; i < c->s->n_blocks; i++)
+        if (c->s->block_class[i] == class_ && pair_chain_may(c, i, a, b))
             return true;
-    }
     return false;
 }
 

@@ -17,8 +17,7 @@ typedef struct pair_chain {
     int32_t most_listed; /* receivers whose orders of arrival are listed from the start (congestion port); more are
                           * asked for as it matters */
     int64_t *floor_ns;   /* per class: no block of it takes less, whatever the devices; by longest paths */
-    int32_t *class_off, *class_member; /* blocks of each class */
-    util_memory memory;                /* of the arrays */
+    util_memory memory;  /* of the arrays */
 } pair_chain;
 
 /* No pair is opened yet. MOIRAI_ELIMIT where the pairs, or the steps of a walk over the cuts, are too many for this way
@@ -85,7 +84,12 @@ const decompose_block *pair_chain_block(pair_chain *c, int32_t class_);
 uint64_t pair_chain_entry_mask(const pair_chain *c, int32_t block);
 uint64_t pair_chain_exit_mask(const pair_chain *c, int32_t block);
 
-/* Whether some block of the class can have its entry on a and its exit on b. O(blocks of the class). */
+static inline bool pair_chain_may(const pair_chain *c, int32_t block, int32_t a, int32_t b)
+{
+    return (pair_chain_entry_mask(c, block) >> a & 1) && (pair_chain_exit_mask(c, block) >> b & 1);
+}
+
+/* Whether some block of the class can have its entry on a and its exit on b. O(blocks). */
 bool pair_chain_possible(const pair_chain *c, int32_t class_, int32_t a, int32_t b);
 
 /* The part of `length_ns` that the blocks of a class take by the best of their plans; 0 without plans. */

@@ -18,19 +18,15 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-int pair_improve_plan(const pair_improve_task *job, int64_t evaluations)
+int pair_improve_plan(pair_state *x, int64_t evaluations, uint64_t seed, util_stop stop)
 {
-    pair_state *x = job->pair;
-    pair_anneal_task task = {.evaluations = evaluations,
-                             .seed = job->seed + (uint64_t)job->level,
-                             .stop = job->stop,
-                             .start_device = x->plan.device};
+    pair_anneal_task task = {.evaluations = evaluations, .seed = seed, .stop = stop, .start_device = x->plan.device};
     return pair_anneal(&x->plan, &x->block, &task);
 }
 
 /* Runs of annealing from the same hints and the same plan, side by side. */
 typedef struct restarting {
-    const pair_improve_task *job;
+    const decompose_block *b;
     const pair_anneal_task *task;
     pair_plan plan[PAIR_IMPROVE_RESTARTS];
     int32_t n;
@@ -40,16 +36,15 @@ static int anneal_once(void *data, int32_t i)
 {
     static const double heat[PAIR_IMPROVE_RESTARTS] = {1, 0.3, 0.3, 1, 2, 0.1};
     restarting *k = data;
-    const decompose_block *b = &k->job->pair->block;
     pair_anneal_task task = *k->task;
     task.evaluations /= k->n;
     task.plan_only = k->n == PAIR_IMPROVE_RESTARTS && i < PAIR_IMPROVE_AFRESH;
     task.n_columns = task.plan_only && i < PAIR_IMPROVE_PLAIN ? 0 : task.n_columns;
-    task.seed = k->job->seed + (uint64_t)(100 * i + k->job->level);
+    task.seed += (uint64_t)(100 * i);
     task.heat = heat[i];
     if (i % 2)
         task.weight = NULL;
-    return pair_anneal(&k->plan[i], b, &task);
+    return pair_anneal(&k->plan[i], k->b, &task);
 }
 
 static void take_shorter(pair_plan *plan, pair_plan *other)
@@ -62,13 +57,13 @@ static void take_shorter(pair_plan *plan, pair_plan *other)
 }
 
 /* Into `plan`, the one of a trial or of the pair. */
-static int anneal_side_by_side(const pair_improve_task *job, const pair_anneal_task *task, pair_plan *plan,
+static int anneal_side_by_side(const decompose_block *b, const pair_anneal_task *task, pair_plan *plan,
                                int32_t restarts, int threads)
 {
-    restarting k = {.job = job, .task = task, .n = restarts};
+    restarting k = {.b = b, .task = task, .n = restarts};
     int rc = 0;
     for (int32_t i = 0; i < UTIL_MIN(restarts, PAIR_IMPROVE_AFRESH) && !rc; i++)
-        rc = pair_plan_copy(&k.plan[i], plan, job->pair->block.problem.n_ops);
+        rc = pair_plan_copy(&k.plan[i], plan, b->problem.n_ops);
     rc = rc ? rc : util_pool_run(anneal_once, &k, restarts, threads);
     for (int32_t i = 0; i < restarts; i++) {
         if (!rc)
@@ -78,11 +73,20 @@ static int anneal_side_by_side(const pair_improve_task *job, const pair_anneal_t
     return rc;
 }
 
+typedef struct trying {
+    pair_bound_task *r;
+    pair_trial *trial;
+    int32_t n;
+    uint64_t seed;
+    int64_t evaluations; /* of each */
+    int32_t restarts;
+} trying;
+
 /* The LP solution of a case's master at a length that it can't exclude. */
-static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int32_t solver, const pair_case *c,
-                           pair_plan *plan, int64_t evaluations, int32_t restarts)
+static int anneal_solution(const trying *k, int32_t solver, const pair_case *c, pair_plan *plan)
 {
-    pair_state *x = job->pair;
+    pair_bound_task *r = k->r;
+    pair_state *x = r->pair;
     int rc = pair_bound_solver(r, solver);
     if (rc)
         return rc;
@@ -97,7 +101,7 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
         .max_rounds = r->rounds,
         .converge = r->solvers > 1, /* this master has seen a part of the cases */
         .start = &c->duals,
-        .stop = job->stop};
+        .stop = r->stop};
     pricing_master_result found;
     rc = pricing_master_solve(&found, m, &task);
     int32_t n_hints;
@@ -107,13 +111,14 @@ static int anneal_solution(const pair_improve_task *job, pair_bound_task *r, int
         rc = MOIRAI_EFAIL;
     if (!rc) {
         pair_cases_weights(x, m, found.price, weight);
-        pair_anneal_task search = {.evaluations = evaluations,
-                                   .stop = job->stop,
+        pair_anneal_task search = {.evaluations = k->evaluations,
+                                   .seed = k->seed,
+                                   .stop = r->stop,
                                    .column = hints,
                                    .n_columns = n_hints,
                                    .solution_only = true,
                                    .weight = weight};
-        rc = n_hints ? anneal_side_by_side(job, &search, plan, restarts, r->threads) : 0;
+        rc = n_hints ? anneal_side_by_side(&x->block, &search, plan, k->restarts, r->threads) : 0;
     }
     free(weight);
     free(hints);
@@ -138,60 +143,55 @@ static int32_t list_trials(const pair_state *x, pair_trial *t)
     return n;
 }
 
-typedef struct trying {
-    const pair_improve_task *job;
-    pair_bound_task *r;
-    pair_trial *trial;
-    int32_t n;
-    int64_t evaluations; /* of each */
-    int32_t restarts;
-} trying;
-
 /* Each solver has the same trials on any number of threads, and so the same columns. */
 static int try_some(void *data, int32_t solver)
 {
     const trying *k = data;
-    const pair_state *x = k->job->pair;
     int rc = 0;
-    for (int32_t i = solver; i < k->n && !rc && !util_stopped(&k->job->stop); i += k->r->solvers)
-        rc = anneal_solution(k->job, k->r, solver, &x->cases[k->trial[i].index], &k->trial[i].plan, k->evaluations,
-                             k->restarts);
+    for (int32_t i = solver; i < k->n && !rc && !util_stopped(&k->r->stop); i += k->r->solvers)
+        rc = anneal_solution(k, solver, &k->r->pair->cases[k->trial[i].index], &k->trial[i].plan);
     return rc;
 }
 
 /* A short run for the weakest case of each sending, a longer one for the two that went best. */
-static int try_sendings(const pair_improve_task *job, pair_bound_task *r, pair_trial *t, int32_t n, int64_t evaluations)
+static int try_sendings(const trying *job)
 {
-    trying k = {.job = job, .r = r, .trial = t, .n = n, .evaluations = evaluations / 8 / n, .restarts = 1};
+    trying k = *job;
+    pair_bound_task *r = k.r;
+    pair_trial *t = k.trial;
+    int32_t n = k.n;
+    k.evaluations = job->evaluations / 8 / n;
+    k.restarts = 1;
     int rc = util_pool_run(try_some, &k, r->solvers, r->threads);
     pair_trials_sort(t, n);
     double most = PAIR_IMPROVE_NEAR * (double)t[0].plan.length_ns;
     for (k.n = 0;
          k.n < UTIL_MIN(n, PAIR_IMPROVE_FINALISTS) && t[k.n].plan.device && (double)t[k.n].plan.length_ns <= most;)
         k.n++;
-    k.evaluations = evaluations / 4;
+    k.evaluations = job->evaluations / 4;
     k.restarts = PAIR_IMPROVE_RESTARTS / 2;
-    if (!rc && !util_stopped(&job->stop))
+    if (!rc && !util_stopped(&r->stop))
         rc = util_pool_run(try_some, &k, r->solvers, r->threads);
     return rc;
 }
 
-int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, int64_t evaluations)
+int pair_improve_from_cases(pair_bound_task *r, int64_t evaluations, uint64_t seed)
 {
-    pair_state *x = job->pair;
+    pair_state *x = r->pair;
     pair_trial *t = util_alloc((size_t)x->sending.n, sizeof *t);
     if (!t)
         return MOIRAI_EFAIL;
     int32_t n = list_trials(x, t);
-    int rc = n > 1 ? try_sendings(job, r, t, n, evaluations) : 0;
+    trying k = {r, t, n, seed, evaluations, PAIR_IMPROVE_RESTARTS};
+    int rc = n > 1 ? try_sendings(&k) : 0;
     for (int32_t i = 0; i < n; i++) {
         if (!rc && t[i].plan.device && t[i].plan.length_ns < x->plan.length_ns)
             take_shorter(&x->plan, &t[i].plan);
         pair_plan_free(&t[i].plan);
     }
     /* The pair's plan, whoever found it, with the LP solution at hand. */
-    if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&job->stop))
-        rc = anneal_solution(job, r, 0, &x->cases[t[0].index], &x->plan, evaluations, PAIR_IMPROVE_RESTARTS);
+    if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&r->stop))
+        rc = anneal_solution(&k, 0, &x->cases[t[0].index], &x->plan);
     free(t);
     return rc;
 }

@@ -4,16 +4,9 @@
 
 #include "pair/cases.h"
 
-typedef struct pair_improve_task {
-    pair_state *pair;
-    int32_t level;
-    uint64_t seed;
-    util_stop stop;
-} pair_improve_task;
-
 /* From the pair's plan, or from nothing. */
-int pair_improve_plan(const pair_improve_task *job, int64_t evaluations);
+int pair_improve_plan(pair_state *x, int64_t evaluations, uint64_t seed, util_stop stop);
 /* From the LP solutions of the cases' masters. */
-int pair_improve_from_cases(const pair_improve_task *job, pair_bound_task *r, int64_t evaluations);
+int pair_improve_from_cases(pair_bound_task *r, int64_t evaluations, uint64_t seed);
 
 #endif

@@ -89,7 +89,7 @@ static int set_up(pair_state *x, const opening *job, int64_t index)
     if (rc)
         return rc;
     x->path_ns = x->lower_ns = UTIL_MAX(longest_path(&x->block), c->floor_ns[class_]);
-    rc = pair_improve_plan(&(pair_improve_task){.pair = x, .seed = 1, .stop = job->stop}, 0);
+    rc = pair_improve_plan(x, 0, 1, job->stop);
     if (!rc && x->block.n_interior == 0) {
         x->lower_ns = x->plan.length_ns; /* nothing to decide */
         x->level = PAIR_LEVELS;
@@ -130,18 +130,18 @@ int pair_open(pair_chain *c, int32_t class_, int32_t a, int32_t b)
 
 int pair_chain_open_all(pair_chain *c, int threads, const util_stop *stop)
 {
-    int64_t all = pair_chain_count(c);
-    int32_t found = 0;
-    int64_t *index = util_alloc((size_t)all, sizeof *index);
-    bool *listed = util_alloc((size_t)all, sizeof *listed);
-    for (int64_t i = 0; index && listed && i < all; i++) {
-        int32_t class_ = (int32_t)(i / c->K / c->K), a = (int32_t)(i / c->K % c->K), b = (int32_t)(i % c->K);
-        int64_t pair = pair_chain_index(c, class_, a, b);
-        if (!listed[pair] && pair_chain_possible(c, class_, a, b)) {
-            listed[pair] = true;
-            index[found++] = pair;
+    size_t all = (size_t)pair_chain_count(c);
+    int32_t found = 0, ends = c->K * c->K;
+    int64_t *index = util_alloc(all, sizeof *index);
+    bool *listed = util_alloc(all, sizeof *listed);
+    for (int32_t i = 0; index && listed && i < c->s->n_blocks; i++)
+        for (int32_t j = 0; j < ends; j++) {
+            int64_t pair = pair_chain_index(c, c->s->block_class[i], j / c->K, j % c->K);
+            if (!listed[pair] && pair_chain_may(c, i, j / c->K, j % c->K)) {
+                listed[pair] = true;
+                index[found++] = pair;
+            }
         }
-    }
     int rc = index && listed ? pair_chain_open(c, index, found, threads, stop) : MOIRAI_EFAIL;
     free(index);
     free(listed);

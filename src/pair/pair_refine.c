@@ -28,10 +28,9 @@ static const level_plan levels[PAIR_LEVELS + 1] = {
     {24, 100, 240, 8, 480, 300000},
 };
 
-static int bound_and_improve(const pair_improve_task *search, const pair_refine_task *job, int64_t evaluations)
+static int bound_and_improve(pair_state *x, const pair_refine_task *job, const level_plan *level, int64_t evaluations,
+                             uint64_t seed)
 {
-    pair_state *x = search->pair;
-    const level_plan *level = &levels[job->level];
     if (util_off(&job->stop, UTIL_METHOD_PAIR_PRICES))
         return 0;
     bool sent = x->sending.n > 0 && x->sending.how[0].fixed;
@@ -52,22 +51,23 @@ static int bound_and_improve(const pair_improve_task *search, const pair_refine_
     if (!rc && !job->plans_only)
         rc = pair_cases_solve(&r);
     if (!rc && x->lower_ns < x->plan.length_ns && job->improve && !util_off(&job->stop, UTIL_METHOD_LP_PLANS))
-        rc = pair_improve_from_cases(search, &r, evaluations);
+        rc = pair_improve_from_cases(&r, evaluations, seed);
     pair_bound_clear(&r);
     return rc;
 }
 
 int pair_refine(pair_state *x, const pair_refine_task *job)
 {
-    const level_plan *level = &levels[job->level];
-    pair_improve_task search = {.pair = x, .level = job->level, .seed = job->seed, .stop = job->stop};
+    int32_t number = UTIL_MIN(job->level, PAIR_LEVELS);
+    const level_plan *level = &levels[number];
+    uint64_t seed = job->seed + (uint64_t)number;
     int64_t most = job->few_trials ? level->evaluations / 2 : level->evaluations;
     int64_t evaluations = (int64_t)((double)(job->improve ? most : 200) * job->effort);
-    int rc = pair_improve_plan(&search, evaluations / 4);
+    int rc = pair_improve_plan(x, evaluations / 4, seed, job->stop);
     /* Prices alone may still have something to prove where the exhaustive search has left nothing. */
     bool open = x->lower_ns < x->plan.length_ns;
     if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
-        rc = bound_and_improve(&search, job, evaluations);
+        rc = bound_and_improve(x, job, level, evaluations, seed);
     x->level = job->plans_only ? x->level : job->level;
     x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
     return rc;

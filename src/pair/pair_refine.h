@@ -7,7 +7,7 @@
 #define PAIR_LEVELS 4
 
 typedef struct pair_refine_task {
-    int32_t level;    /* 1 .. PAIR_LEVELS */
+    int32_t level;    /* from 1 on; above PAIR_LEVELS as that, for more effort */
     int64_t need_ns;  /* no use in proving more than this */
     bool prices_only; /* they are raised even where something else has proven the pair: for a certificate */
     bool improve;     /* its plan is on the path, or may come to be: worth a longer search */

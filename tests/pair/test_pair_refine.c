@@ -69,18 +69,22 @@ static void test_pair_open_lists_the_sendings(void **state)
 
 /* ---- cases ---- */
 
-static void test_pair_cases_children_leave_nothing_out(void **state)
+static void test_pair_cases_branch_leaves_nothing_out(void **state)
 {
     (void)state;
     tiny_block t = tiny_block_open(TINY_THREE, 1);
-    pricing_branch below, above,
-        number = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 1, .most = 2};
-    pair_cases_children(t.b, number, &below, &above);
-    assert_true(below.least == 0 && below.most == 1 && above.least == 2 && above.most == 3);
-    assert_true(below.on == PRICING_NUMBER && above.device == 1);
+    pricing_branch *below = NULL, *above, *last,
+                   number = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 1, .most = 2};
+    assert_ok(pair_cases_branch(&below, &above, 0, t.b, number));
+    assert_true(below->least == 0 && below->most == 1 && above->least == 2 && above->most == 3);
+    assert_true(below->on == PRICING_NUMBER && above->device == 1);
+    free(above);
     pricing_branch arrival = {.on = PRICING_ARRIVAL, .device = 1, .least = 25, .most = 26};
-    pair_cases_children(t.b, arrival, &below, &above);
-    assert_true(below.least == 0 && below.most == 25 && above.least == 26 && above.most == INT64_MAX);
+    assert_ok(pair_cases_branch(&below, &last, 1, t.b, arrival));
+    assert_true(below[1].least == 0 && below[1].most == 25 && last[1].least == 26 && last[1].most == INT64_MAX);
+    assert_true(below[0].most == 1 && last[0].most == 1); /* both keep what was asked before */
+    free(below);
+    free(last);
     tiny_block_close(&t);
 }
 
@@ -410,7 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pair_open_knows_path_and_first_plan),
         cmocka_unit_test(test_pair_open_lists_the_sendings),
-        cmocka_unit_test(test_pair_cases_children_leave_nothing_out),
+        cmocka_unit_test(test_pair_cases_branch_leaves_nothing_out),
         cmocka_unit_test(test_pair_cases_close_by_one_price),
         cmocka_unit_test(test_pair_cases_split_where_the_solution_is_not_whole),
         cmocka_unit_test(test_pair_cases_stop_at_what_is_needed),

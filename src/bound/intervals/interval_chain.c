@@ -157,10 +157,9 @@ static int64_t nodes_of(attempt what, const pair_state *y, const bound_interval_
 static int search_one(bound_interval_chain *x, int32_t pair, int64_t need_ns, int64_t most, const util_stop *stop)
 {
     pair_state *y = x->c->pair[pair];
-    pair_improve_task plan = {.pair = y, .seed = 1, .stop = *stop};
     bool again = x->tries[pair] > 2 && y->block.n_interior > BOUND_INTERVALS_PLAN_OPS,
          far = (double)y->plan.length_ns > (1 + BOUND_INTERVALS_PLAN_NEAR) * (double)y->lower_ns;
-    int rc = again && far ? pair_improve_plan(&plan, BOUND_INTERVALS_PLAN_EVALUATIONS) : 0;
+    int rc = again && far ? pair_improve_plan(y, BOUND_INTERVALS_PLAN_EVALUATIONS, 1, *stop) : 0;
     return rc ? rc : bound_interval_search(y, need_ns, most, stop);
 }
 

@@ -160,24 +160,10 @@ int pair_priced_take_prices(const pair_priced *v, pair_priced_case *c, const pri
 
 /* ---- dividing ---- */
 
-/* Branches, with room for one more, and prices are the copy's own. */
-static int copy_case(const pair_priced *v, pair_priced_case *to, const pair_priced_case *from)
+/* What the next branch of the case says of it. */
+static void ask(const pair_priced *v, pair_priced_case *c, const int64_t *byte_price)
 {
-    const moirai_problem *q = &v->pair->block.problem;
-    *to = *from;
-    to->found.prices.price = to->kept.prices.price = NULL;
-    to->branch = util_alloc((size_t)from->n_branches + 1, sizeof *to->branch);
-    if (!to->branch)
-        return MOIRAI_EFAIL;
-    if (from->n_branches)
-        memcpy(to->branch, from->branch, sizeof *to->branch * (size_t)from->n_branches);
-    int rc = pricing_duals_set(&to->found.prices, q, &from->found.prices);
-    return rc ? rc : pricing_duals_set(&to->kept.prices, q, &from->kept.prices);
-}
-
-static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch question, const int64_t *byte_price)
-{
-    c->branch[c->n_branches++] = question;
+    pricing_branch question = c->branch[c->n_branches++];
     c->end.solved = c->found.end.solved = c->kept.end.solved = false;
     if (question.on != PRICING_LENGTH)
         return;
@@ -188,18 +174,18 @@ static void ask(const pair_priced *v, pair_priced_case *c, pricing_branch questi
 
 int pair_priced_halves(const pair_priced *v, pair_priced_case *c, pair_priced_case *d, const int64_t *byte_price)
 {
-    pricing_branch at_most, at_least;
-    pricing_branch *grown = util_resize(c->branch, (size_t)c->n_branches + 1, sizeof *grown);
-    if (!grown)
-        return MOIRAI_EFAIL;
-    c->branch = grown;
-    if (copy_case(v, d, c)) {
+    const decompose_block *b = &v->pair->block;
+    *d = *c;
+    d->found.prices.price = d->kept.prices.price = NULL;
+    int rc = pair_cases_branch(&c->branch, &d->branch, c->n_branches, b, c->end.split);
+    rc = rc ? rc : pricing_duals_set(&d->found.prices, &b->problem, &c->found.prices);
+    rc = rc ? rc : pricing_duals_set(&d->kept.prices, &b->problem, &c->kept.prices);
+    if (rc) {
         pair_priced_case_free(d);
-        return MOIRAI_EFAIL;
+        return rc;
     }
-    pair_cases_children(&v->pair->block, c->end.split, &at_most, &at_least);
-    ask(v, c, at_most, byte_price);
-    ask(v, d, at_least, byte_price);
+    ask(v, c, byte_price);
+    ask(v, d, byte_price);
     return 0;
 }
 
