@@ -25,7 +25,7 @@
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \
     X(WINDOWS, "windows", "heads and tails from all intervals") \
-    X(DEVICES, "devices", "more than 64 devices: their kinds, and a part of them searched") \
+    X(DEVICES, "devices", "more than 64 devices: a search on those that can matter, paths on all") \
     X(AGAIN, "again", "all once more with twice the effort while time is left") \
     X(PAIR_LOADS, "pair-loads", "pairs: prices on loads") \
     X(PAIR_PRICES, "pair-prices", "pairs: prices in time") \

@@ -55,7 +55,7 @@ typedef struct engine_step {
 } engine_step;
 
 extern const engine_step step_starts, step_exact, step_blocks, step_layers, step_whole_anneal, step_intervals,
-    step_interval_plans, step_loads_first, step_loads, step_kinds, step_part, step_paths;
+    step_interval_plans, step_loads_first, step_loads, step_part, step_paths;
 
 /* NULL: out of memory. The time of the budget runs from here on. */
 engine *engine_new(const moirai_problem *p, const moirai_place_options *o);
@@ -73,6 +73,9 @@ int engine_blocks(engine *x);
 int engine_whole_block(pair_chain **out, const moirai_problem *p);
 /* The proof behind the bound, as far as it can be certified by `stop`, is written to the path of the options. */
 int engine_certify(engine *x, const util_stop *stop);
+/* The best proof by loads is kept for the certificate, unless it is too large for one: *answer is then what was kept
+ * before. */
+void engine_keep_loads(engine *x, relax_answer *answer);
 /* Nothing fits: what came nearest, in whole bytes. */
 int engine_explain(const engine *x, const char *how);
 

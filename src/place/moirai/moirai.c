@@ -1,17 +1,7 @@
 /* The placer `moirai`: near-optimal plans with a proven gap, at any size.
  *
- * Networks are deep and repeat themselves: most operators lie on or between cuts (cuts.c), and the blocks between
- * cuts are copies of a few. So each *distinct* block is studied once per pair of devices at its ends (chain.h):
- * annealing gives plans (anneal.c), prices in time give proven bounds (cheapest.c, master.c), and dynamic programming
- * over the cuts (chain.c) composes either into a statement about the whole problem. Work goes where the answer is still
- * open: only pairs on the path that the bound or the plan takes are refined, the widest first; tightening one moves the
- * path to others. Where blocks are wide, relaxations of the whole say more: prices on loads and ports, chains of intervals
- * between any comparable operators, and the heads and tails that follow from these; plans come from annealing of the whole.
- *
- * Each of these is a step (step_*.c) that improves the incumbent (incumbent.h); schedule.c says which comes when
- * (docs/engine.md; the proofs are in docs/theory.md). Here the steps are run, and the proof is certified where it is
- * asked for. Work runs in batches of fixed size on as many threads as there are; a batch is chosen before it starts and
- * read after it ends, so that the result depends on seed and effort, not on the number of threads. */
+ * Steps (step_*.c) improve an incumbent (incumbent.h); schedule.c says which comes when. What they do is in docs/engine.md,
+ * why their bounds are true in docs/theory.md. Here the steps are run, and the proof is certified where it is asked for. */
 #include "bound/bounds.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
@@ -92,9 +82,8 @@ static const moirai_param params[] = {
 const moirai_placer place_moirai = {
     .name = "moirai",
     .summary = "blocks between cuts, annealed and bounded by prices in time; any size, proven gap",
-    .letters = PLACE_STARTS_KEY
-    ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
-    "I intervals, W the whole annealed, L loads balanced, K kinds of devices, D some of the devices",
+    .letters = PLACE_STARTS_KEY ", X exhaustive, B blocks, M blocks within memory, F floating work beside the spine, "
+                                "I intervals, W the whole annealed, L loads balanced, D some of the devices",
     .params = params,
     .n_params = sizeof params / sizeof *params,
     .certifies = true,

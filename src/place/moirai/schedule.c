@@ -2,8 +2,8 @@
  *
  * Two kinds of problems. Where most operators lie in small components between cuts, blocks do most. Where components are
  * too large for prices and for exhaustive search (wide networks, cells), bounds of the whole come first, with annealing
- * before and after them: what these have raised, blocks with their spanning trees would not raise further. Time that is
- * left when all has been tried goes to the third list, again and again. */
+ * before and after them: what these have raised, blocks would not raise further. Time that is left when all has been
+ * tried goes to the list `again`, until it is over. Problems too large for intervals have a list of their own. */
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 
@@ -50,11 +50,6 @@ static bool has_intervals(const engine *x)
     return x->in.p->n_ops <= DECOMPOSE_INTERVALS_OPS;
 }
 
-static bool too_many_for_intervals(const engine *x)
-{
-    return !has_intervals(x);
-}
-
 /* What has had a turn and gained nothing is not worth a longer one. */
 static bool blocks_may_gain(const engine *x)
 {
@@ -64,17 +59,12 @@ static bool blocks_may_gain(const engine *x)
 
 static bool blocks_gain_nothing(const engine *x)
 {
-    return has_intervals(x) && !blocks_may_gain(x);
+    return !blocks_may_gain(x);
 }
 
 static bool nothing_raised(const engine *x)
 {
     return !x->intervals && blocks_may_gain(x);
-}
-
-static bool has_intervals_and_blocks(const engine *x)
-{
-    return has_intervals(x) && blocks_may_gain(x);
 }
 
 static bool intervals_have_raised(const engine *x)
@@ -135,14 +125,19 @@ static const engine_turn wide[] = {
 };
 
 static const engine_turn deep[] = {
-    {.step = &step_whole_anneal, .share = 0.05, .rounds = 1, .when = has_intervals},
-    {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2, .when = has_intervals},
-    {.step = &step_blocks, .share = 0.35, .when = has_intervals}, /* more where that gains */
+    {.step = &step_whole_anneal, .share = 0.05, .rounds = 1},
+    {.step = &step_intervals, .share = 0.1, .rounds = 2, .size = 2},
+    {.step = &step_blocks, .share = 0.35}, /* more where that gains */
     {.step = &step_layers, .share = 0.22, .when = blocks_gain_nothing},
-    {.step = &step_blocks, .share = 0.8, .when = has_intervals_and_blocks},
-    {.step = &step_blocks, .share = 1, .when = too_many_for_intervals},
+    {.step = &step_blocks, .share = 0.8, .when = blocks_may_gain},
     {.step = &step_intervals, .share = 0.5, .rounds = 4},
     {.step = &step_interval_plans, .share = 0.2},
+    {.step = &step_whole_anneal, .share = 1, .rounds = 5},
+};
+
+/* Operators are too many for intervals. */
+static const engine_turn huge[] = {
+    {.step = &step_blocks, .share = 1},
     {.step = &step_whole_anneal, .share = 1, .rounds = 5},
 };
 
@@ -155,7 +150,6 @@ static const engine_turn again[] = {
 /* On more devices than a mask has. */
 static const engine_turn many[] = {
     {.step = &step_part, .share = 1, .when = few_matter}, /* nothing else matters */
-    {.step = &step_kinds, .share = 0.35, .when = is_open},
     {.step = &step_starts, .share = 0.3, .when = needs_starts},
     {.step = &step_paths, .share = 0.2, .when = is_open},
     {.step = &step_whole_anneal, .share = 1, .rounds = 4, .when = state_fits},
@@ -251,8 +245,8 @@ static int find_spine_width(double *part, engine *x)
 static int search_on(engine *x)
 {
     int rc = 0;
-    while (!rc && has_intervals(x) && !incumbent_off(&x->in, AGAIN) && x->in.stop.deadline > 0 &&
-           !incumbent_done(&x->in) && x->in.best && x->again < SCHEDULE_MOST_AGAIN) {
+    while (!rc && !incumbent_off(&x->in, AGAIN) && x->in.stop.deadline > 0 && !incumbent_done(&x->in) && x->in.best &&
+           x->again < SCHEDULE_MOST_AGAIN) {
         x->again++;
         rc = TAKE_TURNS(x, again);
     }
@@ -271,12 +265,12 @@ int engine_search(engine *x)
     int rc = TAKE_TURNS(x, first);
     if (rc || incumbent_done(&x->in))
         return rc;
+    if (!has_intervals(x))
+        return TAKE_TURNS(x, huge);
     rc = find_width(&width, x->in.p);
-    if (!rc && width > SCHEDULE_WIDE && has_intervals(x) && !incumbent_off(&x->in, SPINE))
+    if (!rc && width > SCHEDULE_WIDE && !incumbent_off(&x->in, SPINE))
         rc = find_spine_width(&width, x);
-    if (rc)
-        return rc;
-    rc = width > SCHEDULE_WIDE && has_intervals(x) ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
+    rc = rc ? rc : width > SCHEDULE_WIDE ? TAKE_TURNS(x, wide) : TAKE_TURNS(x, deep);
     rc = rc ? rc : search_on(x);
     while (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && incumbent_grow(&x->in))
         rc = engine_take_turn(x, &exact_again);

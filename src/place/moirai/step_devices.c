@@ -1,8 +1,8 @@
 /* More devices than a mask has (MOIRAI_MASK_DEVICES).
  *
- * Plans: the whole engine, where few of the devices can matter (many_choose.c), whose plan and bound are those of the whole; else a list
- * scheduler that knows kinds of devices (many_list.c). What the other steps do on few devices, heuristics and annealing, they do on many.
- * A search on the fastest 64 devices is not worth its time: annealing of the whole gains more (docs/results.md).
+ * Plans: the whole engine, where few of the devices can matter (many_choose.c), whose plan and bound are those of the whole.
+ * What the other steps do on few devices, heuristics and annealing, they do on many. Neither a search on the fastest 64 devices nor a
+ * list scheduler by kinds of devices is worth its time (docs/results.md).
  *
  * Bounds hold for all devices: loads and paths of the whole. */
 #include <stdlib.h>
@@ -13,14 +13,6 @@
 #include "schedule/paths.h"
 #include "schedule/plan_order.h"
 #include "util/util.h"
-
-static int list_kinds(engine *x, const engine_turn *turn)
-{
-    moirai_plan *plan;
-    util_stop stop = incumbent_part(&x->in, turn->share);
-    int rc = many_list(&plan, x->in.p, &stop);
-    return rc || !plan ? rc : incumbent_offer_start(&x->in, plan, 'K');
-}
 
 /* The part's plan in the whole: devices and transfers by their numbers there. */
 static int carry_back(incumbent *in, const moirai_problem *q, const many_part *part, const moirai_plan *plan)
@@ -84,6 +76,5 @@ static int bound_paths(engine *x, const engine_turn *turn)
     return 0;
 }
 
-const engine_step step_kinds = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = list_kinds},
-                  step_part = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = search_part},
+const engine_step step_part = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = search_part},
                   step_paths = {.method = UTIL_METHOD_DEVICES, .without_plan = true, .run = bound_paths};

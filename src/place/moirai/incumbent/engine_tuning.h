@@ -123,11 +123,6 @@
 #define MANY_PLAIN_KEPT 4     /* times what plain bounds take, for less than which prices are not found again */
 #define MANY_MOST_BYTES 256e6 /* of a state of the whole problem; there are four */
 
-/* many_list.c: switch `devices`: what the list scheduler looks at */
-#define MANY_LIST_MOST_COLUMNS 12
-#define MANY_LIST_MOST_PRODUCERS 4
-#define MANY_LIST_MOST_SEEN 4 /* devices of a column that are looked at for room */
-
 /* whole_anneal.c: switch `whole` */
 #define WHOLE_ANNEAL_HOT 0.008    /* first temperature, of the makespan */
 #define WHOLE_ANNEAL_COLD 0.00003 /* last one */

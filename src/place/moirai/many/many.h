@@ -1,4 +1,4 @@
-/* More devices than a mask has: kinds of equal devices, a part of the devices for searches by masks, steps that know all. */
+/* More devices than a mask has: a part of the devices for searches by masks, and what can be certified of all. */
 #ifndef MOIRAI_PLACE_MOIRAI_MANY_H
 #define MOIRAI_PLACE_MOIRAI_MANY_H
 
@@ -12,10 +12,6 @@ typedef struct many_part {
 
 /* O(V K + tables). */
 int many_choose(many_part *out, const moirai_problem *p);
-
-/* A list scheduler that looks at one device of each kind and at those that have the inputs: O((V + E) log K) rather than
- * O(E K). *out is NULL where the time was up. */
-int many_list(moirai_plan **out, const moirai_problem *p, const util_stop *stop);
 
 /* Writes what plain loads and paths prove of the bound; *certified_ns is what the certificate claims: nothing, where there is no
  * time to find the prices of loads once more. `plain_s` is what the plain bounds took. */
