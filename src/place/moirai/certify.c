@@ -170,12 +170,10 @@ static int take_load_bound(engine *x, const util_stop *stop)
     int64_t weight[MOIRAI_MASK_DEVICES];
     schedule_bound_load(weight, x->in.p);
     int rc = relax_proof_of_devices(&answer.proof, x->in.p, weight, stop);
-    answer.lower_ns = answer.proof.proven_ns;
-    if (!rc && answer.lower_ns > x->loads.lower_ns) {
-        relax_answer before = x->loads;
-        x->loads = answer;
-        answer = before;
-        incumbent_take_bound(&x->in, x->loads.lower_ns);
+    if (!rc) {
+        answer.lower_ns = answer.proof.proven_ns;
+        incumbent_take_bound(&x->in, answer.lower_ns);
+        engine_keep_loads(x, &answer);
     }
     relax_answer_clear(&answer);
     return rc;

@@ -15,17 +15,6 @@
 
 static const int32_t send_percent[N_SENDS] = {108, 120, 135}; /* no plan keeps all resources busy: less is sent */
 
-static bool oversteps(const relax_choice *choice, const moirai_problem *p)
-{
-    int64_t bytes[MOIRAI_MASK_DEVICES] = {0};
-    bool over = false;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        bytes[choice->device[i]] += p->op_memory_bytes[i];
-    for (int32_t k = 0; k < p->n_devices; k++)
-        over |= bytes[k] > p->device_memory_bytes[k];
-    return over;
-}
-
 /* Blocks in a row know nothing of each other's bytes: as few operators as possible move until all fit. Where nothing is found, devices stay. */
 static int make_fit(relax_choice *choice, const moirai_problem *p)
 {
@@ -49,7 +38,7 @@ static int offer_choices(incumbent *in, relax_answer *answer)
         moirai_plan *plan = NULL;
         if (in->best && answer->choice[i].load_ns >= in->best->makespan_ns)
             continue;
-        if (oversteps(&answer->choice[i], in->p) && in->p->n_ops < PLACE_FIT_LARGE)
+        if (in->p->n_ops < PLACE_FIT_LARGE)
             rc = make_fit(&answer->choice[i], in->p);
         rc = rc ? rc : relax_plan(&plan, in->p, &answer->choice[i], in->best != NULL, &in->stop);
         if (plan)
@@ -66,12 +55,10 @@ static int64_t numbers_of(const relax_answer *answer, const moirai_problem *p)
     return n;
 }
 
-/* The best proof is kept for the certificate, unless it is too large for one. */
-static void keep(engine *x, relax_answer *answer)
+void engine_keep_loads(engine *x, relax_answer *answer)
 {
-    if (!x->in.o->certificate_path || answer->lower_ns <= x->loads.lower_ns)
-        return;
-    if (numbers_of(answer, x->in.p) > RELAX_MOST_NUMBERS)
+    if (!x->in.o->certificate_path || answer->lower_ns <= x->loads.lower_ns ||
+        numbers_of(answer, x->in.p) > RELAX_MOST_NUMBERS)
         return;
     relax_answer before = x->loads;
     x->loads = *answer;
@@ -96,7 +83,7 @@ static int ask(engine *x, solver solve, relax_task job, double part)
         x->loads_ns = UTIL_MAX(x->loads_ns, answer.lower_ns);
         rc = offer_choices(in, &answer);
         incumbent_take_bound(in, answer.lower_ns);
-        keep(x, &answer);
+        engine_keep_loads(x, &answer);
     }
     relax_answer_clear(&answer);
     return rc == MOIRAI_ELIMIT ? 0 : rc;

@@ -14,24 +14,15 @@
 
 static int refine_one(void *data, int32_t i)
 {
-    blocks *x = data;
-    pair_refine_task job = x->batch.task[i];
-    int32_t level = job.level;
-    pair_state *pair = x->batch.pair[i];
-    job.level = UTIL_MIN(level, PAIR_LEVELS);
-    int rc = pair_refine(pair, &job);
-    if (job.improve)
-        pair->plan_level = UTIL_MAX(pair->plan_level, level);
-    if (!job.plans_only)
-        pair->level = level;
-    return rc;
+    const blocks_batch *batch = &((blocks *)data)->batch;
+    return pair_refine(batch->pair[i], &batch->task[i]);
 }
 
-void blocks_count_path(blocks *x, const int32_t *device)
+void blocks_count_path(const blocks *x, int64_t *times, const int32_t *device)
 {
-    memset(x->batch.times, 0, sizeof *x->batch.times * (size_t)pair_chain_count(x->c));
+    memset(times, 0, sizeof *times * (size_t)pair_chain_count(x->c));
     for (int32_t i = 0; i < x->c->s->n_blocks; i++)
-        x->batch.times[pair_chain_on_path(x->c, i, device)]++;
+        times[pair_chain_on_path(x->c, i, device)]++;
 }
 
 static bool plan_is_due(const blocks *x, int64_t i)
@@ -46,14 +37,14 @@ static bool bound_is_due(const blocks *x, int64_t i)
 }
 
 /* The part of the gap that hangs on each pair of a path. */
-static void weigh_path(blocks *x, const int32_t *device, bool (*due)(const blocks *, int64_t))
+static void weigh_path(blocks *x, int64_t *times, const int32_t *device, bool (*due)(const blocks *, int64_t))
 {
     int64_t n = pair_chain_count(x->c);
-    blocks_count_path(x, device);
+    blocks_count_path(x, times, device);
     for (int64_t i = 0; i < n; i++) {
         const pair_state *pair = pair_chain_get(x->c, i);
         if (due(x, i) && pair->plan.device)
-            x->batch.weight[i] += x->batch.times[i] * (pair->plan.length_ns - pair->lower_ns);
+            x->batch.weight[i] += times[i] * (pair->plan.length_ns - pair->lower_ns);
     }
 }
 
@@ -89,6 +80,8 @@ static void add_to_batch(blocks *x, int64_t i)
                                                      .few_trials = x->n_large > 1,
                                                      .effort = x->in->effort,
                                                      .seed = x->in->o->budget.seed + (uint64_t)x->in->passes,
+                                                     /* Cores that pairs leave over go to their cases and runs. */
+                                                     .threads = x->in->o->budget.threads,
                                                      .stop = x->in->stop};
 }
 
@@ -111,10 +104,8 @@ static void choose_batch(blocks *x)
 {
     int64_t n = pair_chain_count(x->c);
     memset(x->batch.weight, 0, sizeof *x->batch.weight * (size_t)n);
-    blocks_count_path(x, x->plan_device);
-    memcpy(x->batch.plan_times, x->batch.times, sizeof *x->batch.times * (size_t)n);
-    weigh_path(x, x->plan_device, plan_is_due);
-    weigh_path(x, x->cut_device, bound_is_due); /* last: `times` stays that of the bound's path */
+    weigh_path(x, x->batch.plan_times, x->plan_device, plan_is_due);
+    weigh_path(x, x->batch.times, x->cut_device, bound_is_due);
     x->batch.n = 0;
     int64_t most = 0;
     double least = ldexp(0.0002, -x->in->passes) * (double)x->in->best->makespan_ns;
@@ -144,10 +135,6 @@ int blocks_refine_batch(blocks *x, bool *done, bool *found)
     for (int32_t i = 0; i < x->batch.n; i++)
         before[i] = x->batch.pair[i]->plan.length_ns;
     x->batches_left--;
-    /* Cores that pairs leave over go to their cases and runs, also those that a pair leaves when it is done. */
-    int32_t cores = x->in->o->budget.threads > 0 ? x->in->o->budget.threads : util_cores();
-    for (int32_t i = 0; i < x->batch.n; i++)
-        x->batch.task[i].threads = cores;
     int rc = util_pool_run(refine_one, x, x->batch.n, x->in->o->budget.threads);
     for (int32_t i = 0; i < x->batch.n; i++)
         *found |= x->batch.pair[i]->plan.length_ns < before[i];

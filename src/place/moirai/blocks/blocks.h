@@ -57,8 +57,8 @@ int blocks_improve(blocks *x);
 /* ---- batch.c ---- */
 /* One batch; *done where nothing is left to refine, or no effort; *found: some plan is shorter. */
 int blocks_refine_batch(blocks *x, bool *done, bool *found);
-/* How often the path of `device` goes through each pair, in batch.times. */
-void blocks_count_path(blocks *x, const int32_t *device);
+/* How often the path of `device` goes through each pair. */
+void blocks_count_path(const blocks *x, int64_t *times, const int32_t *device);
 /* plan_device is where the best plan has the cuts. */
 void blocks_follow_best(blocks *x);
 /* Goes on with twice the effort where there is time (incumbent_grow). */

@@ -208,24 +208,19 @@ static int take_blocks(blocks *x)
 
 /* ---- which pairs ---- */
 
-static void add_all(const blocks *x, run *r, int32_t *n, bool steady)
-{
-    int32_t K = x->c->K;
-    for (int64_t i = 0; i < pair_chain_count(x->c); i++)
-        if (x->c->pair[i] && x->c->s->block_size[x->c->s->class_block[i / K / K]] > 1 && (i / K % K == i % K) == steady)
-            r[(*n)++] = (run){.pair = i, .afresh = true};
-}
-
 /* Those that stay on one device first: where the time is short, there is a path of them. */
 static int anneal_all(blocks *x, const util_stop *stop)
 {
-    int32_t n = 0;
-    run *r = util_alloc((size_t)pair_chain_count(x->c), sizeof *r);
-    if (!r)
-        return MOIRAI_EFAIL;
-    add_all(x, r, &n, true);
-    add_all(x, r, &n, false);
-    int rc = anneal_runs(x, r, n, 0, stop);
+    const decompose_cuts *s = x->c->s;
+    int32_t n = 0, K = x->c->K;
+    int64_t all = pair_chain_count(x->c);
+    run *r = util_alloc((size_t)all, sizeof *r);
+    for (int64_t j = 0; r && j < 2 * all; j++) {
+        int64_t i = j % all;
+        if (x->c->pair[i] && s->block_size[s->class_block[i / K / K]] > 1 && (i / K % K == i % K) == (j < all))
+            r[n++] = (run){.pair = i, .afresh = true};
+    }
+    int rc = r ? anneal_runs(x, r, n, 0, stop) : MOIRAI_EFAIL;
     free(r);
     return rc;
 }
@@ -240,7 +235,7 @@ static void choose_path(blocks *x)
     else
         for (int32_t i = 0; i < x->c->s->n_cuts; i++)
             x->plan_device[i] = (elsewhere - 1) % x->c->K;
-    blocks_count_path(x, x->plan_device);
+    blocks_count_path(x, x->batch.times, x->plan_device);
 }
 
 /* Of the pairs of large blocks on the path the one whose plan takes most of it, for each run that it has had. */

@@ -63,7 +63,7 @@ static bool raised_by_loads(const blocks *x, const pair_state *pair)
 static int32_t unknown_on_path(blocks *x, const int32_t *device)
 {
     int32_t n = 0;
-    blocks_count_path(x, device);
+    blocks_count_path(x, x->batch.times, device);
     for (int32_t i = 0; i < x->c->s->n_blocks; i++) {
         int64_t pair = pair_chain_on_path(x->c, i, device);
         const pair_state *known = x->c->pair[pair];
@@ -108,16 +108,12 @@ int blocks_open_pairs(blocks *x)
 
 int blocks_first_levels(blocks *x)
 {
-    int64_t n = 0, all = pair_chain_count(x->c), *opened;
-    for (int64_t i = 0; i < all; i++)
-        n += x->c->pair[i] != NULL;
-    if (!(opened = util_alloc((size_t)n, sizeof *opened)))
-        return MOIRAI_EFAIL;
-    n = 0;
-    for (int64_t i = 0; i < all; i++)
+    int32_t n = 0;
+    int64_t all = pair_chain_count(x->c), *opened = util_alloc((size_t)all, sizeof *opened);
+    for (int64_t i = 0; opened && i < all; i++)
         if (x->c->pair[i])
             opened[n++] = i;
-    int rc = first_levels(x, opened, (int32_t)n);
+    int rc = opened ? first_levels(x, opened, n) : MOIRAI_EFAIL;
     free(opened);
     return rc;
 }
