@@ -1,11 +1,9 @@
 /* Layers: the plans of large blocks, annealed each by itself, copies of each other once for all.
  *
- * A network of twelve layers between cuts has a layer to plan at a time, between any two devices, and the whole is a path
- * through these plans (pair/chain.c). The pairs of a large class are annealed like a whole problem (whole_anneal.c), both
- * ends pinned, which at 50 operators instead of 600 makes ten times as many trials a second; each counts twelve times
- * where the layers are equal. First all pairs a little, those of small blocks as well, so that paths mean something; then,
- * round by round with more trials, the pairs that the best plan uses, each as often as it takes of that, and sometimes
- * those that stay on one device. What does not see edges over cuts is composed and polished as a whole afterwards. */
+ * Both ends pinned, a layer of 50 operators has ten times as many trials a second as a whole of 600, and each counts for
+ * all copies. First all pairs a little, those of small blocks as well, so that paths mean something; then, round by round
+ * with more trials, the pairs that the best plan uses, each as often as it takes of that, and sometimes those that stay on
+ * one device. What does not see edges over cuts is composed and polished as a whole afterwards. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -147,65 +145,6 @@ static int anneal_runs(blocks *x, run *r, int32_t n, int32_t round, const util_s
     return rc;
 }
 
-/* ---- what the best plan has found ---- */
-
-/* Devices, and operators in the order of their starts, of a block in the best plan, in the pair's numbers. */
-static void read_block(const blocks *x, int32_t block, const decompose_block *b, int32_t *op_device,
-                       schedule_timed_task *sorted)
-{
-    const moirai_plan *best = x->in->best;
-    const decompose_cuts *s = x->c->s;
-    int32_t to[MOIRAI_MASK_DEVICES], from[MOIRAI_MASK_DEVICES];
-    pair_chain_exchange(x->c, s->block_class[block], block > 0 ? x->plan_device[block - 1] : 0,
-                        block < s->n_cuts ? x->plan_device[block] : 0, to);
-    for (int32_t k = 0; k < x->c->K; k++)
-        from[to[k]] = k;
-    for (int32_t op = 0; op < b->problem.n_ops; op++) {
-        int32_t i = decompose_block_global_op(b, x->c->p, s, block, op);
-        op_device[op] = from[best->op_device[i]];
-        sorted[op] = schedule_timed_op(&b->problem, op, best->op_start_ns[i], best->op_start_ns[i]);
-    }
-    schedule_timed_sort(sorted, (size_t)b->problem.n_ops);
-}
-
-static int take_block(blocks *x, int32_t block, pair_state *y)
-{
-    const moirai_problem *q = &y->block.problem;
-    util_memory m = {0};
-    moirai_sim *sim = NULL;
-    const moirai_task *order;
-    int32_t *device = util_take(&m, (size_t)q->n_ops, sizeof *device);
-    moirai_task *task = util_take(&m, (size_t)q->n_ops, sizeof *task);
-    schedule_timed_task *sorted = util_take(&m, (size_t)q->n_ops, sizeof *sorted);
-    int rc = m.failed ? MOIRAI_EFAIL : moirai_sim_new(&sim, q);
-    if (!rc) {
-        read_block(x, block, &y->block, device, sorted);
-        for (int32_t op = 0; op < q->n_ops; op++)
-            task[op] = sorted[op].task;
-        int64_t length = schedule_sim_replay_closed(sim, device, task, q->n_ops), n = moirai_sim_order(sim, &order);
-        if (length >= 0 && length < y->plan.length_ns)
-            rc = pair_take_plan(y, length, device, order, n);
-    }
-    moirai_sim_free(sim);
-    util_release(&m);
-    return rc;
-}
-
-/* Large blocks of the best plan become plans of their pairs, where they are shorter: what annealing of the whole has found
- * in one copy is of use to all. */
-static int take_blocks(blocks *x)
-{
-    const decompose_cuts *s = x->c->s;
-    int rc = 0;
-    blocks_follow_best(x);
-    for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
-        pair_state *y = x->c->pair[pair_chain_on_path(x->c, b, x->plan_device)];
-        if (y && y->open && y->plan.device && s->block_size[b] > 1)
-            rc = take_block(x, b, y);
-    }
-    return rc;
-}
-
 /* ---- which pairs ---- */
 
 /* Those that stay on one device first: where the time is short, there is a path of them. */
@@ -283,7 +222,6 @@ int blocks_anneal_layers(blocks *x, double part)
         rc = anneal_all(x, &stop);
         x->layer_rounds = 1;
     }
-    rc = rc ? rc : take_blocks(x);
     rc = rc ? rc : blocks_compose(x);
     int32_t patience = 1; /* a first round that gains nothing ends it */
     for (int32_t idle = 0; !rc && idle < patience && x->layer_rounds <= BLOCKS_LAYERS_ROUNDS && !util_stopped(&stop);
