@@ -1,17 +1,10 @@
-/* The bound of a pair: branch and bound over cases.
- *
- * A case says how the shared tensor is sent, between which times it arrives where, and in which ranges some numbers lie
- * (how many components of a kind have operator i on device k: a whole number, which the master does not know). A pair's
- * bound is the least over its cases.
+/* The bound of a pair: best-first branch and bound over cases (docs/engine.md, Blocks).
  *
  * A solve of a case puts the length that is wanted (that of the pair's plan, or what the chain needs) to the master. If
  * its prices exclude it, the case is closed. If not, the prices exclude a part of it; as prices per time hardly depend
- * on the length, that part estimates what they can prove, mostly within a few parts in a thousand. The case of least
- * estimate is split in two, at what the master's LP solution does that no plan could: a number that is not whole, or a
- * tensor that is read before it arrives. One solve per case is all it takes; that is best-first branch and bound.
- *
- * At the end the least estimate is put to every open case, beginning with the prices of its solve: that is the proof,
- * and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
+ * on the length, that part estimates what they can prove, mostly within a few parts in a thousand. One solve per case is
+ * all it takes. At the end the least estimate is put to every open case, beginning with the prices of its solve: that is
+ * the proof, and it mostly costs one pricing. Where the estimate promised too much, a little less is tried. */
 #include "pair/cases.h"
 
 #include <stdlib.h>

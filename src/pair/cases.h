@@ -52,10 +52,4 @@ int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x);
 /* The part of each resource in the prices of the master's last solve, over all time; sums to 1. */
 void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight);
 
-/* Halves the first arrival whose range is more than one of so many parts of the length; PRICING_NO_BRANCH: there is
- * none. */
-pricing_branch pair_cases_halve_arrival(const pricing_sending *how, const pricing_master *m, int64_t parts);
-/* How many of the branches are on numbers. */
-int32_t pair_cases_numbers(int32_t n, const pricing_branch *branch);
-
 #endif

@@ -119,15 +119,6 @@ static int halve(const pair_state *x, pair_case *c, pair_case *d)
     return rc;
 }
 
-static int split_case(pair_state *x, int32_t index)
-{
-    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
-        return MOIRAI_EFAIL;
-    int rc = halve(x, &x->cases[index], &x->cases[x->n_cases]);
-    x->n_cases += !rc;
-    return rc;
-}
-
 /* ---- receivers ---- */
 
 uint64_t pair_may_receive(const pair_state *x)
@@ -230,7 +221,13 @@ int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x)
 
 int pair_case_split(pair_state *x, int32_t index)
 {
-    return x->cases[index].split.on == PRICING_RECEIVER ? split_receivers(x, index) : split_case(x, index);
+    if (x->cases[index].split.on == PRICING_RECEIVER)
+        return split_receivers(x, index);
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
+        return MOIRAI_EFAIL;
+    int rc = halve(x, &x->cases[index], &x->cases[x->n_cases]);
+    x->n_cases += !rc;
+    return rc;
 }
 
 pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, const pricing_master *m,
@@ -240,23 +237,4 @@ pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, c
     if (how->fixed && how->open)
         return (pricing_branch){.on = PRICING_RECEIVER};
     return pair_cases_branch_on(x, c->sending, m, price);
-}
-
-pricing_branch pair_cases_halve_arrival(const pricing_sending *how, const pricing_master *m, int64_t parts)
-{
-    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
-        int64_t middle = first + (last - first) / 2;
-        if (last - first > pricing_master_grid(m)->length_ns / parts)
-            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
-    }
-    return (pricing_branch){.on = PRICING_NO_BRANCH};
-}
-
-int32_t pair_cases_numbers(int32_t n, const pricing_branch *branch)
-{
-    int32_t found = 0;
-    for (int32_t i = 0; i < n; i++)
-        found += branch[i].on == PRICING_NUMBER;
-    return found;
 }

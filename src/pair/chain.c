@@ -1,8 +1,6 @@
-/* Dynamic programming over cuts.
+/* Dynamic programming over cuts (docs/theory.md, Theorem 4).
  *
- * Let f(i, k) be the least possible finish of cut i on device k. Every operator of block i+1 descends from cut i and
- * precedes cut i+1, so the time between the finish of the one and the start of the other is at least the optimum of
- * the block's local problem with these two devices, and
+ * With f(i, k) the least possible finish of cut i on device k,
  *     f(i+1, l) >= min over k of f(i, k) + lower(block, k, l) + time(cut i+1, l).
  * With plans in place of lower bounds the same recursion gives the best chain of block plans; what it does not see are
  * edges that jump over a cut, and memory. */

@@ -1,8 +1,7 @@
 /* What is proven of a pair, and raising it by prices on loads.
  *
- * Each writes down what a certificate needs. What pricing proves is raised in pair_refine.c. The exhaustive search
- * proves with means that are not written down: a second search, of what is known by then, does without them, and keeps
- * its tree. It is asked for one length only, so that it takes a small part of what finding the length took. */
+ * The exhaustive search proves with means that are not written down: a second search, of what is known by then, does
+ * without them, and keeps its tree. It is asked for one length only: a small part of what finding the length took. */
 #include "pair/pair.h"
 
 #include <stdlib.h>

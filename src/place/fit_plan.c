@@ -1,14 +1,11 @@
-/* Plans that fit the memory.
+/* Plans that fit the memory (docs/placers.md, Pins, groups and memory).
  *
  * With static memory the assignment decides: where it is too full, fit_assignment.c moves units, and the
  * same priorities are dispatched again.
  *
- * With peak memory the schedule decides as well. For one assignment three orders are tried (as simulated, depth-first,
- * topological), each ever more serial: freely dispatched, then within windows of 256 .. 1 operators, where waiting
- * keeps fewer tensors alive. The fastest that fits is taken. Where none fits, the devices that are short give up that
- * many bytes of operators, and it starts again; then single devices; then, on small problems, random assignments. Large
- * ones have two orders, freely and within windows of 256 and 1. Not
- * complete: an "infeasible" of the peak mode says what was short in the best try. Each try is O((V + E) log V). */
+ * With peak memory the schedule decides as well: several orders of one assignment, ever more serial; where none fits,
+ * assignments of fewer bytes on what is short, single devices, and on small problems random ones. Large problems have
+ * fewer orders and windows. Each try is O((V + E) log V). */
 #include "place/fit.h"
 #include "schedule/sim.h"
 #include "util/util.h"

@@ -1,14 +1,7 @@
-/* Length plus bytes.
- *
- * V = min over a block's plans of (length + price of its bytes) is bounded by cases, as the length alone is in cases.c;
- * here the range of the length is one more thing to divide on. In a case where the length L lies between `least` and
- * `most`, with prices in time on a grid that ends at `most`,
- *     V  >=  what the components cost, bytes included, each at its cheapest
- *            + min over L of (L - worth of all resources until L),
- * since all that is done within L is paid at most that worth. With one range from 0 on, that is a rate: the time until
- * L can't be worth more than L. With narrow ranges it sees that devices wait for their first input and that results
- * must be back by the end, which a rate does not. Beyond the last range the length itself is enough. Cases are divided
- * lazily (priced_case.c): the weakest is solved, and if it stays the weakest, divided. */
+/* Length plus bytes: the least over a block's plans, bounded by cases as the length alone is in cases.c; here the range of
+ * the length is one more thing to divide on (docs/theory.md, Theorem 35). With one range from 0 on prices are a rate; narrow
+ * ranges see that devices wait for their first input and that results must be back by the end. Cases are divided lazily
+ * (priced_case.c): the weakest is solved, and if it stays the weakest, divided. */
 #include "pair/priced/priced.h"
 
 #include <stdlib.h>
@@ -64,14 +57,9 @@ static int32_t weakest_but(const pair_priced *v, const int32_t *picked, int32_t 
     return least;
 }
 
-static int32_t pair_priced_weakest(const pair_priced *v)
-{
-    return weakest_but(v, NULL, 0);
-}
-
 static void take_least(pair_priced *v)
 {
-    const pair_priced_case *c = &v->cases[pair_priced_weakest(v)];
+    const pair_priced_case *c = &v->cases[weakest_but(v, NULL, 0)];
     v->value = c->value;
     memcpy(v->use, c->end.use, sizeof v->use);
 }
@@ -88,7 +76,7 @@ static pair_priced_bytes bytes_at(const pair_priced *v, const int64_t *byte_pric
 /* The least of all cases, of which most need no pricing: they are worth more than that for certain. */
 static void find_least(pair_priced *v)
 {
-    for (int32_t i = pair_priced_weakest(v); !v->cases[i].valued; i = pair_priced_weakest(v))
+    for (int32_t i = weakest_but(v, NULL, 0); !v->cases[i].valued; i = weakest_but(v, NULL, 0))
         pair_priced_value_case(v, &v->cases[i]);
     take_least(v);
 }
@@ -149,7 +137,7 @@ int64_t pair_priced_value_at(pair_priced *v, const int64_t *byte_price, double *
     if (!v->n_cases)
         return pricing_units(x->block.unit, x->lower_ns) + at.cheapest;
     int64_t least = INT64_MAX;
-    for (int32_t i = 0, n = v->n_cases, weakest = pair_priced_weakest(v); i < n; i++) {
+    for (int32_t i = 0, n = v->n_cases, weakest = weakest_but(v, NULL, 0); i < n; i++) {
         int64_t floor, value;
         pair_priced_case c =
             case_at(v, &v->cases[(weakest + i) % n], &at, &floor); /* which may be the weakest there, too */

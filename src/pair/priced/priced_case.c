@@ -49,9 +49,7 @@ static pricing_master_task task_of(const pair_priced *v, const pair_priced_solve
         .start = &c->found.prices};
 }
 
-/* What is known at some prices u on bytes says something at all others. Whatever the plan, each byte is somewhere, so that
- * from u to u' its cost rises by (u' - u)(k) at the place k that gains most, or more; and with that the cost of every plan,
- * hence the least of them. */
+/* What is known at some prices on bytes says something at all others (Lemma 36). */
 int64_t pair_priced_floor(const pair_priced *v, const pair_priced_case *c, const pair_priced_finding *by,
                           const pair_priced_bytes *at)
 {
@@ -202,6 +200,18 @@ static int64_t divide_range(const pricing_master *m, int64_t least, int64_t most
     return UTIL_MIN(UTIL_MAX(middle, least + range / 4), most - UTIL_MAX(range / 4, 1));
 }
 
+/* Halves the first arrival that is not known well; PRICING_NO_BRANCH: there is none. */
+static pricing_branch halve_arrival(const pricing_sending *how, const pricing_master *m)
+{
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
+        int64_t middle = first + (last - first) / 2;
+        if (last - first > pricing_master_grid(m)->length_ns / PRICED_CASE_NARROWEST)
+            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
+    }
+    return (pricing_branch){.on = PRICING_NO_BRANCH};
+}
+
 /* Where a solved case is divided next: in its range, then the first arrival that is not known well is halved, then as the
  * LP solution says. */
 static pricing_branch choose(const pair_priced *v, const pricing_master *m, const pair_priced_case *c,
@@ -211,11 +221,13 @@ static pricing_branch choose(const pair_priced *v, const pricing_master *m, cons
     int64_t at = divide_range(m, UTIL_MAX(c->least_ns, v->pair->lower_ns), c->most_ns);
     if (at > 0 && at < c->most_ns)
         return (pricing_branch){.on = PRICING_LENGTH, .least = at, .most = at + 1};
-    pricing_branch arrival = pair_cases_halve_arrival(&v->pair->sending.how[c->sending], m, PRICED_CASE_NARROWEST);
+    pricing_branch arrival = halve_arrival(&v->pair->sending.how[c->sending], m);
     if (arrival.on != PRICING_NO_BRANCH)
         return arrival;
-    bool enough = pair_cases_numbers(c->n_branches, c->branch) >= PRICED_CASE_MOST_NUMBERS;
-    return enough ? nowhere : pair_cases_branch_on(v->pair, c->sending, m, found->price);
+    int32_t numbers = 0;
+    for (int32_t i = 0; i < c->n_branches; i++)
+        numbers += c->branch[i].on == PRICING_NUMBER;
+    return numbers >= PRICED_CASE_MOST_NUMBERS ? nowhere : pair_cases_branch_on(v->pair, c->sending, m, found->price);
 }
 
 static void solution_bytes(const pair_priced *v, const pricing_master *m, pair_priced_case *c)

@@ -1,8 +1,7 @@
 /* Annealing of the whole problem, in rounds (whole_anneal.c), each from the best plan at hand.
  *
- * It serves where blocks are large or missing, and polishes elsewhere. Two short rounds show bounds what there is to
- * prove. The third is long and begins hot: slow cooling finds what many quick rounds do not (pnasnet5large on
- * inter-server, 4.4 million states: 18.30 ms in five rounds that double, 18.08 in one). Cooler ones follow. A hot round that is cut off while it is hot is lost, so that where time is limited it is
+ * Two short rounds show bounds what there is to prove. The third is long and begins hot (docs/results.md, one long hot
+ * round). Cooler ones follow. A hot round that is cut off while it is hot is lost, so that where time is limited it is
  * made to fit, by the pace of the rounds before. Three rounds in a row that gain nothing end it. */
 #include <math.h>
 

@@ -1,9 +1,7 @@
 /* What is refined next: the pairs on which most of the gap hangs.
  *
- * Only pairs on the path that the bound or the plan takes count, the widest first; tightening one moves the path to
- * others. So few are raised at a time, and the path is looked at again. Pairs on the plan's path alone get plans alone. A
- * batch has a fixed size, is chosen before it starts and read after it ends, so that the result depends on seed and effort,
- * not on the number of threads. */
+ * Tightening one moves the path to others, so few are raised at a time, and the path is looked at again. Pairs on the
+ * plan's path alone get plans alone. */
 #include <math.h>
 #include <string.h>
 
