@@ -173,27 +173,6 @@ static void test_exchanges_leave_packings_that_no_single_move_leaves(void **stat
     moirai_problem_free(p);
 }
 
-/* The makespan is that of `a`, wherever `b` is; its load is least on C. */
-static void test_lean_annealing_lightens_devices_that_are_not_critical(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem("device A 9\ndevice B 9\ndevice C 9\nop a 900,-,- > s:0\nop b -,400,100 > t:0\n");
-    const double worth[] = {0.4, 0.3, 0.3};
-    int32_t device[] = {0, 1};
-    place_mover m = {0};
-    assert_ok(place_mover_open(&m, p, NULL));
-    util_rng_seed(&m.rng, 7);
-    m.lean = 0.5;
-    m.worth = worth;
-    place_mover_begin(&m, device, p->topo);
-    assert_int_equal(m.best_ns, 900);
-    descend(&m);
-    assert_int_equal(m.w->device[1], 2);
-    assert_int_equal(m.w->makespan_ns, 900);
-    place_mover_clear(&m);
-    moirai_problem_free(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,7 +180,6 @@ int main(void)
         cmocka_unit_test(test_annealed_plans_are_correct_and_no_longer_in_every_mode),
         cmocka_unit_test(test_annealing_does_not_depend_on_the_threads),
         cmocka_unit_test(test_exchanges_leave_packings_that_no_single_move_leaves),
-        cmocka_unit_test(test_lean_annealing_lightens_devices_that_are_not_critical),
     };
     return cmocka_run_group_tests_name("whole", tests, NULL, NULL);
 }

@@ -116,7 +116,6 @@ static int anneal_run(void *data, int32_t i)
                                      : 0.5,
             .exchanges = true,
             .cold = BLOCKS_LAYERS_COLD,
-            .lean = i % 2 ? BLOCKS_LAYERS_LEAN : 0,
             .seed = ((job->x->in->o->budget.seed * 100 + (uint64_t)job->round) * BLOCKS_LAYERS_RUNS + (uint64_t)i) * 2 +
                     (uint64_t)part,
             .threads = 1,

@@ -94,7 +94,6 @@
 #define BLOCKS_LAYERS_RUNS 12        /* side by side */
 #define BLOCKS_LAYERS_ELSEWHERE 3    /* rounds from one look at other pairs to the next */
 #define BLOCKS_LAYERS_WORTH_A_ROUND 0.0002
-#define BLOCKS_LAYERS_LEAN 0.5  /* of loads in the energy of every other run */
 #define BLOCKS_LAYERS_COLD 10.0 /* times the last temperature of the whole: few operators, and none of them short */
 
 /* open.c: switch `blocks`: pairs that the path meets first, 14.6 % to 1.6 (Inception-v4, 6 s) */

@@ -8,12 +8,10 @@
  * left; the best plan that fits the memory is the round's. */
 #include "place/moirai/whole/whole_anneal.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_moves.h"
-#include "schedule/load.h"
 #include "schedule/plan_order.h"
 #include "schedule/sim.h"
 #include "util/pool.h"
@@ -23,7 +21,6 @@ typedef struct round_ {
     const place_whole_task *job;
     const moirai_plan *plan;
     int32_t *start_order;
-    double worth[MOIRAI_MAX_DEVICES]; /* of a nanosecond of each device */
     place_mover chain[PLACE_WHOLE_CHAINS];
     int64_t end_ns[PLACE_WHOLE_CHAINS]; /* where each has ended, whatever it met before */
 } round_;
@@ -38,8 +35,6 @@ static int run_chain(void *data, int32_t i)
     if (rc)
         return rc;
     m->exchanges = job->exchanges;
-    m->lean = job->lean;
-    m->worth = r->worth;
     util_rng_seed(&m->rng, job->seed * PLACE_WHOLE_CHAINS + (uint64_t)i);
     place_mover_begin(m, r->plan->op_device, r->start_order);
     double hot = heat[i] * (job->heat > 0 ? job->heat : 1), cold = job->cold > 0 ? job->cold : 1;
@@ -92,17 +87,6 @@ static int order_of(int32_t **out, const moirai_problem *p, const moirai_plan *p
     return rc;
 }
 
-static void find_worth(round_ *r)
-{
-    int64_t weight[MOIRAI_MAX_DEVICES];
-    double sum = 0;
-    schedule_bound_load(weight, r->p);
-    for (int32_t k = 0; k < r->p->n_devices; k++)
-        sum += (double)weight[k];
-    for (int32_t k = 0; k < r->p->n_devices; k++)
-        r->worth[k] = (double)weight[k] / fmax(sum, 1);
-}
-
 int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_whole_task *job)
 {
     if (p->n_ops == 0 || (*plan)->makespan_ns == 0 || job->evaluations <= 0)
@@ -111,8 +95,6 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     moirai_sim *sim = NULL;
     int rc = order_of(&r.start_order, p, *plan);
     rc = rc ? rc : moirai_sim_new(&sim, p);
-    if (!rc && job->lean > 0)
-        find_worth(&r);
     rc = rc ? rc : util_pool_run(run_chain, &r, PLACE_WHOLE_CHAINS, job->threads);
     if (!rc && job->second_ns)
         *job->second_ns = second_end(&r);

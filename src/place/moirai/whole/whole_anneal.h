@@ -14,7 +14,6 @@ typedef struct place_whole_task {
     double heat;         /* scales the first temperature; 0: 1 */
     bool exchanges;      /* of devices between two operators are among the moves */
     double cold;         /* scales the last temperature; 0: 1 */
-    double lean;         /* how much the devices' loads count beside the makespan */
     int64_t *second_ns;  /* out: where the second best chain has ended, whatever it met before; NULL: not asked */
     uint64_t seed;
     int threads;

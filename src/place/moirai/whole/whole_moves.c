@@ -6,11 +6,7 @@
  * Two operators of about equal times may exchange their devices (`exchanges`): where devices are full, as they are
  * where a few heavy operators are to be shared out (experts), each of the two changes alone is far too long, and no warm
  * state leads from one packing to the next. (A layer of 8 experts on fast links, a million states from each of four
- * seeds: 1.115 ms on average without exchanges, 1.101 with.)
- *
- * The makespan says nothing of work that is not on a critical path. With `lean` > 0 a move must also make up for what it
- * adds to the loads, weighted by what a nanosecond of each device is worth (schedule_bound_load): work drifts to where
- * it costs least, and makes room. */
+ * seeds: 1.115 ms on average without exchanges, 1.101 with.) */
 #include "place/moirai/whole/whole_moves.h"
 
 #include <math.h>
@@ -170,23 +166,10 @@ static void make(void *data)
     }
 }
 
-/* What the trial adds to the loads, by the worth of devices. */
-static double added_load(const place_whole *w, const double *worth)
-{
-    double sum = 0;
-    for (int32_t i = 0; i < w->trial.moved.n; i++) {
-        int32_t op = w->trial.moved.op[i], to = w->device[op], from = w->trial.moved.from[i];
-        sum += worth[to] * (double)moirai_op_ns(w->p, op, to) - worth[from] * (double)moirai_op_ns(w->p, op, from);
-    }
-    return sum;
-}
-
 static bool judge(void *data, double above)
 {
     place_mover *m = data;
     place_whole *w = m->w;
-    if (m->lean > 0)
-        above -= m->lean * added_load(w, m->worth);
     if (place_whole_try(w, w->makespan_ns + (int64_t)floor(above)) == INT64_MAX) {
         place_whole_reject(w);
         return true;

@@ -8,10 +8,8 @@
 typedef struct place_mover {
     place_whole *w;
     util_rng rng;
-    bool exchanges;      /* of devices between two operators are among the moves */
-    double lean;         /* how much the loads count beside the makespan, */
-    const double *worth; /* by the worth of a nanosecond of each device, 1 in all */
-    int64_t best_ns;     /* of all states since the first, and that state */
+    bool exchanges;  /* of devices between two operators are among the moves */
+    int64_t best_ns; /* of all states since the first, and that state */
     int32_t *best_device, *best_order;
     int32_t *stretch; /* working memory */
     int32_t *seen;    /* per operator: number of the move that has seen it */
