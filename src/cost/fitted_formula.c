@@ -45,7 +45,7 @@
 #include "util/util.h"
 
 #define HEAD_OF(trt_host_ns, start_ns) \
-    {"host_ns", 3e4, 1e3, 2e5}, {"start_ns", 14e3, 100, 1e5}, {"trt_host_ns", trt_host_ns, 1e3, 4e4}, \
+    {"host_ns", 3e4, 1e3, 2e5}, {"start_ns", 14e3, 100, 4e5}, {"trt_host_ns", trt_host_ns, 1e3, 4e4}, \
         {"trt_start_ns", 4000, 100, start_ns}, \
     { \
         "trt_speed", 1, 0.3, 3 \
