@@ -18,13 +18,25 @@
 enum { YIELDS = 20, SLEEP_NS = 20000, LATE_NS = 2000000, AT_ONCE = 16 };
 #define CHUNK_BYTES ((size_t)1 << 30)
 
+/* Open MPI between processes of one machine; what the user has set stays. Ranks that are all on it have no use for
+ * networks, so what drives them is not loaded. */
+static void prepare_open_mpi(void)
+{
+    const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE"), *all = getenv("OMPI_COMM_WORLD_SIZE");
+    /* Tensors up to this size go without asking the receiver first. */
+    setenv("OMPI_MCA_btl_vader_eager_limit", "32768", 0);
+    setenv("OMPI_MCA_btl_sm_eager_limit", "32768", 0); /* its name from version 5 on */
+    if (here && all && !strcmp(here, all)) {
+        setenv("OMPI_MCA_pml", "ob1", 0);
+        setenv("OMPI_MCA_btl", "^ofi,openib,tcp,uct,usnic", 0);
+    }
+}
+
 int rank_world_open(rank_world *w, int *argc, char ***argv)
 {
     int provided;
     char line[64];
-    /* Open MPI between processes of one machine: tensors up to this size go without asking the receiver first. */
-    setenv("OMPI_MCA_btl_vader_eager_limit", "32768", 0);
-    setenv("OMPI_MCA_btl_sm_eager_limit", "32768", 0); /* its name from version 5 on */
+    prepare_open_mpi();
     if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS)
         return moirai_error(MOIRAI_EFAIL, "MPI can't start");
     w->comm = MPI_COMM_WORLD;

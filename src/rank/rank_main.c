@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <moirai/error.h>
 #include "rank/gpu/mps.h"
@@ -50,8 +51,11 @@ const char *__asan_default_options(void)
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < sizeof jobs / sizeof *jobs; i++)
-        if (!strcmp(jobs[i].name, argv[1]))
-            return jobs[i].run(argc - 2, argv + 2);
+        if (!strcmp(jobs[i].name, argv[1])) {
+            int code = jobs[i].run(argc - 2, argv + 2);
+            fflush(NULL);
+            _exit(code); /* libraries would take apart what they have registered, piece by piece */
+        }
     fprintf(stderr, "moirai-rank: 'moirai run', 'moirai serve', 'moirai probe' and 'moirai profile' start this\n");
     return 2;
 }
