@@ -9,7 +9,7 @@ static const char line[] = "place p.json --objective rate --effort 0.02 --thread
 
 static void make_problem(void)
 {
-    assert_runs("$M problem gpt3-tiny --cluster inter-server -q -o p.json");
+    assert_runs("$M problem inception-tiny --cluster inter-server -q -o p.json");
 }
 
 static int64_t number(const char *key)

@@ -82,7 +82,7 @@ static void test_rate_keeps_its_limit(void **state)
 {
     (void)state;
     static const char *const kind[] = {NULL, NULL, "stages", "replicas", "loads"};
-    static const double limit_s[] = {0.02, 0.3, 2};
+    static const double limit_s[] = {0.02, 0.3, 1};
     moirai_problem *p = network();
     for (size_t k = 0; k < sizeof kind / sizeof *kind; k++)
         for (size_t l = 0; l < sizeof limit_s / sizeof *limit_s; l++) {
