@@ -19,13 +19,10 @@ static const relax_leaf *end_of(const relax_chain *c, int32_t class_, int32_t k,
     return best;
 }
 
-static int take_end(relax_proof *out, const relax_chain *c, int32_t class_, int32_t k, int32_t l)
+/* The proof of a pair that has none of its own: a copy, with both ends fixed. */
+static int take_end(relax_proof *out, const relax_leaf *end, const decompose_block *b, int32_t k, int32_t l)
 {
-    const decompose_block *b = c->block[class_];
-    const relax_leaf *end = end_of(c, class_, k, l);
-    relax_leaf leaf = {0};
-    if (!end)
-        return 0;
+    relax_leaf leaf;
     relax_answer_clear(&(relax_answer){.proof = *out});
     *out = (relax_proof){0};
     int rc = relax_leaf_with(&leaf, end, &b->problem, (relax_fixed[]){{b->entry, k}, {b->exit, l}}, RELAX_ENDS);
@@ -34,40 +31,30 @@ static int take_end(relax_proof *out, const relax_chain *c, int32_t class_, int3
     return rc;
 }
 
-/* The proofs of pairs that have none of their own are copies: left out where a certificate would not hold them. */
-static int take_ends(relax_chain *c)
-{
-    int64_t numbers = 0;
-    int rc = 0;
-    for (int32_t i = 0; i < c->cuts->n_classes * c->K * c->K; i++)
-        if (end_of(c, i / c->K / c->K, i / c->K % c->K, i % c->K))
-            numbers += (int64_t)2 * c->block[i / c->K / c->K]->problem.n_edges * c->K;
-    for (int32_t i = 0; i < c->cuts->n_classes * c->K * c->K && numbers <= RELAX_MOST_NUMBERS && !rc; i++)
-        rc = take_end(&c->pair[i].proof, c, i / c->K / c->K, i / c->K % c->K, i % c->K);
-    return rc;
-}
-
+/* Copies are left out where a certificate would not hold them. */
 int relax_chain_keep(relax_row *row, relax_chain *c)
 {
-    int64_t pairs = (int64_t)c->cuts->n_classes * c->K * c->K;
-    int rc = take_ends(c);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < pairs; i++)
-        row->n_pairs += c->pair[i].proof.leaf != NULL;
+    int32_t K = c->K, pairs = c->cuts->n_classes * K * K;
+    int64_t numbers = 0;
+    int rc = 0;
+    for (int32_t i = 0; i < pairs; i++) {
+        bool copied = end_of(c, i / K / K, i / K % K, i % K) != NULL;
+        numbers += copied ? (int64_t)2 * c->block[i / K / K]->problem.n_edges * K : 0;
+        row->n_pairs += copied || c->pair[i].proof.leaf;
+    }
     row->pair = util_alloc((size_t)row->n_pairs, sizeof *row->pair);
     row->n_pairs = 0;
-    if (!row->pair)
-        return MOIRAI_EFAIL;
-    for (int64_t i = 0; i < pairs; i++) {
-        const decompose_block *b = c->block[i / c->K / c->K];
-        if (!c->pair[i].proof.leaf)
+    for (int32_t i = 0; i < pairs && row->pair && !rc; i++) {
+        int32_t class_ = i / K / K, k = i / K % K, l = i % K;
+        const decompose_block *b = c->block[class_];
+        const relax_leaf *end = numbers <= RELAX_MOST_NUMBERS ? end_of(c, class_, k, l) : NULL;
+        relax_proof *proof = &c->pair[i].proof;
+        rc = end ? take_end(proof, end, b, k, l) : 0;
+        if (rc || !proof->leaf)
             continue;
-        int32_t k = (int32_t)(i / c->K % c->K), l = (int32_t)(i % c->K),
-                ends = 2 - !b->first - (b->exit == MOIRAI_NONE);
         row->pair[row->n_pairs++] =
-            (relax_row_pair){(int32_t)(i / c->K / c->K), k, l, ends, b->problem.n_edges, c->pair[i].proof};
-        c->pair[i].proof = (relax_proof){0};
+            (relax_row_pair){class_, k, l, 2 - !b->first - (b->exit == MOIRAI_NONE), b->problem.n_edges, *proof};
+        *proof = (relax_proof){0};
     }
-    return 0;
+    return row->pair ? rc : MOIRAI_EFAIL;
 }
