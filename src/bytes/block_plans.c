@@ -24,14 +24,6 @@ static bool same_plan(const bytes_prices *m, const bytes_block_plan *x, const by
     return x->plan.length_ns == y->plan.length_ns && !memcmp(x->bytes, y->bytes, sizeof *x->bytes * (size_t)m->K);
 }
 
-static int64_t priced(const bytes_prices *m, int64_t length_ns, const int64_t *bytes, const int64_t *price)
-{
-    int64_t cost = pricing_units(m->c->s->unit, length_ns);
-    for (int32_t k = 0; k < m->K; k++)
-        cost += price[k] * bytes[k];
-    return cost;
-}
-
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns)
 {
     bytes_pair *v = &m->pair[pair];
@@ -56,9 +48,11 @@ int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t
     if (!pair_chain_get(m->c, pair)->open || !pair_chain_get(m->c, pair)->plan.device)
         return best;
     for (int32_t i = -1; i < m->pair[pair].n_plans; i++) {
-        int64_t length, cost;
+        int64_t length;
         const int64_t *bytes = bytes_block_plan_at(m, pair, i, &length);
-        cost = priced(m, length, bytes, price);
+        int64_t cost = pricing_units(m->c->s->unit, length);
+        for (int32_t k = 0; k < m->K; k++)
+            cost += price[k] * bytes[k];
         if (cost < best) {
             best = cost;
             *pick = (int8_t)i;
@@ -90,13 +84,6 @@ static pair_anneal_task task_of(const seeker *x)
 {
     return (pair_anneal_task){
         .memory_price = x->m->now.price, .evaluations = x->evaluations, .seed = x->seed, .stop = x->job->stop};
-}
-
-static int from_plan(const seeker *x, pair_plan *plan)
-{
-    pair_anneal_task task = task_of(x);
-    task.start_device = x->pair->plan.device;
-    return pair_anneal(plan, &x->pair->block, &task);
 }
 
 /* The weakest case of a sending that has an end, -1: none. */
@@ -229,8 +216,10 @@ int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *j
     x.seed = job->seed + (uint64_t)v->n_plans;
     if (!rc && v->priced.n_cases)
         rc = from_cases(&x, m->work.pair_cost[pair], &plan);
+    pair_anneal_task own = task_of(&x);
+    own.start_device = x.pair->plan.device;
     if (!rc && !plan.device)
-        rc = from_plan(&x, &plan);
+        rc = pair_anneal(&plan, &x.pair->block, &own);
     if (!rc)
         keep_plan(m, pair, &plan);
     else

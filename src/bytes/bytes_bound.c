@@ -31,14 +31,6 @@ void bytes_prices_free(bytes_prices *m)
     free(m);
 }
 
-static bool many_classes(const pair_chain *c)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < c->s->n_classes; i++)
-        n += c->block[i] && c->block[i]->n_components > 1;
-    return n > BYTES_BOUND_MANY_CLASSES;
-}
-
 int bytes_prices_new(bytes_prices **out, pair_chain *c)
 {
     *out = NULL;
@@ -53,7 +45,6 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     }
     m->c = c;
     m->K = c->K;
-    m->many = many_classes(c);
     m->now.stamp = 1;
     m->search.step = 1;
     for (int32_t i = 0; i < c->p->n_ops; i++)
@@ -139,11 +130,10 @@ static int price_path(bytes_prices *m, const double *dual_ns, const bytes_bound_
 {
     bytes_set_duals(m, dual_ns);
     int64_t cost = bytes_bound_path(m, job->threads);
-    bool any = true,
-         early = m->many && m->search.rounds < BYTES_FIRST_ROUNDS; /* their paths change, and rounds are long */
+    bool any = true;
     int rc = 0;
     for (int32_t i = 0; i < BYTES_BOUND_PATH_REFINEMENTS && any && !rc; i++) {
-        rc = bytes_refine_path(m, job, i == 0 && !early, &any);
+        rc = bytes_refine_path(m, job, i == 0, &any);
         if (any && !rc)
             cost = bytes_bound_path(m, job->threads);
     }
@@ -237,7 +227,7 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
         memcpy(dual_ns, m->search.best_dual_ns, sizeof m->search.best_dual_ns);
         return 0;
     }
-    bool any = false, first = !m->many && m->search.best_ns && round == 1 &&
+    bool any = false, first = m->search.best_ns && round == 1 &&
                               (double)m->search.best_ns < BYTES_BOUND_FAR_BELOW * (double)job->upper_ns;
     int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
     if (rc || any)
@@ -293,7 +283,6 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             m->search.best_ns = bound;
             memcpy(m->search.best_dual_ns, dual_ns, sizeof dual_ns);
         }
-        m->search.rounds++;
         rc = add_cuts(m, job->threads, &found);
     }
     set_step(m, most);

@@ -18,11 +18,11 @@ static void redo_window(bytes_prices *m, int32_t first, int32_t last)
 }
 
 /* Time plus a price on every byte too many, well above what a byte is worth. */
-static double energy(const bytes_prices *m, const bytes_path *p, const double *fine)
+static double energy(const bytes_prices *m, const bytes_path *p, double fine)
 {
     double sum = p->time_ns;
     for (int32_t k = 0; k < m->K; k++)
-        sum += fine[k] * fmax(p->use[k] - (double)m->c->p->device_memory_bytes[k], 0);
+        sum += fine * fmax(p->use[k] - (double)m->c->p->device_memory_bytes[k], 0);
     return sum;
 }
 
@@ -41,21 +41,19 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
 typedef struct polishing {
     bytes_prices *m;
     const double *dual_ns;
-    double fine[MOIRAI_MASK_DEVICES]; /* per byte too many */
+    double fine; /* per byte too many */
     bytes_path now;
     double energy, least;
     util_rng rng;
     int64_t *length_ns; /* of the best path that fits, which is kept */
 } polishing;
 
-static void set_fines(polishing *x, const double *dual_ns)
+static double fine_of(const bytes_prices *m, const double *dual_ns)
 {
-    const bytes_prices *m = x->m;
     double most = 0;
     for (int32_t k = 0; k < m->K; k++)
         most = fmax(most, dual_ns[k] / (double)UTIL_MAX(m->c->p->device_memory_bytes[k], 1));
-    for (int32_t k = 0; k < m->K; k++)
-        x->fine[k] = 4 * most + 1e-9;
+    return 4 * most + 1e-9;
 }
 
 static void keep_path(bytes_prices *m)
@@ -186,7 +184,7 @@ static bool judge(void *data, double above)
 void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns)
 {
     polishing x = {.m = m, .dual_ns = dual_ns, .now = bytes_measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
-    set_fines(&x, dual_ns);
+    x.fine = fine_of(m, dual_ns);
     util_rng_seed(&x.rng, job->seed);
     x.energy = energy(m, &x.now, x.fine);
     keep_if_best(&x);

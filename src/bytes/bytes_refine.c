@@ -13,7 +13,7 @@ static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_tas
 {
     pair_priced_task task = bytes_task(m);
     task.buckets = job->buckets;
-    task.solves = m->many && m->search.rounds < BYTES_FIRST_ROUNDS ? (job->solves + 2) / 3 : job->solves;
+    task.solves = job->solves;
     task.threads = job->threads;
     task.stop = job->stop;
     return task;
@@ -38,10 +38,7 @@ static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool
         double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
         part = fmax(0.2 * part, 200 * open_ns / (double)x->upper_ns);
     }
-    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first     ? 1
-                                                          : m->many ? BYTES_REFINE_MOST_PART_MANY
-                                                                    : BYTES_REFINE_MOST_PART)),
-                    5);
+    return UTIL_MAX((int32_t)(x->task.solves * fmin(part, first ? 1 : BYTES_REFINE_MOST_PART)), 5);
 }
 
 static int refine_one(void *data, int32_t i)

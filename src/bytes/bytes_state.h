@@ -11,7 +11,6 @@
 
 #define BYTES_BLOCK_PLANS 48
 #define BYTES_LEAST_PART 0.02 /* of a path in the LP solution: its pairs are refined */
-#define BYTES_FIRST_ROUNDS 4  /* of many classes: these search for prices on bytes, with a third of the solves */
 
 typedef struct bytes_block_plan {
     pair_plan plan;
@@ -65,7 +64,6 @@ typedef struct bytes_search {
     double best_dual_ns[MOIRAI_MASK_DEVICES]; /* of the whole capacity, in ns: price * capacity at the best bound */
     int64_t best_ns;
     double step;     /* from the best prices towards those of the LP solution: part of the way that is trusted */
-    int32_t rounds;  /* of prices on bytes so far, of the bound */
     int64_t refined; /* how often pairs of the bound's path were refined */
 } bytes_search;
 
@@ -85,7 +83,6 @@ typedef struct bytes_jumps {
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
-    bool many;             /* classes: rounds are long */
     bytes_pair *pair;      /* parallel to c->pair */
     int64_t largest_bytes; /* of an operator */
     bytes_now now;

@@ -11,7 +11,6 @@
 /* bytes_bound.c: rounds and steps of the search for prices */
 #define BYTES_BOUND_SETTLE_ROUNDS 12
 #define BYTES_BOUND_MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
-#define BYTES_BOUND_MANY_CLASSES 4         /* with several components each: their first rounds are long */
 #define BYTES_BOUND_FAR_BELOW 0.955        /* of the best plan: the bound's prices are not to be trusted yet */
 #define BYTES_BOUND_LEAST_MOVE 0.002       /* of the same: prices of whole memories that differ by less are the same */
 #define BYTES_BOUND_BACK 0.997             /* of the best bound: less, and the step was too far */
@@ -31,9 +30,8 @@
 #define BYTES_POLISH_WINDOW 24       /* blocks, at most */
 
 /* bytes_refine.c: how solves are shared among the pairs of a round */
-#define BYTES_REFINE_FIRST_BUCKETS 2  /* of pairs of which nothing is known */
-#define BYTES_REFINE_FEW_BUCKETS 8    /* where there is little to gain */
-#define BYTES_REFINE_MOST_PART 4      /* of the solves for each pair: to those on which most of the gap hangs */
-#define BYTES_REFINE_MOST_PART_MANY 2 /* the same, where classes are many */
+#define BYTES_REFINE_FIRST_BUCKETS 2 /* of pairs of which nothing is known */
+#define BYTES_REFINE_FEW_BUCKETS 8   /* where there is little to gain */
+#define BYTES_REFINE_MOST_PART 4     /* of the solves for each pair: to those on which most of the gap hangs */
 
 #endif

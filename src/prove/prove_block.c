@@ -58,21 +58,18 @@ static bool same_op(const prove_problem *p, int32_t i, int32_t j)
            !memcmp(p->time + (size_t)i * K, p->time + (size_t)j * K, K * sizeof *p->time);
 }
 
-static bool same_table(const prove_block *b, const prove_edge *x, const prove_edge *y)
-{
-    return x->ns == y->ns || !memcmp(x->ns, y->ns, (size_t)b->p->K * (size_t)b->p->K * sizeof *x->ns);
-}
-
 bool prove_same_block(const prove_block *x, const prove_block *y)
 {
     if (x->n != y->n || x->entry != y->entry || x->exit != y->exit || x->n_edges != y->n_edges)
         return false;
+    size_t table = (size_t)x->p->K * (size_t)x->p->K * sizeof(int64_t);
     for (int32_t i = 0; i < x->n; i++)
         if (!prove_is_cut(x, i) && !same_op(x->p, x->op[i], y->op[i]))
             return false;
     for (int32_t e = 0; e < x->n_edges; e++) {
         const prove_edge *f = &x->edge[e], *g = &y->edge[e];
-        if (f->from != g->from || f->output != g->output || f->to != g->to || !same_table(x, f, g))
+        if (f->from != g->from || f->output != g->output || f->to != g->to ||
+            (f->ns != g->ns && memcmp(f->ns, g->ns, table)))
             return false;
     }
     return true;

@@ -112,12 +112,6 @@ static bool sending_covered(listing *x, bool fixed, bool open)
     return counts_cover(x->b, x->leaf, x->pick, n, 0);
 }
 
-/* A case in which k is next is the image of one that was looked at: an equal device in place of it, both in no list. */
-static bool is_image(const listing *x, uint64_t seen, int32_t k)
-{
-    return x->least && (seen >> x->least[k] & 1);
-}
-
 /* Every continuation of the present list by devices of `left`, or one leaf for all of them. */
 static bool sendings_covered(listing *x, uint64_t left)
 {
@@ -129,8 +123,8 @@ static bool sendings_covered(listing *x, uint64_t left)
     for (uint64_t rest = left; rest; rest &= rest - 1) {
         int32_t k = __builtin_ctzll(rest);
         uint64_t bit = UINT64_C(1) << k;
-        if (x->ordered && is_image(x, seen, k))
-            continue;
+        if (x->ordered && x->least && (seen >> x->least[k] & 1))
+            continue; /* the image of a case that was looked at: an equal device in place of k, both in no list */
         x->receiver[x->n_receivers++] = k;
         bool good = sendings_covered(x, x->ordered ? left & ~bit : rest & ~bit);
         x->n_receivers--;

@@ -50,7 +50,7 @@ static int pair_bound(int64_t *ns, moirai_proof *proof, const prove_block *b, in
 /* What prices on loads prove goes to `apart` where bytes had prices. */
 static int read_pair(int64_t *bounds, int64_t *apart, moirai_proof *proof, const prove_block *b, yyjson_val *object)
 {
-    int32_t K = b->p->K, a = prove_device(b->p, object, "entry"), z = prove_device(b->p, object, "exit");
+    int32_t K = b->p->K, a = prove_index(object, "entry", K), z = prove_index(object, "exit", K);
     int64_t claim = prove_number(object, "lower_ns"), by_loads = 0;
     if (a < 0 || z < 0 || (b->entry < 0 && a) || (b->exit < 0 && z))
         return prove_wrong("entry or exit of a pair is out of range");

@@ -107,9 +107,8 @@ static int pair_value(memory_proof *y, const prove_block *b, int32_t a, int32_t 
 
 static int read_pair(memory_proof *y, yyjson_val *object)
 {
-    const prove_problem *p = y->x->p;
-    int32_t K = p->K, class_ = prove_index(object, "class", y->x->n_classes), a = prove_device(p, object, "entry"),
-            z = prove_device(p, object, "exit");
+    int32_t K = y->x->p->K, class_ = prove_index(object, "class", y->x->n_classes), a = prove_index(object, "entry", K),
+            z = prove_index(object, "exit", K);
     if (class_ < 0 || a < 0 || z < 0)
         return prove_wrong("memory: class, entry or exit of a pair is out of range");
     const prove_block *b = &y->x->class_[class_];

@@ -18,10 +18,6 @@ yyjson_val *prove_get(yyjson_val *object, const char *key); /* NULL where it is 
 int64_t prove_number(yyjson_val *object, const char *key);  /* of a key that is there */
 /* A number below `n`, or PROVE_NONE where it is larger. */
 int32_t prove_index(yyjson_val *object, const char *key, int32_t n);
-static inline int32_t prove_device(const prove_problem *p, yyjson_val *object, const char *key)
-{
-    return prove_index(object, key, p->K);
-}
 /* A list of numbers in `m`. MOIRAI_EVERIFY where one is above `most`. */
 int prove_list(int64_t **out, size_t *n, util_memory *m, yyjson_val *array, int64_t most, const char *what);
 int prove_list32(int32_t **out, size_t *n, util_memory *m, yyjson_val *array, int32_t most, const char *what);

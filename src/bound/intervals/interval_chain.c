@@ -125,8 +125,8 @@ typedef struct raising {
     bound_interval_chain *x;
     const bound_interval_task *job;
     int64_t lower_ns;
-    int64_t *need_ns; /* per pick: no use in proving more */
-    int64_t *times;   /* per pair: how often the path uses it */
+    int64_t need_ns[BOUND_INTERVAL_BATCH]; /* per pick: no use in proving more */
+    int64_t *times;                        /* per pair: how often the path uses it */
 } raising;
 
 /* What is tried at a pair, one after the other, behind prices on loads: search with more and more nodes. WAIT: others
@@ -252,9 +252,7 @@ int bound_interval_chain_open(bound_interval_chain *x, const bound_interval_task
 int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const bound_interval_task *job)
 {
     size_t pairs = (size_t)x->c->s->n_classes * (size_t)x->c->K * (size_t)x->c->K;
-    int64_t need[BOUND_INTERVAL_BATCH];
-    raising r = {.x = x, .job = job, .need_ns = need};
-    r.times = util_alloc(pairs, sizeof *r.times);
+    raising r = {.x = x, .job = job, .times = util_alloc(pairs, sizeof *r.times)};
     int rc = r.times ? 0 : MOIRAI_EFAIL;
     *lower_ns = 0;
     rc = rc ? rc : bound_interval_chain_open(x, job);
