@@ -140,10 +140,13 @@ static inline int64_t moirai_op_ns(const moirai_problem *p, int32_t op, int32_t 
 /* The operator's time where it is quickest. */
 static inline int64_t moirai_op_least_ns(const moirai_problem *p, int32_t op)
 {
+    const int64_t *ns = p->op_time_ns + (int64_t)op * p->n_devices;
+    const uint64_t *may = p->op_devices + (int64_t)op * moirai_device_words(p);
     int64_t least = INT64_MAX;
-    for (int32_t k = 0; k < p->n_devices; k++)
-        if (moirai_op_may(p, op, k) && moirai_op_ns(p, op, k) < least)
-            least = moirai_op_ns(p, op, k);
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        int64_t here = may[k / 64] >> k % 64 & 1 ? ns[k] : INT64_MAX;
+        least = here < least ? here : least;
+    }
     return least;
 }
 

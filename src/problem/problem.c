@@ -171,9 +171,11 @@ static int32_t largest_device(const moirai_problem *p, int32_t op)
     return best;
 }
 
-/* Do the operators that must share a device (`first` and its group) fit the largest that they may use? */
-static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
+/* Do the operators that must share a device (`first` and its group) fit the largest that they may use? What fits the smallest of all does. */
+static int check_block(const moirai_problem *p, int32_t first, int64_t bytes, int64_t smallest)
 {
+    if (bytes <= smallest)
+        return 0;
     int32_t device = largest_device(p, first), group = p->op_group[first];
     if (bytes <= p->device_memory_bytes[device])
         return 0;
@@ -186,7 +188,7 @@ static int check_block(const moirai_problem *p, int32_t first, int64_t bytes)
 
 int moirai_problem_check_memory(const moirai_problem *p)
 {
-    int64_t need = 0, have = 0;
+    int64_t need = 0, have = 0, smallest = INT64_MAX;
     int64_t *group_bytes = util_alloc((size_t)p->n_groups, sizeof *group_bytes);
     int rc = group_bytes ? 0 : MOIRAI_EFAIL;
     for (int32_t i = 0; !rc && i < p->n_ops; i++) {
@@ -194,8 +196,12 @@ int moirai_problem_check_memory(const moirai_problem *p)
         if (p->op_group[i] != MOIRAI_NONE)
             group_bytes[p->op_group[i]] += p->op_memory_bytes[i];
     }
-    for (int32_t i = 0; !rc && i < p->n_ops; i++)
-        rc = check_block(p, i, p->op_group[i] == MOIRAI_NONE ? p->op_memory_bytes[i] : group_bytes[p->op_group[i]]);
+    for (int32_t k = 0; k < p->n_devices; k++)
+        smallest = UTIL_MIN(smallest, p->device_memory_bytes[k]);
+    for (int32_t i = 0; !rc && i < p->n_ops; i++) {
+        int32_t g = p->op_group[i];
+        rc = check_block(p, i, g == MOIRAI_NONE ? p->op_memory_bytes[i] : group_bytes[g], smallest);
+    }
     free(group_bytes);
     if (rc)
         return rc;

@@ -65,6 +65,16 @@ static void read_row(int64_t *row, const kinds *q, const moirai_problem *p, int3
         row[c] = moirai_op_may(p, op, q->device[c]) ? moirai_op_ns(p, op, q->device[c]) : -1;
 }
 
+/* The same of an operator outside groups; where every device is a column and can run it, the times as they lie in the problem. */
+static const int64_t *row_of(int64_t *room, const kinds *q, const moirai_problem *p, int32_t op)
+{
+    int32_t K = p->n_devices;
+    if (K == q->K && K <= 64 && p->op_devices[op] == UINT64_MAX >> (64 - K))
+        return p->op_time_ns + (int64_t)op * K;
+    read_row(room, q, p, op);
+    return room;
+}
+
 /* Times of all groups, members added up; false where a sum leaves int64. */
 static bool add_members(int64_t *group_row, bool *seen, const kinds *q, const moirai_problem *p)
 {
@@ -83,14 +93,18 @@ static bool add_members(int64_t *group_row, bool *seen, const kinds *q, const mo
     return true;
 }
 
+/* In four lanes that do not wait for each other. */
 static uint64_t hash_row(const int64_t *row, size_t K)
 {
-    uint64_t h = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t lane[4] = {UINT64_C(0x9e3779b97f4a7c15), 1, 2, 3};
     for (size_t k = 0; k < K; k++) {
-        h = (h ^ (uint64_t)row[k]) * UINT64_C(0xff51afd7ed558ccd);
-        h ^= h >> 32;
+        uint64_t *h = &lane[k % 4];
+        *h = (*h ^ (uint64_t)row[k]) * UINT64_C(0xff51afd7ed558ccd);
+        *h ^= *h >> 32;
     }
-    return h;
+    for (size_t j = 1; j < 4; j++)
+        lane[0] = (lane[0] ^ lane[j] ^ lane[0] >> 32) * UINT64_C(0xff51afd7ed558ccd);
+    return lane[0] ^ lane[0] >> 32;
 }
 
 /* Equal rows become one with its count: a million rows of a few kinds are neither kept nor sorted. `table` has a power of two of places,
@@ -113,10 +127,8 @@ static void add_units(kinds *q, int32_t *table, size_t places, const moirai_prob
     int64_t row[MOIRAI_MAX_DEVICES];
     memset(table, -1, places * sizeof *table);
     for (int32_t i = 0; i < p->n_ops; i++)
-        if (p->op_group[i] == MOIRAI_NONE) {
-            read_row(row, q, p, i);
-            add_unit(q, table, places, row);
-        }
+        if (p->op_group[i] == MOIRAI_NONE)
+            add_unit(q, table, places, row_of(row, q, p, i));
     for (int32_t g = 0; g < p->n_groups; g++)
         if (seen[g])
             add_unit(q, table, places, group_row + (int64_t)g * q->K);

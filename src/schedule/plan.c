@@ -150,7 +150,23 @@ static int by_start(const void *left, const void *right)
     return (a->reader > b->reader) - (a->reader < b->reader);
 }
 
+static bool starts_ascend(const moirai_plan *plan)
+{
+    int32_t j = 1;
+    while (j < plan->n_transfers && plan->transfer[j - 1].start_ns <= plan->transfer[j].start_ns)
+        j++;
+    return j >= plan->n_transfers;
+}
+
+/* Those that start at once, where all are in order of their starts already. */
 void schedule_plan_sort_transfers(moirai_plan *plan)
 {
-    qsort(plan->transfer, (size_t)plan->n_transfers, sizeof *plan->transfer, by_start);
+    bool all = !starts_ascend(plan);
+    for (int32_t begin = 0, end; begin < plan->n_transfers; begin = end) {
+        for (end = begin + 1;
+             end < plan->n_transfers && (all || plan->transfer[end].start_ns == plan->transfer[begin].start_ns);)
+            end++;
+        if (end > begin + 1)
+            qsort(&plan->transfer[begin], (size_t)(end - begin), sizeof *plan->transfer, by_start);
+    }
 }

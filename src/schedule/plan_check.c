@@ -32,6 +32,14 @@ void schedule_check_bad(schedule_check *c, const char *format, ...)
 
 /* ---- operators ---- */
 
+/* With 64 devices each time is on a page of its own. */
+static void fetch_time(const schedule_check *c, int32_t i)
+{
+    int32_t d = i < c->p->n_ops ? c->plan->op_device[i] : MOIRAI_NONE;
+    if (d >= 0 && d < c->p->n_devices)
+        __builtin_prefetch(&c->p->op_time_ns[(int64_t)i * c->p->n_devices + d]);
+}
+
 static void check_op(schedule_check *c, int32_t i)
 {
     const moirai_problem *p = c->p;
@@ -68,49 +76,70 @@ static int32_t key_of(const schedule_check *c, int32_t j)
     return c->p->flow == MOIRAI_FLOW_TENSOR ? x->to : x->reader;
 }
 
-static int by_key(const void *left, const void *right, void *data)
+static int by_key(const void *left, const void *right)
 {
-    int32_t a = *(const int32_t *)left, b = *(const int32_t *)right, ka = key_of(data, a), kb = key_of(data, b);
-    if (ka != kb)
-        return ka < kb ? -1 : 1;
-    return (a > b) - (a < b);
+    const schedule_sent *a = left, *b = right;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return (a->transfer > b->transfer) - (a->transfer < b->transfer);
 }
 
 /* Those of one tensor by key. They come in order of index, and equal ones stay so. */
-static void sort_by_key(schedule_check *c, int32_t begin, int32_t end)
+static void sort_by_key(schedule_sent *sent, int32_t n)
 {
-    bool many = end - begin > FEW;
-    if (many)
-        qsort_r(c->sorted + begin, (size_t)(end - begin), sizeof *c->sorted, by_key, c);
-    for (int32_t s = begin; s < end; s++) {
-        int32_t item = c->sorted[s], key = many ? key_of(c, item) : c->sorted_key[s], at = s;
-        for (; at > begin && c->sorted_key[at - 1] > key; at--) {
-            c->sorted[at] = c->sorted[at - 1];
-            c->sorted_key[at] = c->sorted_key[at - 1];
-        }
-        c->sorted[at] = item;
-        c->sorted_key[at] = key;
+    if (n > FEW) {
+        qsort(sent, (size_t)n, sizeof *sent, by_key);
+        return;
     }
+    for (int32_t s = 1; s < n; s++) {
+        schedule_sent item = sent[s];
+        int32_t at = s;
+        for (; at > 0 && sent[at - 1].key > item.key; at--)
+            sent[at] = sent[at - 1];
+        sent[at] = item;
+    }
+}
+
+/* Where a transfer before this one goes, which has its turn soon. */
+static void fetch_place(const schedule_check *c, int32_t j)
+{
+    const moirai_transfer *x = c->plan->transfer;
+    int32_t late = UTIL_MAX(j - 2 * SCHEDULE_AHEAD, 0), soon = UTIL_MAX(j - SCHEDULE_AHEAD, 0);
+    __builtin_prefetch(&c->sorted_off[x[late].tensor + 1]);
+    __builtin_prefetch(&c->sorted[UTIL_MAX(c->sorted_off[x[soon].tensor + 1] - 1, 0)]);
+}
+
+/* How many there are of each tensor, into sorted_off[tensor + 1]; false where one makes no sense. */
+static bool count_transfers(schedule_check *c)
+{
+    const moirai_problem *p = c->p;
+    bool edge = p->flow == MOIRAI_FLOW_EDGE;
+    memset(c->sorted_off, 0, ((size_t)p->n_tensors + 1) * sizeof *c->sorted_off);
+    for (int32_t j = 0; j < c->plan->n_transfers; j++) {
+        const moirai_transfer *x = &c->plan->transfer[j];
+        if (x->tensor < 0 || x->tensor >= p->n_tensors || x->from < 0 || x->from >= p->n_devices || x->to < 0 ||
+            x->to >= p->n_devices || (edge && (x->reader < 0 || x->reader >= p->n_ops)))
+            schedule_check_bad(c, "transfer %d: names no tensor, consumer or device of the problem", j);
+        else
+            c->sorted_off[x->tensor + 1]++;
+    }
+    return c->n_bad == 0;
 }
 
 /* Transfers by tensor, and those of one tensor by key. */
 static void sort_transfers(schedule_check *c)
 {
     int32_t n = c->plan->n_transfers, n_tensors = c->p->n_tensors, *off = c->sorted_off;
-    memset(off, 0, ((size_t)n_tensors + 1) * sizeof *off);
-    for (int32_t j = 0; j < n; j++)
-        off[c->plan->transfer[j].tensor + 1]++;
     for (int32_t t = 0; t < n_tensors; t++)
         off[t + 1] += off[t];
     for (int32_t j = n - 1; j >= 0; j--) { /* leaves every offset at the end of the tensor before */
-        int32_t at = --off[c->plan->transfer[j].tensor + 1];
-        c->sorted[at] = j;
-        c->sorted_key[at] = key_of(c, j);
+        fetch_place(c, j);
+        c->sorted[--off[c->plan->transfer[j].tensor + 1]] = (schedule_sent){key_of(c, j), j};
     }
     memmove(off, off + 1, (size_t)n_tensors * sizeof *off);
     off[n_tensors] = n;
     for (int32_t t = 0; t < n_tensors; t++)
-        sort_by_key(c, off[t], off[t + 1]);
+        sort_by_key(c->sorted + off[t], off[t + 1] - off[t]);
 }
 
 int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key)
@@ -118,12 +147,12 @@ int32_t schedule_check_find(const schedule_check *c, int32_t tensor, int32_t key
     int32_t low = c->sorted_off[tensor], end = c->sorted_off[tensor + 1], high = end;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (c->sorted_key[middle] < key)
+        if (c->sorted[middle].key < key)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < end && c->sorted_key[low] == key ? c->sorted[low] : MOIRAI_NONE;
+    return low < end && c->sorted[low].key == key ? c->sorted[low].transfer : MOIRAI_NONE;
 }
 
 /* latency + ceil(bytes * 10^9 / bytes per second), or what the file gives; -1: no channel, or beyond int64. */
@@ -215,51 +244,38 @@ static void check_readers(schedule_check *c, int32_t t)
     }
 }
 
-static bool transfers_make_sense(schedule_check *c)
-{
-    const moirai_problem *p = c->p;
-    for (int32_t j = 0; j < c->plan->n_transfers; j++) {
-        const moirai_transfer *x = &c->plan->transfer[j];
-        bool edge = p->flow == MOIRAI_FLOW_EDGE;
-        if (x->tensor < 0 || x->tensor >= p->n_tensors || x->from < 0 || x->from >= p->n_devices || x->to < 0 ||
-            x->to >= p->n_devices || (edge && (x->reader < 0 || x->reader >= p->n_ops)))
-            schedule_check_bad(c, "transfer %d: names no tensor, consumer or device of the problem", j);
-    }
-    return c->n_bad == 0;
-}
-
 /* Whether the one before it is the same transfer. */
 static bool is_second(const schedule_check *c, int32_t s)
 {
-    return s > 0 && c->sorted_key[s - 1] == c->sorted_key[s] &&
-           c->plan->transfer[c->sorted[s - 1]].tensor == c->plan->transfer[c->sorted[s]].tensor;
+    return s > 0 && c->sorted[s - 1].key == c->sorted[s].key &&
+           c->plan->transfer[c->sorted[s - 1].transfer].tensor == c->plan->transfer[c->sorted[s].transfer].tensor;
 }
 
 static void check_transfers(schedule_check *c)
 {
     int32_t n = c->plan->n_transfers;
-    if (!transfers_make_sense(c))
+    if (!count_transfers(c))
         return;
     sort_transfers(c);
     for (int32_t s = 1; s < n; s++)
         if (is_second(c, s)) {
-            const moirai_transfer *x = &c->plan->transfer[c->sorted[s]];
+            const moirai_transfer *x = &c->plan->transfer[c->sorted[s].transfer];
             schedule_check_bad(c, "transfer of %s to %s: listed twice", c->p->tensor_name[x->tensor],
-                               c->p->device_name[c->plan->transfer[c->sorted[s - 1]].to]);
+                               c->p->device_name[c->plan->transfer[c->sorted[s - 1].transfer].to]);
         }
     for (int32_t t = 0, s = 0; t < c->p->n_tensors; t++) { /* tensor by tensor: most of what they ask for is at hand */
         check_readers(c, t);
         for (; s < c->sorted_off[t + 1]; s++) {
             schedule_check_fetch_transfer(c, s);
             if (!is_second(c, s))
-                check_transfer(c, c->sorted[s]);
+                check_transfer(c, c->sorted[s].transfer);
         }
     }
 }
 
 /* ---- resources ---- */
 
-static const char *name_of(const schedule_check *c, int64_t what)
+static const char *name_of(const schedule_check *c, int32_t what)
 {
     const moirai_problem *p = c->p;
     return what < p->n_ops ? p->op_name[what] : p->tensor_name[c->plan->transfer[what - p->n_ops].tensor];
@@ -306,7 +322,7 @@ static void check_devices(schedule_check *c)
                 (schedule_span){c->plan->op_start_ns[i], c->plan->op_finish_ns[i], i, c->plan->op_device[i]};
     for (int32_t j = 0; j < c->plan->n_transfers && c->p->congestion == MOIRAI_CONGESTION_DEVICE; j++) {
         const moirai_transfer *x = &c->plan->transfer[j];
-        schedule_span span = {x->start_ns, x->finish_ns, (int64_t)c->p->n_ops + j, x->from};
+        schedule_span span = {x->start_ns, x->finish_ns, c->p->n_ops + j, x->from};
         if (x->finish_ns == x->start_ns)
             continue;
         c->spans[n++] = span;
@@ -326,7 +342,7 @@ static void check_side(schedule_check *c, side s)
         const moirai_transfer *x = &c->plan->transfer[j];
         int32_t where = s == SEND ? x->from : s == RECEIVE ? x->to : x->from * c->p->n_devices + x->to;
         if (x->finish_ns > x->start_ns)
-            c->spans[n++] = (schedule_span){x->start_ns, x->finish_ns, (int64_t)c->p->n_ops + j, where};
+            c->spans[n++] = (schedule_span){x->start_ns, x->finish_ns, c->p->n_ops + j, where};
     }
     check_overlaps(c, n, name[s]);
 }
@@ -358,8 +374,10 @@ static void run_checks(schedule_check *c)
     const moirai_problem *p = c->p;
     for (int32_t g = 0; g < p->n_groups; g++)
         c->group_op[g] = MOIRAI_NONE;
-    for (int32_t i = 0; i < p->n_ops; i++)
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        fetch_time(c, i + SCHEDULE_AHEAD);
         check_op(c, i);
+    }
     if (c->n_bad > 0)
         return;
     check_transfers(c);
@@ -384,16 +402,15 @@ static bool make_room(schedule_check *c)
     if (most > INT32_MAX)
         return moirai_error(MOIRAI_EFAIL, "a plan of %zu operators and %zu transfers: too many to check", n_ops, n), 0;
     c->sorted = util_alloc(n, sizeof *c->sorted);
-    c->sorted_key = util_alloc(n, sizeof *c->sorted_key);
     c->sorted_off = util_alloc(n_tensors + 1, sizeof *c->sorted_off);
-    c->spans = util_alloc(n_ops + 2 * n, sizeof *c->spans);
-    c->lives = util_alloc(n_tensors + n, sizeof *c->lives);
+    c->spans = util_alloc(UTIL_MAX(n_ops + 2 * n, n_tensors + n), sizeof *c->spans);
+    c->lives =
+        (schedule_life *)c->spans; /* when overlaps have been checked; what is touched anew, the kernel has to clear */
     c->group_op = util_alloc((size_t)c->p->n_groups, sizeof *c->group_op);
     c->before = util_alloc((size_t)c->p->n_devices * (size_t)c->p->n_devices, sizeof *c->before);
     c->key = util_alloc(2 * most, sizeof *c->key);
     c->item = util_alloc(2 * most, sizeof *c->item);
-    if (!c->sorted || !c->sorted_key || !c->sorted_off || !c->spans || !c->lives || !c->group_op || !c->before ||
-        !c->key || !c->item)
+    if (!c->sorted || !c->sorted_off || !c->spans || !c->group_op || !c->before || !c->key || !c->item)
         return false;
     c->key_spare = c->key + most;
     c->item_spare = c->item + most;
@@ -410,10 +427,8 @@ int moirai_plan_check(const moirai_problem *p, const moirai_plan *plan, moirai_r
     if (ready)
         run_checks(&c);
     free(c.sorted);
-    free(c.sorted_key);
     free(c.sorted_off);
     free(c.spans);
-    free(c.lives);
     free(c.group_op);
     free(c.before);
     free(c.key);

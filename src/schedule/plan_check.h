@@ -6,9 +6,14 @@
 
 typedef struct schedule_span {
     int64_t start_ns, finish_ns;
-    int64_t what;  /* operator, or n_ops and the index of a transfer */
+    int32_t what;  /* operator, or n_ops and the index of a transfer */
     int32_t where; /* resource */
 } schedule_span;
+
+/* A transfer by its destination device or, with flow edge, its reader: every input looks for its own. */
+typedef struct schedule_sent {
+    int32_t key, transfer;
+} schedule_sent;
 
 /* A tensor on a device that has it. */
 typedef struct schedule_life {
@@ -23,9 +28,8 @@ typedef struct schedule_check {
     void *data;
     int64_t n_bad;
     char first[512];
-    int32_t *sorted;     /* transfers by (tensor, destination device or reader) */
-    int32_t *sorted_key; /* that device or reader: beside each other, since every input looks for its own */
-    int32_t *sorted_off; /* by tensor, into `sorted` */
+    schedule_sent *sorted; /* by (tensor, key) */
+    int32_t *sorted_off;   /* by tensor, into `sorted` */
     schedule_span *spans;
     schedule_life *lives;
     int32_t *group_op; /* first member met */
@@ -56,7 +60,7 @@ static inline void schedule_check_fetch_reader(const schedule_check *c, int32_t 
 static inline void schedule_check_fetch_transfer(const schedule_check *c, int32_t s)
 {
     if (s + SCHEDULE_AHEAD < c->plan->n_transfers)
-        __builtin_prefetch(&c->plan->transfer[c->sorted[s + SCHEDULE_AHEAD]]);
+        __builtin_prefetch(&c->plan->transfer[c->sorted[s + SCHEDULE_AHEAD].transfer]);
 }
 
 /* ---- plan_check_memory.c ---- */

@@ -64,7 +64,7 @@ static bool allocate(moirai_sim *s)
            TAKE(free_ns, K) && TAKE(send_ns, K) && TAKE(receive_ns, K) &&
            TAKE(tensor_to, T * (size_t)moirai_device_words(p)) && TAKE(channel_ns, K * K) && TAKE(key, sorted) &&
            TAKE(key_spare, sorted) && TAKE(item, sorted) && TAKE(item_spare, sorted) && TAKE(log_spare, tasks) &&
-           TAKE(change_bytes, spans) && TAKE(change_device, spans) && TAKE(need_bytes, K);
+           TAKE(life_bytes, T + E) && TAKE(life_device, T + E) && TAKE(need_bytes, K);
 #undef TAKE
 }
 
@@ -106,13 +106,13 @@ void moirai_sim_free(moirai_sim *s)
     if (!s)
         return;
     void *all[] = {
-        s->group_leader,     s->in_producer,  s->in_slot,         s->device,     s->start_ns,     s->finish_ns,
-        s->arrival_ns,       s->log,          s->priority,        s->missing,    s->done,         s->edge_next,
-        s->slot_head,        s->ready,        s->op_ns,           s->loaded,     s->n_readers,    s->n_transfers,
-        s->load_ns,          s->send_load_ns, s->receive_load_ns, s->n_inputs,   s->source,       s->by_urgency,
-        s->by_urgency_spare, s->place,        s->ranked_by,       s->waiting,    s->waiting_off,  s->waiting_n,
-        s->flying,           s->free_ns,      s->send_ns,         s->receive_ns, s->tensor_to,    s->key,
-        s->key_spare,        s->item,         s->item_spare,      s->log_spare,  s->change_bytes, s->change_device,
+        s->group_leader,     s->in_producer,  s->in_slot,         s->device,     s->start_ns,    s->finish_ns,
+        s->arrival_ns,       s->log,          s->priority,        s->missing,    s->done,        s->edge_next,
+        s->slot_head,        s->ready,        s->op_ns,           s->loaded,     s->n_readers,   s->n_transfers,
+        s->load_ns,          s->send_load_ns, s->receive_load_ns, s->n_inputs,   s->source,      s->by_urgency,
+        s->by_urgency_spare, s->place,        s->ranked_by,       s->waiting,    s->waiting_off, s->waiting_n,
+        s->flying,           s->free_ns,      s->send_ns,         s->receive_ns, s->tensor_to,   s->key,
+        s->key_spare,        s->item,         s->item_spare,      s->log_spare,  s->life_bytes,  s->life_device,
         s->need_bytes,       s->channel_ns};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

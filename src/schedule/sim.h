@@ -73,8 +73,8 @@ struct moirai_sim {
     uint64_t *key, *key_spare;
     int32_t *item, *item_spare;
     moirai_task *log_spare;
-    int64_t *change_bytes;
-    int32_t *change_device;
+    int64_t *life_bytes;
+    int32_t *life_device;
     int64_t *need_bytes; /* per device */
     bool peak_known;     /* of the last simulation, in need_bytes */
 };

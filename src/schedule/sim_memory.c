@@ -23,13 +23,12 @@ static void add_life(lives *x, int32_t device, int64_t bytes, int64_t first_ns, 
     moirai_sim *sim = x->sim;
     if (last_ns <= first_ns || bytes == 0)
         return;
-    for (int end = 0; end < 2; end++) {
-        sim->key[x->n] = end ? (uint64_t)last_ns << 1 : ((uint64_t)first_ns << 1 | 1);
-        sim->item[x->n] = x->n;
-        sim->change_bytes[x->n] = end ? -bytes : bytes;
-        sim->change_device[x->n] = device;
-        x->n++;
-    }
+    sim->life_bytes[x->n] = bytes;
+    sim->life_device[x->n] = device;
+    sim->key[2 * x->n] = (uint64_t)first_ns << 1 | 1;
+    sim->key[2 * x->n + 1] = (uint64_t)last_ns << 1;
+    sim->item[2 * x->n] = sim->item[2 * x->n + 1] = x->n;
+    x->n++;
 }
 
 static void tensor_lives(lives *x, int32_t t)
@@ -76,14 +75,16 @@ void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors)
     lives x = {sim, 0};
     for (int32_t t = 0; t < p->n_tensors; t++)
         tensor_lives(&x, t);
-    util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, x.n);
+    int32_t n = 2 * x.n; /* the end of each life is even */
+    util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
     int64_t live[MOIRAI_MAX_DEVICES] = {0}, most[MOIRAI_MAX_DEVICES] = {0};
-    for (int32_t j = 0; j < x.n; j++) {
-        int32_t soon = sim->item[UTIL_MIN(j + AHEAD, x.n - 1)];
-        __builtin_prefetch(&sim->change_device[soon]);
-        __builtin_prefetch(&sim->change_bytes[soon]);
-        int32_t d = sim->change_device[sim->item[j]];
-        live[d] += sim->change_bytes[sim->item[j]];
+    for (int32_t j = 0; j < n; j++) {
+        int32_t soon = sim->item[UTIL_MIN(j + AHEAD, n - 1)];
+        __builtin_prefetch(&sim->life_device[soon]);
+        __builtin_prefetch(&sim->life_bytes[soon]);
+        int32_t d = sim->life_device[sim->item[j]];
+        int64_t bytes = sim->life_bytes[sim->item[j]];
+        live[d] += sim->key[j] & 1 ? bytes : -bytes;
         most[d] = UTIL_MAX(most[d], live[d]);
     }
     for (int32_t d = 0; d < p->n_devices; d++)

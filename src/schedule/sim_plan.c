@@ -2,10 +2,13 @@
 #include "schedule/plan.h"
 #include "schedule/plan_order.h"
 #include "schedule/sim.h"
+#include "util/sort.h"
 #include "util/util.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define AHEAD 16 /* so many transfers are fetched before their turn */
 
 static void fill_transfer(moirai_transfer *out, const moirai_sim *sim, int32_t slot)
 {
@@ -22,6 +25,40 @@ static void fill_transfer(moirai_transfer *out, const moirai_sim *sim, int32_t s
     out->from = sim->device[p->tensor_producer[out->tensor]];
     out->finish_ns = sim->arrival_ns[slot];
     out->start_ns = out->finish_ns - moirai_transfer_ns(p, out->tensor, out->from, out->to);
+}
+
+/* What tells of a transfer is anywhere: it is fetched before its turn, and where that is before. */
+static void fetch_transfer(const moirai_sim *sim, int64_t late, int64_t soon)
+{
+    const moirai_problem *p = sim->p;
+    if (late >= 0 && !sim->per_edge) {
+        __builtin_prefetch(&sim->arrival_ns[late]);
+        __builtin_prefetch(&p->tensor_producer[late / p->n_devices]);
+        __builtin_prefetch(&p->tensor_class[late / p->n_devices]);
+    }
+    if (soon >= 0 && !sim->per_edge)
+        __builtin_prefetch(&sim->device[p->tensor_producer[soon / p->n_devices]]);
+}
+
+/* Transfers in order of their starts, by a radix sort. */
+static void fill_transfers(moirai_plan *plan, moirai_sim *sim)
+{
+    int32_t V = sim->p->n_ops, n = 0;
+    int64_t last = sim->n_log - 1;
+    for (int64_t j = 0; j <= last; j++) {
+        fetch_transfer(sim, sim->log[UTIL_MIN(j + 2 * AHEAD, last)] - V, sim->log[UTIL_MIN(j + AHEAD, last)] - V);
+        if (sim->log[j] < V)
+            continue;
+        int32_t slot = (int32_t)(sim->log[j] - V);
+        sim->key[n] = (uint64_t)(sim->arrival_ns[slot] - schedule_sim_transfer_ns(sim, slot));
+        sim->item[n++] = slot;
+    }
+    util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
+    for (int32_t j = 0; j < n; j++) {
+        fetch_transfer(sim, sim->item[UTIL_MIN(j + 2 * AHEAD, n - 1)], sim->item[UTIL_MIN(j + AHEAD, n - 1)]);
+        fill_transfer(&plan->transfer[j], sim, sim->item[j]);
+    }
+    schedule_plan_sort_transfers(plan);
 }
 
 /* Without `peaks` those that nobody has asked for yet stay unknown. */
@@ -43,11 +80,7 @@ static int sim_plan(moirai_plan **out, moirai_sim *sim, bool peaks)
         plan->op_finish_ns[i] = sim->finish_ns[i];
         plan->device_busy_ns[sim->device[i]] += sim->finish_ns[i] - sim->start_ns[i];
     }
-    int32_t n = 0;
-    for (int64_t j = 0; j < sim->n_log; j++)
-        if (sim->log[j] >= p->n_ops)
-            fill_transfer(&plan->transfer[n++], sim, (int32_t)(sim->log[j] - p->n_ops));
-    schedule_plan_sort_transfers(plan);
+    fill_transfers(plan, sim);
     schedule_sim_need(sim, plan->device_memory_bytes, false);
     if (sim->peak_known) /* by whoever asked whether it fits */
         memcpy(plan->device_peak_bytes, sim->need_bytes, (size_t)p->n_devices * sizeof *sim->need_bytes);

@@ -13,24 +13,43 @@
 #include <string.h>
 
 #define NOT_YET (-1)
+#define AHEAD 16           /* so many operators, and readers, are fetched before their turn ... */
+#define FETCHED_FROM 50000 /* ... where there are so many that they are not in a cache */
 
-/* A new tensor exists: forget the arrivals of the simulation before, note who reads it. */
-static void publish(moirai_sim *sim, int32_t op)
+/* The inputs of an operator whose turn comes soon: of a million that read each other at random each is a miss of the cache. First where they are
+ * listed is fetched, then they are. */
+static void fetch_inputs(const moirai_sim *sim, const int32_t *op_order, int32_t j)
 {
     const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices, words = moirai_device_words(p), home = sim->device[op];
-    for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++) {
-        int32_t t = p->op_out[j];
-        int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
-        if (sim->per_edge) {
-            for (int32_t e = begin; e < end; e++)
-                sim->arrival_ns[e] = NOT_YET;
-            continue;
-        }
+    if (p->n_ops < FETCHED_FROM || j + 2 * AHEAD >= p->n_ops)
+        return;
+    int32_t late = p->op_in_off[op_order[j + 2 * AHEAD]], soon = op_order[j + AHEAD];
+    __builtin_prefetch(&p->op_in_off[op_order[UTIL_MIN(j + 3 * AHEAD, p->n_ops - 1)]]);
+    __builtin_prefetch(&sim->in_producer[late]);
+    __builtin_prefetch(&sim->in_slot[late]);
+    int32_t begin = p->op_in_off[soon], end = UTIL_MIN(p->op_in_off[soon + 1], begin + AHEAD);
+    for (int32_t i = begin; i < end; i++) {
+        __builtin_prefetch(&sim->device[sim->in_producer[i]]);
+        __builtin_prefetch(&sim->finish_ns[sim->in_producer[i]]);
+        __builtin_prefetch(&sim->arrival_ns[sim->per_edge ? sim->in_slot[i] : sim->in_slot[i] + sim->device[soon]]);
+    }
+}
+
+/* Forget the arrivals of the simulation before, note who reads each tensor. */
+static void publish(moirai_sim *sim)
+{
+    const moirai_problem *p = sim->p;
+    int32_t K = p->n_devices, words = moirai_device_words(p);
+    for (int32_t e = 0; e < p->n_edges && sim->per_edge; e++)
+        sim->arrival_ns[e] = NOT_YET;
+    for (int32_t t = 0; t < p->n_tensors && !sim->per_edge; t++) {
+        int32_t home = sim->device[p->tensor_producer[t]];
         uint64_t *to = sim->tensor_to + (int64_t)t * words;
         for (int32_t w = 0; w < words; w++)
             to[w] = 0;
-        for (int32_t e = begin; e < end; e++) { /* where nobody reads it nobody asks */
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1];
+             e++) { /* where nobody reads nobody asks */
+            __builtin_prefetch(&sim->device[p->edge_reader[UTIL_MIN(e + AHEAD, p->n_edges - 1)]]);
             int32_t d = sim->device[p->edge_reader[e]];
             to[d / 64] |= (uint64_t)1 << d % 64;
             sim->arrival_ns[t * K + d] = NOT_YET;
@@ -88,7 +107,6 @@ static bool replay_op(moirai_sim *sim, int32_t op)
     sim->finish_ns[op] = start + ns;
     sim->makespan_ns = UTIL_MAX(sim->makespan_ns, start + ns);
     sim->log[sim->n_log++] = op;
-    publish(sim, op);
     return true;
 }
 
@@ -131,6 +149,7 @@ static void begin(moirai_sim *sim)
     memset(sim->channel_ns, 0, K * K * sizeof *sim->channel_ns);
     sim->log_sorted = false;
     sim->gate_ns = 0;
+    publish(sim);
 }
 
 static bool replay_task(moirai_sim *sim, moirai_task task)
@@ -195,6 +214,7 @@ int64_t schedule_sim_replay_window(moirai_sim *sim, const int32_t *op_device, co
     int64_t *finished = sim->priority; /* latest finish up to each place in the order */
     for (int32_t j = 0; j < p->n_ops; j++) {
         sim->gate_ns = j >= window ? finished[j - window] : 0;
+        fetch_inputs(sim, op_order, j);
         if (schedule_sim_ends(sim, j) || !replay_op(sim, op_order[j]))
             return -1;
         finished[j] = sim->makespan_ns;

@@ -249,6 +249,35 @@ static void test_util_sort_of_random_keys(void **state)
     }
 }
 
+/* So many that they are divided by their highest digit first: few times, times that are close together far from 0, and all of 64 bits. */
+static void test_util_sort_of_many_keys(void **state)
+{
+    (void)state;
+    enum { N = 300000 };
+    static const int bits[] = {3, 20, 36, 64};
+    uint64_t *key = util_alloc(2 * N, sizeof *key), random = 1;
+    int32_t *item = util_alloc(2 * N, sizeof *item);
+    assert_non_null(key);
+    assert_non_null(item);
+    for (int round = 0; round < 4; round++) {
+        uint64_t sum = 0, sorted = 0;
+        for (int32_t i = 0; i < N; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            key[i] = (random >> (64 - bits[round])) + (round == 1 ? UINT64_C(1) << 50 : 0);
+            item[i] = i;
+            sum += key[i] * (uint64_t)(i + 1);
+        }
+        util_sort(key, item, key + N, item + N, N);
+        for (int32_t i = 0; i < N; i++) {
+            assert_true(i == 0 || key[i - 1] < key[i] || (key[i - 1] == key[i] && item[i - 1] < item[i]));
+            sorted += key[i] * (uint64_t)(item[i] + 1);
+        }
+        assert_true(sorted == sum); /* each with its own */
+    }
+    free(item);
+    free(key);
+}
+
 static void test_trimmed_mean_leaves_the_ends_out(void **state)
 {
     (void)state;
@@ -324,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_util_sort_is_stable),
         cmocka_unit_test(test_util_percentile_is_the_nearest_rank),
         cmocka_unit_test(test_util_sort_of_random_keys),
+        cmocka_unit_test(test_util_sort_of_many_keys),
         cmocka_unit_test(test_file_read_ends_where_the_file_does_not),
         cmocka_unit_test(test_trimmed_mean_leaves_the_ends_out),
         cmocka_unit_test(test_folders_are_made_once_and_named),

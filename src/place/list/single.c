@@ -74,12 +74,18 @@ static int try_device(moirai_plan **out, moirai_sim *sim, const moirai_problem *
 /* Sums of times, which are the makespans; INT64_MAX where some operator can't run. */
 static void sum_times(const moirai_problem *p, int64_t *sum)
 {
+    device_set all;
+    int32_t words = moirai_device_words(p);
+    memset(&all, 0xff, sizeof all);
+    memset(sum, 0, (size_t)p->n_devices * sizeof *sum);
+    for (int32_t i = 0; i < p->n_ops; i++) {
+        for (int32_t w = 0; w < words; w++)
+            all.word[w] &= p->op_devices[(int64_t)i * words + w];
+        for (int32_t k = 0; k < p->n_devices; k++) /* what can't run there counts for nothing below */
+            sum[k] += moirai_op_ns(p, i, k);
+    }
     for (int32_t k = 0; k < p->n_devices; k++)
-        sum[k] = first_banned(p, k) == MOIRAI_NONE ? 0 : INT64_MAX;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        for (int32_t k = 0; k < p->n_devices; k++)
-            if (sum[k] != INT64_MAX)
-                sum[k] += moirai_op_ns(p, i, k);
+        sum[k] = device_set_has(&all, k) ? sum[k] : INT64_MAX;
 }
 
 /* The fastest device not tried yet, ties by number. */
