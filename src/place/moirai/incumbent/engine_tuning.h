@@ -12,7 +12,8 @@
 #define CERTIFY_INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
 #define CERTIFY_INTERVAL_EFFORT 0.3
 #define CERTIFY_MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
-#define CERTIFY_PLAIN_KEPT 8 /* times what plain bounds take, for less than which nothing more is begun */
+#define CERTIFY_PLAIN_KEPT \
+    20 /* times what plain bounds take, for less than which nothing more is begun: heads and tails of a million operators on 64 devices take 11 */
 #define CERTIFY_PATHS_KEPT 3 /* times what a path along the chain takes, kept of the time */
 
 /* moirai.c: what is kept of the time */
