@@ -1,6 +1,7 @@
 """Numbers, refusals, and the shape of a certificate: which keys each kind of object has (docs/formats.md)."""
 
 import json
+from functools import cache
 
 INF = float("inf")
 LAST = (1 << 63) - 1
@@ -24,9 +25,8 @@ class Real:
 
 
 def pairs_once(pairs):
-    found = dict(pairs)
-    demand(len(found) == len(pairs), "a key is there twice")
-    return found
+    demand(len(dict(pairs)) == len(pairs), "a key is there twice")
+    return dict(pairs)
 
 
 def parse(text):
@@ -39,43 +39,38 @@ def parse(text):
         raise Wrong(f"no JSON: {error}") from error
 
 
-# Keys of each kind of object (docs/formats.md): type, range, how many numbers come together; "?" before what may be
-# missing. A type is n (number), l (list of numbers), L (list of such lists), t (text), b (true or false), a kind, "[" and a
-# kind for a list of these, or "gone": what earlier versions have written, refused by name.
-COUNT, NS, COUNTS = ("n", 0, INT), ("n", 0, LAST), ("l", 0, INT)
-CASES = {"?receivers": COUNTS, "?open": ("b",), "?counts": ("l", -2, LAST, 5)}
-CLASS = {"component_kind": COUNTS, "trees": ("L", 0, INT, 3), "?shared": COUNT, "?pairs": ("[pair",)}
-CLAIMS = {"operators": COUNT, "lower_bound_ns": NS, "certified_bound_ns": NS, "?problem": ("t",), "?problem_digest": ("t",)}
-CHAIN = {"?floating": COUNTS, "cuts": COUNTS, "block_class": COUNTS, "classes": ("[class",), "?memory": ("memory",), "?windows": ("windows",)}
-# By kind its forms: the first whose key is there, or that needs none.
-FORMS = {
-    "certificate": [(None, {**CLAIMS, **CHAIN})],
-    "rate": [
-        ("in_flight", {**CLAIMS, **CHAIN, "in_flight": ("n", 1, INT), "?loads": ("loads",)}),
-        (None, {**CLAIMS, "loads": ("loads",)}),
-    ],
-    "class": [("component_kind", CLASS), ("trees", CLASS), (None, {"?pairs": ("[pair",)})],
-    "pair": [(None, {
-        "entry": COUNT, "exit": COUNT, "lower_ns": NS, "?search": ("search",), "?leaves": ("[leaf",), "?loads": ("loads",),
-        "?static": ("gone", "static proofs"), "?pool": ("gone", "pools"),
-    })],
-    "search": [(None, {"length_ns": ("n", 0, LAST // 8), "tree": ("l", -2, INT)})],
-    "loads": [
-        ("cases", {"op": COUNT, "cases": ("[loads",)}),
-        ("prices", {"prices": ("l", 0, 1 << 40), "?byte_prices": ("l", 0, 1 << 50), "?unit": ("n", 1, MESSAGE),
-                    "?shifts": ("l", 0, TIME), "?paths": ("l", 0, TIME), "?from": ("l", -MESSAGE, MESSAGE), "?to": ("l", -MESSAGE, MESSAGE)}),
-        (None, {}),
-    ],
-    "leaf": [
-        ("prices", {**CASES, "length_ns": ("n", 0, SPAN), "step_ns": ("n", 1, TIME), "buckets": COUNTS,
-                    "prices": ("l", 0, 1 << 50, 3), "?count_prices": ("l", -TIME, TIME)}),
-        (None, CASES),
-    ],
-    "memory": [(None, {"unit": ("n", 1, 1 << 40), "byte_prices": ("l", 0, 1 << 50), "pairs": ("[memory pair",)})],
-    "memory pair": [(None, {"class": COUNT, "entry": COUNT, "exit": COUNT, "leaves": ("[leaf",)})],
-    "windows": [(None, {"intervals": ("[interval",), "?pool": ("gone", "pools")})],
-    "interval": [(None, {"?entry": COUNT, "?exit": COUNT, "?ns": ("l", 0, LAST)})],
+# The least and the greatest of each kind of number.
+RANGE = {
+    "count": (0, INT), "some": (1, INT), "node": (-2, INT), "case": (-2, LAST), "ns": (0, LAST), "length": (0, LAST // 8),
+    "span": (0, SPAN), "time": (0, TIME), "step": (1, TIME), "worth": (-TIME, TIME), "price": (0, 1 << 40), "unit": (1, 1 << 40),
+    "fine": (0, 1 << 50), "message": (-MESSAGE, MESSAGE), "scale": (1, MESSAGE),
 }  # fmt: skip
+CLAIMS = "operators count, lower_bound_ns ns, certified_bound_ns ns, problem? text, problem_digest? text"
+CHAIN = "floating? count*, cuts count*, block_class count*, classes class[], memory? memory, windows? windows"
+CLASS = "component_kind count*, trees count*3[], shared? count, pairs? pair[]"
+CASES = "receivers? count*, open? bool, counts? case*5"
+LOADS = "prices price*, byte_prices? fine*, unit? scale, shifts? time*, paths? time*, from? message*, to? message*"
+# By kind of object its forms, the first whose own key is there ("": none is asked for). Behind the name of a key "?" says that it may be
+# missing; *5 is a list of numbers, five that belong together; [] a list of objects; "gone" what earlier versions have written.
+FORMS = {
+    "certificate": {"": f"{CLAIMS}, {CHAIN}"},
+    "rate": {"in_flight": f"{CLAIMS}, {CHAIN}, in_flight some, loads? loads", "": f"{CLAIMS}, loads loads"},
+    "class": {"component_kind": CLASS, "trees": CLASS, "": "pairs? pair[]"},
+    "pair": {"": "entry count, exit count, lower_ns ns, search? search, leaves? leaf[], loads? loads, static? gone static proofs, pool? gone pools"},
+    "search": {"": "length_ns length, tree node*"},
+    "loads": {"cases": "op count, cases loads[]", "prices": LOADS, "": ""},
+    "leaf": {"prices": f"{CASES}, length_ns span, step_ns step, buckets count*, prices fine*3, count_prices? worth*", "": CASES},
+    "memory": {"": "unit unit, byte_prices fine*, pairs memory pair[]"},
+    "memory pair": {"": "class count, entry count, exit count, leaves leaf[]"},
+    "windows": {"": "intervals interval[], pool? gone pools"},
+    "interval": {"": "entry? count, exit? count, ns? ns*"},
+}
+
+
+@cache
+def keys_of(form):
+    """(key, whether it may be missing, what it is) of a form."""
+    return [(key.rstrip("?"), key.endswith("?"), what) for key, _, what in (x.partition(" ") for x in form.split(", ") if x)]
 
 
 def rows(numbers, each):
@@ -83,34 +78,30 @@ def rows(numbers, each):
     return list(zip(*(iter(numbers),) * each))
 
 
-def check_numbers(value, least, most, each=1):
-    demand(type(value) is list and len(value) % each == 0, "no list of numbers")
-    demand(all(type(x) is int and least <= x <= most for x in value), "a number out of range")
-
-
-def check_value(name, value, kind, *range_):
-    if kind == "n":
-        demand(type(value) is int and range_[0] <= value <= range_[1], f"{name} is out of range")
-    elif kind == "l":
-        check_numbers(value, *range_)
-    elif kind == "gone":
-        raise Wrong(f"{name}: {range_[0]} are no longer verified")
-    elif kind in "tb":
-        demand(type(value) is (str if kind == "t" else bool), f"{name} is of another type")
-    elif kind == "L" or kind[0] == "[":
+def check_value(name, value, kind):
+    of, _, each = kind.partition("*")
+    if kind.startswith("gone"):
+        raise Wrong(f"{name}: {kind[5:]} are no longer verified")
+    if kind.endswith("[]"):
         demand(type(value) is list, f"{name} is no list")
         for item in value:
-            check_value(name, item, kind[1:] or "l", *range_)
-    else:
+            check_value(name, item, kind[:-2])
+    elif kind in ("text", "bool"):
+        demand(type(value) is (str if kind == "text" else bool), f"{name} is of another type")
+    elif of not in RANGE:
         check_shape(kind, value)
+    else:
+        numbers, (least, most) = value if of != kind else [value], RANGE[of]
+        demand(type(numbers) is list and len(numbers) % int(each or 1) == 0, f"{name} is no list of numbers")
+        demand(all(type(x) is int and least <= x <= most for x in numbers), f"{name} is out of range")
 
 
 def check_shape(kind, value):
     demand(type(value) is dict, f"{kind} is no object")
-    for key, what in next(keys for key, keys in FORMS[kind] if key is None or value.get(key) is not None).items():
-        item = value.get(key.lstrip("?"))
-        demand(item is not None or key.startswith("?"), f"{kind}: {key} is missing")
+    for key, may_miss, what in keys_of(next(form for own, form in FORMS[kind].items() if not own or value.get(own) is not None)):
+        item = value.get(key)
+        demand(item is not None or may_miss, f"{kind}: {key} is missing")
         if item is not None:
-            check_value(f"{kind}: {key}", item, *what)
+            check_value(f"{kind}: {key}", item, what)
     if kind == "interval":
         check_shape("class", value)

@@ -50,32 +50,21 @@ class Leaf:
 def counts_cover(b, leaves, depth):
     if not leaves or any(len(x.counts) == depth for x in leaves):
         return bool(leaves)
-    first = leaves[0].counts[depth]
-    every = LAST if first[0] < 0 else b.kinds[first[0]].count
-    low, high = [], []
-    for x in leaves:
-        c = x.counts[depth]
-        if c[:3] != first[:3]:
-            return False
-        if c[3] <= 0:
-            low.append(x)
-        elif c[4] >= every:
-            high.append(x)
-        else:
-            return False
-    most = min((x.counts[depth][4] for x in low), default=None)
-    if not high:
-        return most >= every and counts_cover(b, low, depth + 1)
-    least = max(x.counts[depth][3] for x in high)
-    return bool(low) and most >= least - 1 and counts_cover(b, low, depth + 1) and counts_cover(b, high, depth + 1)
+    what = leaves[0].counts[depth][:3]
+    every = LAST if what[0] < 0 else b.kinds[what[0]].count
+    low = [x for x in leaves if x.counts[depth][3] <= 0]
+    high = [x for x in leaves if x not in low]
+    if any(x.counts[depth][:3] != what for x in leaves) or any(x.counts[depth][4] < every for x in high):
+        return False
+    most = min((x.counts[depth][4] for x in low), default=-2)
+    least = max((x.counts[depth][3] for x in high), default=every + 1)
+    return most >= least - 1 and counts_cover(b, low, depth + 1) and (not high or counts_cover(b, high, depth + 1))
 
 
 def cover(b, a, z, leaves, equals):
-    ordered = b.p.congestion == "port"
-    least = b.equal_devices()
+    ordered, least = b.p.congestion == "port", b.equal_devices()
     ends = {a} | ({z} if b.exit is not None else set())
-    mine = [k if k in ends else next(j for j in range(k + 1) if j not in ends and least[j] == least[k])
-            for k in range(b.K)]  # fmt: skip
+    mine = [k if k in ends else next(j for j in range(k + 1) if j not in ends and least[j] == least[k]) for k in range(b.K)]
 
     def covered(receivers, opened):
         return counts_cover(b, [x for x in leaves if x.receivers == receivers and x.open == opened], 0)
@@ -83,23 +72,14 @@ def cover(b, a, z, leaves, equals):
     def sendings(named, left):
         if ordered and covered(named, True):
             return True
-        if not covered(named, False):
-            return False
-        seen = set()
-        for at, k in enumerate(left):
-            if ordered and equals and mine[k] in seen:
-                continue
-            if not sendings(named + [k], [l for l in left if l != k] if ordered else left[at + 1 :]):
-                return False
-            seen.add(mine[k])
-        return True
+        seen = [mine[k] for k in left] if ordered and equals else []  # of equal devices the first stands for all
+        return covered(named, False) and all(
+            sendings([*named, k], [l for l in left if l != k] if ordered else left[at + 1 :])
+            for at, k in enumerate(left) if mine[k] not in seen[:at])  # fmt: skip
 
-    if covered(None, False):
-        return True
-    if b.shared is None:
-        return False
-    devices = {k for e in b.edges if b.is_shared(e) for k in b.allowed(e[2], a, z)} - {a}
-    return sendings([], sorted(devices))
+    if covered(None, False) or b.shared is None:
+        return covered(None, False)
+    return sendings([], sorted({k for e in b.edges if b.is_shared(e) for k in b.allowed(e[2], a, z)} - {a}))
 
 
 def read_leaves(b, a, z, objects, equals):

@@ -36,37 +36,32 @@ class Loads:
         return found
 
     def offsets(self, price, head, tail, path):
-        b, first, last = self.b, {}, {}
-
-        def meet(r, before, after):
-            first[r], last[r] = min(first.get(r, before), before), min(last.get(r, after), after)
-
+        """What no resource is used for: before its first task can begin, and after its last one can end."""
+        b, ends = self.b, [[(path, 0)] for _ in price]
         for i in range(b.n):
             for k in self.may[i]:
-                meet(k, head[i][k], tail[i][k])
+                ends[k].append((head[i][k], tail[i][k]))
         for i, _, j, _ in b.edges:
-            for k in self.may[i]:
-                for l in self.may[j]:
-                    for r in self.p.held(k, l, loads=True) if k != l else ():
-                        meet(r, head[i][k] + b.ns[i][k], b.ns[j][l] + tail[j][l])
-        return sum(y * min(path, first[r] + last[r] if r in first else path) for r, y in enumerate(price))
+            for k, l in ((k, l) for k in self.may[i] for l in self.may[j] if k != l):
+                for r in self.p.held(k, l, loads=True):
+                    ends[r].append((head[i][k] + b.ns[i][k], b.ns[j][l] + tail[j][l]))
+        used = [x[1:] or x for x in ends]
+        return sum(y * min(path, min(x[0] for x in u) + min(x[1] for x in u)) for y, u in zip(price, used))
 
     def costs(self, price, bytes_, out, into):
         """What each operator costs on each device."""
-        b, p, K = self.b, self.p, self.K
-        cost = [{k: price[k] * b.ns[i][k] + bytes_[k] * (p.bytes[b.ops[i]] if i in b.inside else 0)
-                 for k in self.may[i]} for i in range(b.n)]  # fmt: skip
-        for x, e in enumerate(b.edges):
-            for k in self.may[e[0]]:
-                cost[e[0]][k] += out[x][k]
-            for k in self.may[e[2]]:
-                cost[e[2]][k] += into[x][k]
+        b = self.b
+        cost = [{k: price[k] * ns[k] + bytes_[k] * size for k in may} for ns, size, may in zip(b.ns, b.bytes, self.may)]
+        for (i, _, j, _), sent, got in zip(b.edges, out, into):
+            for at, message in ((i, sent), (j, got)):
+                for k in self.may[at]:
+                    cost[at][k] += message[k]
         for edges in b.packets():
-            i, table = b.edges[edges[0]][0], b.edges[edges[0]][3]
+            i, _, _, table = b.edges[edges[0]]
             for k in self.may[i]:
-                for l in range(K):
+                for l in range(self.K):
                     taken = sum(max(0, out[x][k] + into[x][l]) for x in edges if l in self.may[b.edges[x][2]])
-                    paid = sum(price[r] for r in p.held(k, l, loads=True)) * table[k][l] if k != l else 0
+                    paid = sum(price[r] for r in self.p.held(k, l, loads=True)) * table[k][l] if k != l else 0
                     cost[i][k] -= max(0, taken - paid)
         return cost
 
@@ -87,21 +82,21 @@ class Loads:
 
     def paths(self, obj, cost):
         """Adds the prices of paths to the costs of their operators; what that adds to all prices."""
-        prices, numbers, at, edges = 0, obj.get("paths") or [], 0, {(e[0], e[2]) for e in self.b.edges}
-        while at < len(numbers):
-            price, n = (*numbers[at : at + 2], 0)[:2]
-            path = numbers[at + 2 : at + 2 + n]
+        prices, rest, edges = 0, obj.get("paths") or [], {(e[0], e[2]) for e in self.b.edges}
+        while rest:
+            price, n = (*rest, 0)[:2]
+            path, rest = rest[2 : 2 + n], rest[2 + n :]
             demand(price <= 1 << 40, "a price of a path is too large")
             demand(0 < n == len(path) and max(path) < self.b.n, "a path has no operators, or ends early")
             demand(all(pair in edges for pair in zip(path, path[1:])), "a path's operator does not read what the one before makes")
+            prices += price
             for i in path:
                 for k in self.may[i]:
                     cost[i][k] += price * self.b.ns[i][k]
-            prices, at = prices + price, at + 2 + n
         return prices
 
     def leaf(self, obj):
-        b, p, path = self.b, self.p, 0
+        b, p, path, total = self.b, self.p, 0, 0
         if not self.rate:
             may = tuple(map(tuple, self.may))
             head, tail = b.reach(True, *may), b.reach(False, *may)
@@ -112,14 +107,12 @@ class Loads:
         self.bytes |= bytes_ is not None
         bytes_ = [0] * self.K if bytes_ is None else bytes_
         demand(len(price) == p.resources(loads=True) and len(bytes_) == self.K, "prices have not one number each")
-        cost = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to"))
         demand(not self.rate or obj.get("shifts") is None and obj.get("paths") is None, "loads of a period have shifts or paths")
-        total, prices = (0, 0) if self.rate else self.shifts(obj, cost, head, tail, path)
-        prices += self.paths(obj, cost)
-        total += sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
-        prices += sum(price)
+        cost, prices = self.costs(price, bytes_, self.messages(obj, "from"), self.messages(obj, "to")), sum(price)
         if not self.rate:
-            total += self.offsets(price, head, tail, path)
+            total, more = self.shifts(obj, cost, head, tail, path)
+            total, prices = total + self.offsets(price, head, tail, path), prices + more + self.paths(obj, cost)
+        total += sum(min(c.values()) for c in cost) - sum(u * m for u, m in zip(bytes_, p.capacity))
         if total <= 0 or not prices:
             return path
         return max(path, min(SPAN, total // prices if self.rate else -(-total // prices)))

@@ -70,15 +70,12 @@ class Pricing:
             before = max(self.latest[k] - b.shared_ns(self.a, k), -1)
 
     def direct_is_late(self):
-        b = self.b
-        for e in b.edges:
-            if b.entry is not None and self.a != self.z and (e[0], e[2]) == (b.entry, b.exit):
-                ns = e[3][self.a][self.z]
-                if self.leaf.receivers is not None and b.is_shared(e):
-                    ns = self.soonest.get(self.z, INF)
-                if ns > self.T:
-                    return True
-        return False
+        b, sent = self.b, []
+        for e in b.edges if b.entry is not None and self.a != self.z else []:
+            if (e[0], e[2]) == (b.entry, b.exit):
+                waits = self.leaf.receivers is not None and b.is_shared(e)
+                sent.append(self.soonest.get(self.z, INF) if waits else e[3][self.a][self.z])
+        return max(sent, default=0) > self.T
 
     def send(self, k):
         ns = self.b.shared_ns(self.a, k)
@@ -104,9 +101,9 @@ class Pricing:
 
     def own(self, kind, one, i):
         """What an operator pays by itself, and for what it has from the entry and for the exit, by device and step."""
-        op, out = one.ops[i], {}
-        for k in one.p.may[op]:
-            flat = self.byte_price[k] * one.p.bytes[op] if self.byte_price else 0
+        out = {}
+        for k in one.may[i]:
+            flat = self.byte_price[k] * one.bytes[i] if self.byte_price else 0
             of_this = (kind, i - one.inside[0], k)
             flat += sum(w for w, c in zip(self.leaf.count_price, self.leaf.counts) if c[:3] == of_this)
             out[k] = [v + flat for v in self.line((k,), one.ns[i][k])]

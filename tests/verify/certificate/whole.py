@@ -81,9 +81,9 @@ def prove_windows(p, obj):
         else:
             ways.append((u, 0, v, [[ns[k, l] for l in range(K)] for k in range(K)]))
     ways.sort(key=lambda e: e[0])
-    longest_paths(head, ways, p.time, p.may)
-    longest_paths(tail, turned(ways), p.time, p.may)
-    return max(proven, longest(head, tail, p.time, p.may))
+    longest_paths(head, ways, p.ns, p.may)
+    longest_paths(tail, turned(ways), p.ns, p.may)
+    return max(proven, longest(head, tail, p.ns, p.may))
 
 
 def memory_leaf(b, a, z, leaf, proven, unit, price, cheapest):
@@ -118,14 +118,14 @@ def chain_cost(p, cuts, blocks, value, unit, price):
         out = p.may[cuts[i]] if i < len(cuts) else [0]
         cost = {z: min(cost[a] + value[c][a, z] for a in cost) for z in out}
         for z in out if i < len(cuts) else []:
-            cost[z] += p.time[cuts[i]][z] * unit + price[z] * p.bytes[cuts[i]]
+            cost[z] += p.ns[cuts[i]][z] * unit + price[z] * p.bytes[cuts[i]]
     return cost[0]
 
 
 def prove_memory(p, cuts, blocks, classes, bound, obj):
     unit, price = obj["unit"], obj["byte_prices"]
     demand(len(price) == p.K, "byte_prices has not one price per device")
-    cheap = [sum(min(price[k] for k in p.may[i]) * p.bytes[i] for i in (b.ops[x] for x in b.inside)) for b in classes]
+    cheap = [sum(min(price[k] for k in b.may[i]) * b.bytes[i] for i in b.inside) for b in classes]
     value = [{at: ns * unit + cheap[c] for at, ns in bound[c].items()} for c in range(len(classes))]
     for pair in obj["pairs"]:
         c, a, z = pair["class"], pair["entry"], pair["exit"]
