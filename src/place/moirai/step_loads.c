@@ -135,6 +135,11 @@ static int ask_within_shifts(engine *x, relax_task job, double part)
     return rc;
 }
 
+static bool loads_prove_less(const engine *x, int64_t loads_ns)
+{
+    return (double)loads_ns < STEP_LOADS_HOPE * (double)x->in.lower_ns;
+}
+
 static int run(engine *x, const engine_turn *turn)
 {
     incumbent *in = &x->in;
@@ -147,16 +152,16 @@ static int run(engine *x, const engine_turn *turn)
     block.cases = 1 + (int32_t)(STEP_LOADS_BLOCK_CASES * effort);
     if (!fits(in))
         return 0;
+    bool paths_decide = loads_prove_less(x, x->loads_ns);
     int rc = incumbent_off(in, SHIFTS) ? 0 : ask_within_shifts(x, whole, part);
     if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
-    int64_t wide_ns = x->loads_ns;
+    int64_t wide_ns = x->loads_ns, known_ns = in->lower_ns;
     rc = incumbent_off(in, LOAD_CHAIN) ? 0 : ask(x, relax_solve_chain, block, part);
     if (rc || incumbent_gap(in) <= in->o->gap)
         return rc;
-    bool in_a_row = (double)wide_ns < STEP_LOADS_HOPE * (double)in->lower_ns;
-    if (in_a_row) { /* the whole is not asked again */
-        bool by_blocks = x->loads_ns == in->lower_ns && incumbent_gap(in) > ENGINE_NEAR;
+    if (paths_decide || loads_prove_less(x, wide_ns)) { /* the whole is not asked again */
+        bool by_blocks = in->lower_ns > known_ns && incumbent_gap(in) > ENGINE_NEAR;
         return by_blocks ? ask_for_less(x, relax_solve_chain, block, part) : 0;
     }
     rc = ask(x, relax_solve, whole, part);
