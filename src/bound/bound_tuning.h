@@ -35,6 +35,9 @@
 #define BOUND_PORTFOLIO_LATER_FINALISTS 4 /* of a further round, */
 #define BOUND_PORTFOLIO_LATER_CHAINS 4    /* which lets in so many new chains */
 #define BOUND_PORTFOLIO_MOST_CHAINS 60    /* then no more are let in */
+#define BOUND_PORTFOLIO_COARSER 2         /* times that intervals become twice as large, switch `again` as well, */
+#define BOUND_PORTFOLIO_COARSER_OPS 1000  /* in problems up to this size: listing them takes long, */
+#define BOUND_PORTFOLIO_HOPE 0.9          /* where chains prove so much of what is known */
 
 /* interval_search.c: targets of the search of an interval, switch `intervals` */
 #define BOUND_SEARCH_PARTS 2    /* of the nodes that are left go into one target */

@@ -7,7 +7,7 @@
 #include "decompose/spine.h"
 #include "pair/pair_refine.h"
 
-#define BOUND_INTERVAL_OPS 110 /* between two neighbours of a chain, at most */
+#define BOUND_INTERVAL_OPS 110 /* between two neighbours of a chain, at most; twice and four times as many later */
 #define BOUND_INTERVAL_BATCH 8 /* pairs that are searched side by side, whatever the number of threads */
 
 typedef struct bound_interval_chain {
@@ -26,11 +26,12 @@ int bound_interval_chain_of_cuts(bound_interval_chain **out, const moirai_proble
 void bound_interval_chain_free(bound_interval_chain *x);
 
 typedef struct bound_interval_task {
-    int64_t goal_ns; /* no use in proving more; INT64_MAX: no goal */
-    int32_t chains;  /* that are tried, the likeliest first; 0: all */
-    int32_t tries;   /* at each pair, each with more nodes */
-    double effort;   /* scales the nodes */
-    bool patient;    /* several times as many nodes */
+    int64_t goal_ns;  /* no use in proving more; INT64_MAX: no goal */
+    int64_t known_ns; /* proven otherwise, too: chains that come nowhere near it are not worth larger intervals */
+    int32_t chains;   /* that are tried, the likeliest first; 0: all */
+    int32_t tries;    /* at each pair, each with more nodes */
+    double effort;    /* scales the nodes */
+    bool patient;     /* several times as many nodes */
     int threads;
     uint64_t seed;
     util_stop stop;
@@ -66,7 +67,8 @@ typedef struct bound_portfolio {
     decompose_intervals *all; /* NULL: the problem is too large */
     bound_portfolio_chain *chain;
     size_t capacity;
-    int32_t n, entered; /* entered: rules so far */
+    int32_t n, entered; /* entered: rules so far, of this size */
+    int32_t coarser;    /* intervals are so often twice as large as the rules say */
     int32_t rounds;
     bound_interval_list known; /* of intervals by now: chains have many in common */
 } bound_portfolio;

@@ -1,7 +1,11 @@
 /* Several chains of intervals compete: one attempt at each pair of the path for all chains, all attempts for the best of the first half,
  * then for those that prove most; a chain on whose path nothing is open is no finalist. What is found of an interval between
  * two devices is shared by all chains that have it. Each further round lets some new chains in, with noise of another seed, and raises
- * those that prove most by one more attempt at each pair. Nothing is searched twice. */
+ * those that prove most by one more attempt at each pair. Nothing is searched twice.
+ *
+ * Once nothing is open on the best chain's path, its bound is all that intervals of such a size have to say: what happens beside the chain
+ * is in none of them. Then the same rules choose chains of intervals twice as large (networks of several resolutions: what follows on one
+ * output of a module is one branch of the next, and only what follows and precedes two modules has all branches of one). */
 #include "bound/intervals/interval_chain.h"
 
 #include <stdlib.h>
@@ -57,13 +61,14 @@ static int enter_chain(bound_portfolio *c, bound_interval_chain *x, const bound_
 }
 
 /* The parameters of a number; beyond the table those of one with noise, drawn anew. */
-static decompose_interval_rule rule_of(int32_t i)
+static decompose_interval_rule rule_of(const bound_portfolio *c, int32_t i)
 {
-    if (i < N_RULES)
-        return rules[i];
-    decompose_interval_rule more = rules[BOUND_PORTFOLIO_FIRST_NOISY + i % (N_RULES - BOUND_PORTFOLIO_FIRST_NOISY)];
-    more.seed = (uint64_t)i;
-    return more;
+    bool listed = i < N_RULES;
+    int32_t noisy = BOUND_PORTFOLIO_FIRST_NOISY + i % (N_RULES - BOUND_PORTFOLIO_FIRST_NOISY);
+    decompose_interval_rule rule = rules[listed ? i : noisy];
+    rule.most_ops <<= c->coarser;
+    rule.seed = listed ? rule.seed : (uint64_t)i;
+    return rule;
 }
 
 /* The chain of all cuts where there is one, and a chain for each rule up to a number, with one attempt at each pair of
@@ -78,7 +83,7 @@ static int enter_chains(bound_portfolio *c, int32_t to, const bound_interval_tas
         rc = enter_chain(c, x, &first);
     for (; c->entered < to && c->n < BOUND_PORTFOLIO_MOST_CHAINS && !rc && (c->n == 0 || !util_stopped(&job->stop));
          c->entered++) {
-        decompose_interval_rule rule = rule_of(c->entered);
+        decompose_interval_rule rule = rule_of(c, c->entered);
         rc = bound_interval_chain_new(&x, c->p, c->all, &rule);
         rc = rc ? rc : enter_chain(c, x, &first);
     }
@@ -129,7 +134,7 @@ static int raise_finalist(bound_portfolio *c, const bound_interval_task *job)
     return raise_chain(c, i, job);
 }
 
-int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job)
+static int raise_round(bound_portfolio *c, const bound_interval_task *job)
 {
     bound_interval_task patient = *job;
     int32_t rules_now = job->chains > 0 ? UTIL_MIN(N_RULES, job->chains) : N_RULES;
@@ -146,6 +151,38 @@ int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_int
             rc = enter_chains(c, c->entered + BOUND_PORTFOLIO_LATER_CHAINS, job);
         rc = rc ? rc : raise_finalist(c, &patient);
     }
+    return rc;
+}
+
+static int list_intervals(bound_portfolio *c)
+{
+    decompose_intervals_free(c->all);
+    c->all = NULL;
+    return decompose_intervals_new(&c->all, c->p, BOUND_INTERVAL_OPS << c->coarser);
+}
+
+/* Whether all rules have had their turn and longer searches would not raise the best chain, which is neither at the goal nor far from
+ * what is known: there loads decide. */
+static bool is_spent(const bound_portfolio *c, const bound_interval_task *job)
+{
+    int32_t best = best_of(c);
+    bool may = c->coarser < BOUND_PORTFOLIO_COARSER && c->p->n_ops <= BOUND_PORTFOLIO_COARSER_OPS &&
+               !util_stopped(&job->stop) && !util_off(&job->stop, UTIL_METHOD_AGAIN);
+    if (!may || c->entered < N_RULES || best < 0 || is_open(c->chain[best].x, INT8_MAX))
+        return false;
+    int64_t lower = c->chain[best].lower_ns;
+    return lower < job->goal_ns && (double)lower >= BOUND_PORTFOLIO_HOPE * (double)job->known_ns;
+}
+
+int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job)
+{
+    int rc = raise_round(c, job);
+    while (!rc && is_spent(c, job)) {
+        c->coarser++;
+        c->entered = 0;
+        rc = list_intervals(c);
+        rc = rc ? rc : raise_round(c, job);
+    }
     int32_t best = best_of(c);
     *lower_ns = rc || best < 0 ? 0 : c->chain[best].lower_ns;
     return rc;
@@ -158,7 +195,7 @@ int bound_portfolio_new(bound_portfolio **out, const moirai_problem *p)
     if (!c)
         return MOIRAI_EFAIL;
     c->p = p;
-    int rc = decompose_intervals_new(&c->all, p, BOUND_INTERVAL_OPS);
+    int rc = list_intervals(c);
     if (rc)
         bound_portfolio_free(c);
     else

@@ -13,6 +13,7 @@ static int run(engine *x, const engine_turn *turn)
             chains = turn->size > 0 ? turn->size : STEP_INTERVALS_CHAINS, tries = turn->rounds + x->again;
     bound_interval_task job = {
         .goal_ns = in->best->makespan_ns,
+        .known_ns = in->lower_ns,
         .chains = UTIL_MIN(chains, most),
         .tries = effort < STEP_INTERVALS_LITTLE_EFFORT ? UTIL_MIN(tries, STEP_INTERVALS_LITTLE_TRIES) : tries,
         .effort = effort,
