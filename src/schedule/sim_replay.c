@@ -187,7 +187,8 @@ int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, cons
     if (!gate)
         return -2;
     bool fine = schedule_sim_take_devices(sim, op_device);
-    begin(sim);
+    if (fine) /* else devices of some operators are nobody's */
+        begin(sim);
     for (int64_t j = 0; fine && j < n_order; j++) {
         moirai_task task = order[j];
         sim->gate_ns = gate[task];
