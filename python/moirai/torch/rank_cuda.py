@@ -9,7 +9,7 @@ reader polls it (kernels.cu). Kernels are on the main stream alone: branches of 
 where a kernel that polls would hold up those behind it that others poll for. What goes through the host is copies, flag
 and all, for which the GPU has engines of their own. Three copies take 17 us before the first byte counts:
 what is short (`DIRECT_BYTES`) is put into the host's memory by the kernel that meets, its flag behind it, and the kernel
-of the reader gets it from there, which takes 6 us for 4 kB and 13 for 128, half of it on either device.
+of the reader gets it from there, which takes 6 us for 4 kB and 13 for 128; neither device computes while it copies.
 
 Addresses are part of a CUDA graph. So ranks capture at the same time, in the plan's order: a rank that comes to a
 tensor from elsewhere waits until the other has captured the operator that makes it and has published the address.
