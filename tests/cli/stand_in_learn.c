@@ -1,5 +1,5 @@
 /* A libmoirai-learn of another version. */
-#include "place/learnt.h"
+#include "place/learn/door/learnt.h"
 
 extern const place_learnt_door moirai_learnt_library;
 const place_learnt_door moirai_learnt_library = {.version = "0.0.0"};

@@ -1,6 +1,6 @@
 /* What libmoirai-learn shows: the learnt placers by name. */
 #include "place/learn/train.h"
-#include "place/learnt.h"
+#include "place/learn/door/learnt.h"
 
 #include <string.h>
 

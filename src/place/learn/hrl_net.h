@@ -3,7 +3,7 @@
 #define MOIRAI_PLACE_LEARN_HRL_NET_H
 
 #include "place/learn/lstm.h"
-#include "place/learnt.h"
+#include "place/learn/door/learnt.h"
 
 #define HRL_TYPES 16              /* operator types share so many columns, by hash */
 #define HRL_NEAR 4                /* producers and readers whose place an item knows */

@@ -3,8 +3,8 @@
  * It is a library of its own, loaded when such a placer is asked for, because it needs a BLAS: one that came with
  * libmoirai would stand in every process, where another package may have brought a different one of the same name. What
  * it shares with libmoirai (simulator, memory, files) it has a copy of, with hidden names. */
-#ifndef MOIRAI_PLACE_LEARNT_H
-#define MOIRAI_PLACE_LEARNT_H
+#ifndef MOIRAI_PLACE_LEARN_DOOR_LEARNT_H
+#define MOIRAI_PLACE_LEARN_DOOR_LEARNT_H
 
 #include <moirai/placer.h>
 

@@ -1,5 +1,5 @@
 /* Finding libmoirai-learn and loading it. It stays loaded: its BLAS has threads of its own. */
-#include "place/learnt.h"
+#include "place/learn/door/learnt.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* placeto and hrl as the registry shows them: names and settings are here, what they do is in libmoirai-learn
  * (src/place/learn). */
-#include "place/learnt.h"
+#include "place/learn/door/learnt.h"
 #include "place/placers.h"
 
 #include <limits.h>
