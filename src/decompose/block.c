@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "problem/op_part.h"
 #include "util/util.h"
 
 void decompose_block_free(decompose_block *b)
@@ -44,141 +45,33 @@ void decompose_block_pin(decompose_block *b, int32_t entry_device, int32_t exit_
         b->problem.op_devices[b->exit] = UINT64_C(1) << exit_device;
 }
 
-static int allocate(decompose_block *b, size_t n, size_t tensors, size_t edges)
+/* The cuts are at the finish of one and the start of the other: they take no time, need no memory, and what the exit writes is
+ * not the block's. */
+static void empty_cut(decompose_block *b, int32_t cut)
 {
     moirai_problem *q = &b->problem;
-    util_memory *m = &b->memory;
-    UTIL_TAKE(m, q->op_name, n);
-    UTIL_TAKE(m, q->op_type, n);
-    UTIL_TAKE(m, q->op_memory_bytes, n);
-    UTIL_TAKE(m, q->op_time_ns, n * (size_t)q->n_devices);
-    UTIL_TAKE(m, q->op_group, n);
-    UTIL_TAKE(m, q->op_devices, n);
-    UTIL_TAKE(m, q->op_in_off, n + 1);
-    UTIL_TAKE(m, q->op_out_off, n + 1);
-    UTIL_TAKE(m, q->topo, n);
-    UTIL_TAKE(m, q->topo_rank, n);
-    UTIL_TAKE(m, q->op_extern_off, n + 1);
-    UTIL_TAKE(m, q->tensor_name, tensors);
-    UTIL_TAKE(m, q->tensor_bytes, tensors);
-    UTIL_TAKE(m, q->tensor_producer, tensors);
-    UTIL_TAKE(m, q->tensor_class, tensors);
-    UTIL_TAKE(m, q->tensor_has_table, tensors);
-    UTIL_TAKE(m, q->op_out, tensors);
-    UTIL_TAKE(m, q->tensor_edge_off, tensors + 1);
-    UTIL_TAKE(m, q->edge_tensor, edges);
-    UTIL_TAKE(m, q->edge_reader, edges);
-    UTIL_TAKE(m, q->op_in, edges);
-    UTIL_TAKE(m, q->op_in_edge, edges);
-    return util_taken_all(m);
+    if (cut == MOIRAI_NONE)
+        return;
+    memset(q->op_time_ns + (size_t)cut * (size_t)q->n_devices, 0, (size_t)q->n_devices * sizeof *q->op_time_ns);
+    q->op_memory_bytes[cut] = 0;
+    q->op_group[cut] = MOIRAI_NONE;
 }
 
-typedef struct span {
-    int32_t first, n; /* global topological positions, cuts included */
-} span;
-
-static int32_t local_of(const moirai_problem *p, span w, int32_t op)
-{
-    int32_t z = p->topo_rank[op] - w.first;
-    return z >= 0 && z < w.n ? z : MOIRAI_NONE;
-}
-
-static void fill_ops(decompose_block *b, const moirai_problem *p, span w)
+static int fill_problem(decompose_block *b, const moirai_problem *p, const decompose_cuts *s, int32_t first)
 {
     moirai_problem *q = &b->problem;
-    int32_t K = p->n_devices;
-    for (int32_t i = 0; i < w.n; i++) {
-        int32_t op = p->topo[w.first + i];
-        bool cut = i == b->entry || i == b->exit;
-        q->op_name[i] = p->op_name[op];
-        q->op_type[i] = p->op_type[op];
-        q->op_memory_bytes[i] = cut ? 0 : p->op_memory_bytes[op];
-        q->op_devices[i] = p->op_devices[op];
-        q->op_group[i] = cut ? MOIRAI_NONE : p->op_group[op];
-        q->topo[i] = q->topo_rank[i] = i;
-        for (int32_t k = 0; k < K; k++)
-            q->op_time_ns[(int64_t)i * K + k] = cut ? 0 : moirai_op_ns(p, op, k);
-    }
-}
-
-/* Tensors written inside (by entry and interior, not by the exit), edges to readers inside. Every output is kept, read
- * inside or not, so that the j-th output here is the j-th output there. */
-static void fill_tensors(decompose_block *b, const moirai_problem *p, span w)
-{
-    moirai_problem *q = &b->problem;
-    int32_t t = 0, e = 0;
-    for (int32_t i = 0; i < w.n; i++) {
-        int32_t op = p->topo[w.first + i];
-        q->op_out_off[i] = t;
-        if (i == b->exit)
-            continue;
-        for (int32_t j = p->op_out_off[op]; j < p->op_out_off[op + 1]; j++, t++) {
-            int32_t g = p->op_out[j];
-            q->tensor_name[t] = p->tensor_name[g];
-            q->tensor_bytes[t] = p->tensor_bytes[g];
-            q->tensor_producer[t] = i;
-            q->tensor_class[t] = p->tensor_class[g];
-            q->op_out[t] = t;
-            q->tensor_edge_off[t] = e;
-            int32_t begin = e;
-            for (int32_t f = p->tensor_edge_off[g]; f < p->tensor_edge_off[g + 1]; f++) {
-                int32_t reader = local_of(p, w, p->edge_reader[f]);
-                if (reader < 0)
-                    continue;
-                int32_t at = e++;
-                for (; at > begin && q->edge_reader[at - 1] > reader; at--)
-                    q->edge_reader[at] = q->edge_reader[at - 1];
-                q->edge_reader[at] = reader;
-            }
-            for (int32_t f = begin; f < e; f++)
-                q->edge_tensor[f] = t;
-        }
-    }
-    q->op_out_off[w.n] = t;
-    q->tensor_edge_off[t] = e;
-    q->n_tensors = t;
-    q->n_edges = e;
-}
-
-static void fill_inputs(moirai_problem *q)
-{
-    for (int32_t e = 0; e < q->n_edges; e++)
-        q->op_in_off[q->edge_reader[e] + 1]++;
-    for (int32_t i = 0; i < q->n_ops; i++)
-        q->op_in_off[i + 1] += q->op_in_off[i];
-    /* Fill from the back of each list and walk edges backwards: order by tensor is kept. */
-    for (int32_t e = q->n_edges - 1; e >= 0; e--) {
-        int32_t at = --q->op_in_off[q->edge_reader[e] + 1];
-        q->op_in[at] = q->edge_tensor[e];
-        q->op_in_edge[at] = e;
-    }
-    /* op_in_off[i+1] now holds the start of i's list: shift down. */
-    for (int32_t i = 0; i < q->n_ops; i++)
-        q->op_in_off[i] = q->op_in_off[i + 1];
-    q->op_in_off[q->n_ops] = q->n_edges;
-}
-
-static int fill_problem(decompose_block *b, const moirai_problem *p, span w)
-{
-    moirai_problem *q = &b->problem;
-    size_t tensors = 0, edges = 0;
-    for (int32_t i = 0; i < w.n; i++) {
-        int32_t op = p->topo[w.first + i];
-        tensors += (size_t)(p->op_out_off[op + 1] - p->op_out_off[op]);
-        edges += (size_t)(p->op_in_off[op + 1] - p->op_in_off[op]);
-    }
-    *q = *p; /* devices, channels and names are those of the whole; what belongs to operators is made anew */
+    int32_t n = b->first + b->n_interior + (b->exit >= 0);
+    if (problem_op_part(q, &b->memory, p, p->topo + first, n, s->number))
+        return MOIRAI_EFAIL;
+    empty_cut(b, b->entry);
+    empty_cut(b, b->exit);
+    if (b->exit >= 0)
+        q->n_tensors = q->op_out_off[n] = q->op_out_off[b->exit];
+    q->tensor_edge_off[q->n_tensors] = q->n_edges;
     /* what holds its devices holds their ports: bounds of blocks with ports hold */
     b->holds_devices = p->congestion == MOIRAI_CONGESTION_DEVICE;
-    q->congestion = p->congestion == MOIRAI_CONGESTION_DEVICE ? MOIRAI_CONGESTION_PORT : p->congestion;
+    q->congestion = b->holds_devices ? MOIRAI_CONGESTION_PORT : p->congestion;
     q->memory = MOIRAI_MEMORY_STATIC;
-    q->n_ops = w.n;
-    q->n_weights = 0;
-    if (allocate(b, (size_t)w.n, tensors, edges))
-        return MOIRAI_EFAIL;
-    fill_ops(b, p, w);
-    fill_tensors(b, p, w);
-    fill_inputs(q);
     return 0;
 }
 
@@ -194,8 +87,7 @@ int decompose_block_new(decompose_block **out, const moirai_problem *p, const de
     b->first = has_entry;
     b->entry = has_entry ? 0 : MOIRAI_NONE;
     b->exit = has_exit ? b->first + b->n_interior : MOIRAI_NONE;
-    span w = {s->block_first[block] - b->first, b->first + b->n_interior + has_exit};
-    if (fill_problem(b, p, w) || decompose_block_components(b)) {
+    if (fill_problem(b, p, s, s->block_first[block] - b->first) || decompose_block_components(b)) {
         decompose_block_free(b);
         return MOIRAI_EFAIL;
     }

@@ -105,6 +105,7 @@ static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *cho
             s->n_cuts += is_cut[z];
         }
         s->n_blocks = s->n_cuts + 1;
+        UTIL_TAKE(&s->memory, s->number, n);
         UTIL_TAKE(&s->memory, s->cut, (size_t)s->n_cuts);
         UTIL_TAKE(&s->memory, s->block_first, (size_t)s->n_blocks);
         UTIL_TAKE(&s->memory, s->block_size, (size_t)s->n_blocks);
@@ -113,6 +114,7 @@ static int find_cuts(decompose_cuts *s, const moirai_problem *p, const bool *cho
     }
     if (!rc) {
         int32_t block = 0, first = 0;
+        memset(s->number, 0xff, n * sizeof *s->number); /* MOIRAI_NONE */
         for (int32_t z = 0; z < p->n_ops; z++)
             if (is_cut[z]) {
                 s->cut[block] = p->topo[z];

@@ -21,6 +21,7 @@ typedef struct decompose_cuts {
     int32_t n_classes;
     int32_t *class_block; /* the first block of each class */
     int32_t *class_count; /* how many blocks it has */
+    int32_t *number;      /* working memory of decompose_block_new: per operator, MOIRAI_NONE */
     int64_t unit; /* so many units of price make a nanosecond: fewer where times are long, so that all fit 64 bits */
     util_memory memory; /* of all arrays */
 } decompose_cuts;

@@ -3,7 +3,7 @@
  * In an encoder-decoder no operator is comparable with all others: while the encoder runs, the decoder can begin; while
  * the decoder runs, the keys and values that its later layers take from the encoder's output can be computed at any
  * time. But what spoils the cuts is little work. Without it -- it *floats* -- the rest, the *spine*, has cuts like any
- * deep network, and whatever is proven of the spine holds for the whole (problem_without.c). An operator of the whole
+ * deep network, and whatever is proven of the spine holds for the whole (docs/theory.md, Lemma 8). An operator of the whole
  * is a near-cut if it is a cut of the spine.
  *
  * Which operators should float? Those that are incomparable with much: the work W(i) that is neither before nor after i
@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "decompose/cuts.h"
+#include "problem/op_part.h"
 #include "util/util.h"
 
 #define LARGE_BLOCK 0.12 /* of the work: networks whose blocks are smaller do well without near-cuts */
@@ -220,38 +221,40 @@ void decompose_spine_free(decompose_spine *s)
 {
     if (!s)
         return;
-    moirai_problem_free(s->problem);
     util_release(&s->memory);
     free(s);
 }
 
 int decompose_spine_from(decompose_spine **out, const moirai_problem *p, const bool *floating)
 {
-    *out = NULL;
-    decompose_spine *s = util_alloc(1, sizeof *s);
-    if (!s)
-        return MOIRAI_EFAIL;
-    s->whole = p;
-    UTIL_TAKE(&s->memory, s->floating, (size_t)p->n_ops);
-    UTIL_TAKE(&s->memory, s->whole_op, (size_t)p->n_ops);
-    UTIL_TAKE(&s->memory, s->whole_tensor, (size_t)p->n_tensors);
-    int rc = s->memory.failed ? MOIRAI_EFAIL : moirai_problem_without(&s->problem, p, floating);
+    int32_t n = 0, tensors = 0, *number = util_alloc((size_t)p->n_ops, sizeof *number);
+    decompose_spine *s = *out = util_alloc(1, sizeof *s);
+    if (s) {
+        s->whole = p;
+        UTIL_TAKE(&s->memory, s->floating, (size_t)p->n_ops);
+        UTIL_TAKE(&s->memory, s->whole_op, (size_t)p->n_ops);
+        UTIL_TAKE(&s->memory, s->whole_tensor, (size_t)p->n_tensors);
+        UTIL_TAKE(&s->memory, s->problem, 1);
+    }
+    int rc = s && number ? util_taken_all(&s->memory) : MOIRAI_EFAIL;
+    for (int32_t i = 0; i < p->n_ops && !rc; i++) {
+        number[i] = MOIRAI_NONE;
+        s->floating[i] = floating[i];
+        if (floating[i])
+            continue;
+        s->whole_op[n++] = i;
+        for (int32_t j = p->op_out_off[i]; j < p->op_out_off[i + 1]; j++)
+            s->whole_tensor[tensors++] = p->op_out[j];
+    }
+    rc = rc ? rc : problem_op_part(s->problem, &s->memory, p, s->whole_op, n, number);
+    free(number);
     if (rc) {
         decompose_spine_free(s);
+        *out = NULL;
         return rc;
     }
+    s->n_floating = p->n_ops - n;
     s->problem->memory = MOIRAI_MEMORY_STATIC;
-    int32_t ops = 0, tensors = 0;
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        s->floating[i] = floating[i];
-        s->n_floating += floating[i];
-        if (!floating[i])
-            s->whole_op[ops++] = i;
-    }
-    for (int32_t t = 0; t < p->n_tensors; t++)
-        if (!floating[p->tensor_producer[t]])
-            s->whole_tensor[tensors++] = t;
-    *out = s;
     return 0;
 }
 

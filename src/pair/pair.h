@@ -92,8 +92,8 @@ typedef struct pair_state {
     pair_search_proof search;
 } pair_state;
 
-/* A plan of this length in place of the one at hand; devices and order are copied. */
-int pair_take_plan(pair_state *x, int64_t length_ns, const int32_t *device, const moirai_task *order, int64_t n_order);
+/* A schedule of the block in place of the plan at hand where it is shorter; it stays the caller's. */
+int pair_take_plan(pair_state *x, const moirai_plan *plan);
 void pair_cases_free(pair_case *cases, int32_t n);
 
 /* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of

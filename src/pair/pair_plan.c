@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/plan_order.h"
 #include "util/util.h"
 
 void pair_plan_free(pair_plan *plan)
@@ -33,9 +34,18 @@ int pair_plan_copy(pair_plan *to, const pair_plan *from, int32_t n_ops)
     return from->device ? pair_plan_set(to, n_ops, from->device, from->order, from->n_order) : 0;
 }
 
-int pair_take_plan(pair_state *x, int64_t length_ns, const int32_t *device, const moirai_task *order, int64_t n_order)
+int pair_take_plan(pair_state *x, const moirai_plan *plan)
 {
-    x->plan.length_ns = length_ns;
-    x->plan.cost = pricing_units(x->block.unit, length_ns);
-    return pair_plan_set(&x->plan, x->block.problem.n_ops, device, order, n_order);
+    moirai_task *order;
+    int64_t n;
+    if (plan->makespan_ns >= x->plan.length_ns)
+        return 0;
+    int rc = schedule_plan_order(&order, &n, &x->block.problem, plan);
+    if (rc)
+        return rc;
+    x->plan.length_ns = plan->makespan_ns;
+    x->plan.cost = pricing_units(x->block.unit, plan->makespan_ns);
+    rc = pair_plan_set(&x->plan, x->block.problem.n_ops, plan->op_device, order, n);
+    free(order);
+    return rc;
 }

@@ -103,7 +103,7 @@ static bool draw_floating(bool *floating, const moirai_problem *p, uint64_t seed
     return n > 0 && n < p->n_ops;
 }
 
-/* On random problems of all modes: the rest is a problem that reads back as it was written. */
+/* On random problems of all modes: the rest is a problem that reads back as it was written, and that of the spine. */
 static void test_spine_problem_without_reads_back(void **state)
 {
     (void)state;
@@ -115,7 +115,9 @@ static void test_spine_problem_without_reads_back(void **state)
             moirai_problem_free(p);
             continue;
         }
+        decompose_spine *s;
         assert_int_equal(moirai_problem_without(&q, p, gone), 0);
+        assert_int_equal(decompose_spine_from(&s, p, gone), 0);
         char *path = temporary_path("spine.json");
         assert_ok(moirai_problem_write(q, path));
         assert_ok(moirai_problem_read(&again, path));
@@ -123,17 +125,25 @@ static void test_spine_problem_without_reads_back(void **state)
         assert_int_equal(again->n_ops, q->n_ops);
         assert_int_equal(again->n_edges, q->n_edges);
         assert_int_equal(again->n_groups, q->n_groups);
+        assert_int_equal(s->problem->n_ops, q->n_ops);
+        assert_int_equal(s->problem->n_edges, q->n_edges);
         for (int32_t i = 0; i < q->n_ops; i++) {
             assert_string_equal(again->op_name[i], q->op_name[i]);
+            assert_string_equal(s->problem->op_name[i], q->op_name[i]);
             assert_int_equal(again->op_memory_bytes[i], q->op_memory_bytes[i]);
+            assert_int_equal(s->problem->op_memory_bytes[i], q->op_memory_bytes[i]);
+            assert_int_equal(s->problem->topo[i], q->topo[i]);
         }
         for (int32_t e = 0; e < q->n_edges; e++) {
             assert_int_equal(again->edge_tensor[e], q->edge_tensor[e]);
             assert_int_equal(again->edge_reader[e], q->edge_reader[e]);
+            assert_int_equal(s->problem->edge_tensor[e], q->edge_tensor[e]);
+            assert_int_equal(s->problem->edge_reader[e], q->edge_reader[e]);
             for (int32_t k = 0; k < q->n_devices * q->n_devices; k++)
                 assert_int_equal(moirai_transfer_ns(again, q->edge_tensor[e], k / q->n_devices, k % q->n_devices),
                                  moirai_transfer_ns(q, q->edge_tensor[e], k / q->n_devices, k % q->n_devices));
         }
+        decompose_spine_free(s);
         moirai_problem_free(again);
         moirai_problem_free(q);
         moirai_problem_free(p);

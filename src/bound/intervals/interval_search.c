@@ -6,24 +6,9 @@
  * successes). A plan that is found lowers the end. */
 #include "bound/intervals/interval_chain.h"
 
-#include <stdlib.h>
-
 #include "bound/bound_tuning.h"
 #include "exact/exact.h"
-#include "schedule/plan_order.h"
 #include "util/util.h"
-
-static int keep_plan(pair_state *y, const exact_result *found)
-{
-    moirai_task *order;
-    int64_t n;
-    if (!found->found || found->makespan_ns >= y->plan.length_ns)
-        return 0;
-    int rc = schedule_plan_order(&order, &n, &y->block.problem, found->plan);
-    rc = rc ? rc : pair_take_plan(y, found->makespan_ns, found->plan->op_device, order, n);
-    free(order);
-    return rc;
-}
 
 /* One target: what it proves, and the nodes that it took. */
 static int put_to_test(pair_state *y, int64_t target_ns, int64_t *nodes, bool *refuted, const util_stop *stop)
@@ -46,7 +31,7 @@ static int put_to_test(pair_state *y, int64_t target_ns, int64_t *nodes, bool *r
         y->lower_ns = proven;
         y->exhausted = true;
     }
-    rc = keep_plan(y, &found);
+    rc = found.found ? pair_take_plan(y, found.plan) : 0;
     exact_result_clear(&found);
     return rc;
 }

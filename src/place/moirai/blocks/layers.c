@@ -10,7 +10,6 @@
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "place/moirai/whole/whole_anneal.h"
-#include "schedule/plan_order.h"
 #include "schedule/sim.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -63,19 +62,6 @@ bool blocks_repeat(const blocks *x)
 }
 
 /* ---- one pair ---- */
-
-/* The pair's plan from a schedule of its block. */
-static int keep_plan(pair_state *y, const moirai_plan *plan)
-{
-    moirai_task *order;
-    int64_t n;
-    int rc = schedule_plan_order(&order, &n, &y->block.problem, plan);
-    if (rc)
-        return rc;
-    rc = pair_take_plan(y, plan->makespan_ns, plan->op_device, order, n);
-    free(order);
-    return rc;
-}
 
 /* A schedule of the block to begin with: the pair's plan, or everything on the device of its entry. */
 static int begin_with(moirai_plan **out, const pair_state *y, bool afresh, moirai_sim *sim)
@@ -135,9 +121,8 @@ static int anneal_runs(blocks *x, run *r, int32_t n, int32_t round, const util_s
     annealing job = {.x = x, .run = r, .trials = trials * effort, .round = round, .stop = stop};
     int rc = util_pool_run(anneal_run, &job, n, x->in->o->budget.threads);
     for (int32_t i = 0; i < n; i++) {
-        pair_state *y = x->c->pair[r[i].pair];
-        if (!rc && r[i].plan && r[i].plan->makespan_ns < y->plan.length_ns)
-            rc = keep_plan(y, r[i].plan);
+        if (!rc && r[i].plan)
+            rc = pair_take_plan(x->c->pair[r[i].pair], r[i].plan);
         moirai_plan_free(r[i].plan);
     }
     x->in->work += n;
