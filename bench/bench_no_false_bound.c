@@ -69,10 +69,10 @@ int main(int argc, char **argv)
            counts.optimal ? 100 * counts.gap / (double)counts.optimal : 0, counts.memory, wrong,
            util_seconds() - begun);
     printf("%" PRId64 " enemy's certificates with prices on bytes, prices on loads (%" PRId64 " of intervals, %" PRId64
-           " of the whole), search trees or windows, %" PRId64 " accepted\n%" PRId64
-           " certificates with search trees of %" PRId64 " nodes, %" PRId64 " of windows\n",
+           " of the whole) or search trees, %" PRId64 " accepted\n%" PRId64
+           " certificates with search trees of %" PRId64 " nodes\n",
            counts.attacks.tried, counts.pair_loads, counts.block_loads, counts.attacks.accepted, counts.searches,
-           counts.nodes, counts.window_proofs);
+           counts.nodes);
     printf("%" PRId64 " certificates by prices on loads (%" PRId64 " of blocks in a row, %" PRId64
            " of periods, %" PRId64 " with shifts, %" PRId64 " with paths), %" PRId64 " of their enemies, %" PRId64
            " accepted\n",

@@ -21,7 +21,6 @@ typedef struct moirai_proof {
     int32_t cuts, classes;
     int64_t pairs, leaves;   /* looked at */
     int64_t floating;        /* operators that the proof leaves out */
-    int64_t intervals;       /* behind windows */
     int64_t searched;        /* nodes of search trees that were walked */
     char problem_digest[24]; /* as the certificate has it; "" where it has none */
 } moirai_proof;

@@ -214,41 +214,6 @@ static int64_t write_bytes(util_writer *w, const pair_chain *c, bytes_prices *m)
     return proven_ns;
 }
 
-/* ---- windows: intervals with the proofs of their pairs ---- */
-
-/* What the windows are made of. The verifier may prove more of some pairs, and then would have other windows. */
-static void write_between(util_writer *w, const bound_proven_interval *v)
-{
-    util_writer_pair_open(w, "ns", '[');
-    for (int32_t i = 0; i < v->c->K * v->c->K; i++) {
-        int32_t a = i / v->c->K, z = i % v->c->K;
-        bool there = (v->entry != MOIRAI_NONE || !a) && (v->exit != MOIRAI_NONE || !z);
-        util_writer_int(w, there ? pair_certified_ns(pair_chain_at(v->c, v->class_, a, z)) : 0);
-    }
-    util_writer_close(w, ']');
-}
-
-static void write_windows(util_writer *w, const bound_window_proof *x)
-{
-    util_writer_break(w);
-    util_writer_pair_open(w, "windows", '{');
-    util_writer_pair_open(w, "intervals", '[');
-    for (size_t i = 0; i < x->n && !w->failed; i++) {
-        const bound_proven_interval *v = &x->interval[i];
-        util_writer_break(w);
-        util_writer_open(w, '{');
-        if (v->entry != MOIRAI_NONE)
-            util_writer_pair_int(w, "entry", v->entry);
-        if (v->exit != MOIRAI_NONE)
-            util_writer_pair_int(w, "exit", v->exit);
-        write_class(w, v->c, v->class_, false);
-        write_between(w, v);
-        util_writer_close(w, '}');
-    }
-    util_writer_close(w, ']');
-    util_writer_close(w, '}');
-}
-
 /* ---- the whole ---- */
 
 static void write_classes(util_writer *w, const pair_chain *c, bool whole)
@@ -287,11 +252,8 @@ static void write_all(util_writer *w, bound_certificate *from)
     write_classes(w, c, from->memory != NULL);
     if (from->memory)
         by_memory = write_bytes(w, c, from->memory);
-    if (from->windows)
-        write_windows(w, from->windows);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", from->lower_bound_ns);
-    certified = UTIL_MAX(certified, from->windows ? from->windows->lower_ns : 0);
     from->certified_ns = UTIL_MIN(UTIL_MAX(certified, by_memory), from->lower_bound_ns);
     util_writer_pair_int(w, "certified_bound_ns", from->certified_ns);
     util_writer_close(w, '}');

@@ -20,30 +20,15 @@ typedef struct bound_certify_task {
 /* Searches again, or raises by prices, what was proven otherwise, where the certified bound hangs on it, until the goal is reached or the
  * levels are used up. Opens pairs as needed. */
 int bound_certify(pair_chain *c, const bound_certify_task *job);
-/* An interval as a problem of its own, between its ends as cuts. */
-typedef struct bound_proven_interval {
-    int32_t entry, exit;    /* operators of the whole; MOIRAI_NONE: the beginning, the end */
-    decompose_spine *spine; /* the operators between them */
-    pair_chain *c;
-    int32_t class_; /* of the interval in its chain */
-} bound_proven_interval;
-
-typedef struct bound_window_proof {
-    const moirai_problem *p;
-    bound_proven_interval *interval; /* those that prove more than longest paths do */
-    size_t n;
-    int64_t lower_ns; /* by the windows of these */
-} bound_window_proof;
 
 /* What a certificate is made from. */
 typedef struct bound_certificate {
     const pair_chain *c;
-    bytes_prices *memory;              /* settled, or NULL */
-    const bound_window_proof *windows; /* of the whole, or NULL */
-    const decompose_spine *spine;      /* the chain is that of its problem; NULL: of the whole */
-    int64_t lower_bound_ns;            /* of the plan, whoever proved it */
-    int64_t chain_ns;                  /* what the chain proves, where that was found before; 0: found anew */
-    int64_t certified_ns;              /* out: what the certificate claims */
+    bytes_prices *memory;         /* settled, or NULL */
+    const decompose_spine *spine; /* the chain is that of its problem; NULL: of the whole */
+    int64_t lower_bound_ns;       /* of the plan, whoever proved it */
+    int64_t chain_ns;             /* what the chain proves, where that was found before; 0: found anew */
+    int64_t certified_ns;         /* out: what the certificate claims */
 } bound_certificate;
 
 /* Writes format moirai-certificate, version 1. */

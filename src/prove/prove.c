@@ -179,21 +179,20 @@ static int read_claims(prove_chain *x, yyjson_val *root)
     return proof->certified_ns <= proof->lower_bound_ns ? 0 : prove_wrong("certified_bound_ns is above lower_bound_ns");
 }
 
-/* The chain, memory and windows: of one request. */
+/* The chain and memory: of one request. */
 static int prove_latency(int64_t *ns, prove_chain *x, yyjson_val *root)
 {
-    int64_t by_memory = 0, by_windows = 0;
+    int64_t by_memory = 0;
     int rc = read_floating(x, root);
     rc = rc ? rc : read_cuts(x, root);
     rc = rc ? rc : compare_blocks(x);
     rc = rc ? rc : read_classes(x, prove_get(root, "classes"));
     rc = rc ? rc : prove_memory(&by_memory, x, prove_get(root, "memory"));
-    rc = rc ? rc : prove_windows(&by_windows, x, prove_get(root, "windows"));
     if (rc)
         return rc;
     __int128 by_chain = 0;
     rc = prove_chain_cost(&by_chain, x, 1, NULL, NULL);
-    *ns = UTIL_MAX(by_chain > INT64_MAX ? INT64_MAX : (int64_t)by_chain, UTIL_MAX(by_memory, by_windows));
+    *ns = UTIL_MAX(by_chain > INT64_MAX ? INT64_MAX : (int64_t)by_chain, by_memory);
     return rc;
 }
 

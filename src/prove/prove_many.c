@@ -69,8 +69,7 @@ static bool has_any(yyjson_val *object, const char *const *keys)
 /* Whether the certificate is of the one form; *loads: of its pair, or NULL. */
 static bool is_plain(yyjson_val **loads, yyjson_val *root)
 {
-    static const char *const chains[] = {"floating", "memory", "windows", NULL},
-                             *const more[] = {"leaves", "search", NULL},
+    static const char *const chains[] = {"floating", "memory", NULL}, *const more[] = {"leaves", "search", NULL},
                              *const prices[] = {"cases", "from", "to", "byte_prices", NULL};
     yyjson_val *classes = prove_get(root, "classes"), *pairs = prove_get(yyjson_arr_get_first(classes), "pairs"),
                *pair = yyjson_arr_get_first(pairs);

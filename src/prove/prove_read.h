@@ -67,7 +67,5 @@ int prove_chain_cost(__int128 *least, const prove_chain *x, int64_t unit, const 
 int prove_class(int64_t *bounds, moirai_proof *proof, prove_block *b, yyjson_val *object);
 /* The bound of the certificate's part about bytes; 0 where there is none. */
 int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
-/* The bound of the certificate's part about windows; 0 where there is none. */
-int prove_windows(int64_t *bound_ns, prove_chain *x, yyjson_val *object);
 
 #endif

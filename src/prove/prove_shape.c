@@ -13,19 +13,7 @@
 
 #define MAX_DEPTH 210 /* of objects within objects: prices on loads go by cases within cases */
 
-typedef enum object_kind {
-    CERTIFICATE,
-    RATE,
-    CLASS,
-    PAIR,
-    LEAF,
-    SEARCH,
-    MEMORY,
-    MEMORY_PAIR,
-    WINDOWS,
-    INTERVAL,
-    LOADS
-} object_kind;
+typedef enum object_kind { CERTIFICATE, RATE, CLASS, PAIR, LEAF, SEARCH, MEMORY, MEMORY_PAIR, LOADS } object_kind;
 
 /* GONE: kinds of proof that earlier versions have written, and nobody writes or verifies any more. */
 typedef enum value_type { NUMBER, NUMBERS, LISTS, OBJECT, OBJECTS, TEXT, FLAG, GONE } value_type;
@@ -55,7 +43,7 @@ static const key chain[] = {{"floating", NUMBERS, OPTIONAL, 0, INT, 0, 0},
                             {"block_class", NUMBERS, NEEDED, 0, INT, 0, 0},
                             {"classes", OBJECTS, NEEDED, 0, 0, 0, CLASS},
                             {"memory", OBJECT, OPTIONAL, 0, 0, 0, MEMORY},
-                            {"windows", OBJECT, OPTIONAL, 0, 0, 0, WINDOWS},
+                            {"windows", GONE, OPTIONAL, 0, 0, 0, 0},
                             {0}};
 static const key in_flight[] = {
     {"in_flight", NUMBER, NEEDED, 1, INT, 0, 0}, {"loads", OBJECT, OPTIONAL, 0, 0, 0, LOADS}, {0}};
@@ -95,12 +83,6 @@ static const key memory_pair[] = {{"class", NUMBER, NEEDED, 0, INT, 0, 0},
                                   {"exit", NUMBER, NEEDED, 0, INT, 0, 0},
                                   {"leaves", OBJECTS, NEEDED, 0, 0, 0, LEAF},
                                   {0}};
-static const key windows[] = {
-    {"intervals", OBJECTS, NEEDED, 0, 0, 0, INTERVAL}, {"pool", GONE, OPTIONAL, 0, 0, 0, 0}, {0}};
-static const key interval[] = {{"entry", NUMBER, OPTIONAL, 0, INT, 0, 0},
-                               {"exit", NUMBER, OPTIONAL, 0, INT, 0, 0},
-                               {"ns", NUMBERS, OPTIONAL, 0, NS, 0, 0},
-                               {0}};
 static const key loads_by_device[] = {
     {"op", NUMBER, NEEDED, 0, INT, 0, 0}, {"cases", OBJECTS, NEEDED, 0, 0, 0, LOADS}, {0}};
 static const key priced_loads[] = {{"prices", NUMBERS, NEEDED, 0, INT64_C(1) << 40, 0, 0},
@@ -129,8 +111,6 @@ static const struct {
              {SEARCH, NULL, {search}},
              {MEMORY, NULL, {memory}},
              {MEMORY_PAIR, NULL, {memory_pair}},
-             {WINDOWS, NULL, {windows}},
-             {INTERVAL, NULL, {interval}},
              {LOADS, "cases", {loads_by_device}},
              {LOADS, "prices", {priced_loads}},
              {LOADS, NULL, {NULL}}};
@@ -195,9 +175,7 @@ static int check_value(const key *k, yyjson_val *value, int depth)
     case LISTS:
     case OBJECTS: return check_items(k, value, depth);
     case TEXT: return yyjson_is_str(value) ? 0 : moirai_error(MOIRAI_EVERIFY, "%s is no text", k->name);
-    case GONE:
-        return moirai_error(MOIRAI_EVERIFY, "%s: %s are no longer verified", k->name,
-                            strcmp(k->name, "pool") ? "static proofs" : "pools");
+    case GONE: return moirai_error(MOIRAI_EVERIFY, "%s: such proofs are no longer verified", k->name);
     case FLAG: return yyjson_is_bool(value) ? 0 : moirai_error(MOIRAI_EVERIFY, "%s is neither true nor false", k->name);
     }
     return 0;
@@ -222,7 +200,7 @@ static int check_object(object_kind kind, yyjson_val *object, int depth)
     for (size_t i = 0; i < 3 && keys[i]; i++)
         for (const key *k = keys[i]; k->name && !rc; k++)
             rc = check_key(k, prove_get(object, k->name), depth);
-    return rc || kind != INTERVAL ? rc : check_object(CLASS, object, depth);
+    return rc;
 }
 
 int prove_shape(bool *of_rate, yyjson_val *root)

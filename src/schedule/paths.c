@@ -116,16 +116,6 @@ static void tails_of(int64_t *tail, const schedule_paths *x, int32_t op, const i
         }
 }
 
-void schedule_heads_of(int64_t *head, const schedule_paths *x, int32_t op)
-{
-    heads_of(head, x, op, NULL);
-}
-
-void schedule_tails_of(int64_t *tail, const schedule_paths *x, int32_t op)
-{
-    tails_of(tail, x, op, NULL);
-}
-
 static bool time_is_up(const schedule_paths *x, int32_t done)
 {
     return x->stop && done % OPS_PER_LOOK == 0 && util_stopped(x->stop);

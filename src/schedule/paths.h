@@ -34,9 +34,6 @@ typedef struct schedule_paths {
  * without a device. O(E K^2), or O(E K + classes K^2) where all links are alike. */
 void schedule_heads(int64_t *head, const schedule_paths *x);
 void schedule_tails(int64_t *tail, const schedule_paths *x);
-/* Those of one operator, from its producers' heads (its readers' tails), which may be later than paths say. */
-void schedule_heads_of(int64_t *head, const schedule_paths *x, int32_t op);
-void schedule_tails_of(int64_t *tail, const schedule_paths *x, int32_t op);
 /* The longest of all operators' least finishes: a bound. Negative: out of memory. O(E K^2). */
 int64_t schedule_longest_path(const schedule_paths *x);
 

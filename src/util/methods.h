@@ -24,7 +24,6 @@
     X(LOAD_CHAIN, "load-chain", "the same block by block, between devices") \
     X(INTERVALS, "intervals", "bounds by chains of intervals") \
     X(INTERVAL_PLANS, "interval-plans", "plans from chains of intervals") \
-    X(WINDOWS, "windows", "heads and tails from all intervals") \
     X(DEVICES, "devices", "more than 64 devices: a search on those that can matter, paths on all") \
     X(AGAIN, "again", "all once more with twice the effort while time is left") \
     X(PAIR_LOADS, "pair-loads", "pairs: prices on loads") \
@@ -43,7 +42,7 @@ typedef uint64_t util_method_set; /* bits of util_method */
 
 const char *util_method_name(util_method m);
 const char *util_method_what(util_method m);
-/* "windows,layers" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
+/* "shifts,layers" as a set; MOIRAI_EUSAGE names what is unknown, and what is known. NULL or "": none. */
 int util_methods_parse(util_method_set *out, const char *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* Search trees and windows written by hand, small enough to check on paper: what each number means to the verifier, and
+/* Search trees written by hand, small enough to check on paper: what each number means to the verifier, and
  * that changes are noticed, in the right words. */
 #include <moirai/moirai.h>
 
@@ -148,50 +148,6 @@ static void test_prove_search_by_order(void **state)
     moirai_problem_free(p);
 }
 
-/* ---- windows ---- */
-
-/* Between `in` and `out` there are 200; w beside them floats, so that neither is a cut. */
-static const char beside[] = "device A 100\n"
-                             "device B 100\n"
-                             "op in 10,- > t:20\n"
-                             "op x 100,110 t > u:5\n"
-                             "op y 100,110 t > v:5\n"
-                             "op z 100,110 t > w:5\n"
-                             "op out 10,- u v w\n"
-                             "op f 1,1\n";
-
-static const char *windows_proof(int64_t length_ns, int entry, int exit, const char *tree, int64_t claim_ns)
-{
-    static char text[2000];
-    snprintf(text, sizeof text,
-             "{\"format\": \"moirai-certificate\", \"version\": 1, \"problem\": \"tiny\", \"operators\": 6,"
-             " \"cuts\": [], \"block_class\": [0], \"classes\": [{}], \"windows\": {\"intervals\": ["
-             "{\"entry\": %d, \"exit\": %d, \"component_kind\": [0, 0, 0], \"trees\": [[]],"
-             " \"pairs\": [{\"entry\": 0, \"exit\": 0, \"lower_ns\": %lld, \"search\": {\"length_ns\": %lld,"
-             " \"tree\": [%s]}}]}]}, \"lower_bound_ns\": 9223372036854775807, \"certified_bound_ns\": %lld}",
-             entry, exit, (long long)length_ns + 1, (long long)length_ns, tree, (long long)claim_ns);
-    return text;
-}
-
-static void test_prove_windows_from_an_interval(void **state)
-{
-    (void)state;
-    moirai_problem *p = tiny_problem(beside);
-    moirai_proof proof;
-    assert_ok(prove(&proof, p, windows_proof(199, 0, 4, "1, -1, -1", 220)));
-    assert_int_equal(proof.proven_ns, 220);
-    assert_int_equal(proof.intervals, 1);
-    rejects(p, windows_proof(199, 0, 4, "1, -1, -1", 221), "221 ns are claimed, 220 proven");
-    rejects(p, windows_proof(200, 0, 4, "1, -1, -1", 221),
-            "windows: interval 0: between devices 0 and 0: a search leaves a case open");
-    rejects(p, windows_proof(199, 4, 0, "1, -1, -1", 220), "its exit does not follow its entry");
-    rejects(p, windows_proof(199, 0, 0, "1, -1, -1", 220), "its exit does not follow its entry");
-    rejects(p, windows_proof(199, 0, 5, "1, -1, -1", 220), "its exit does not follow its entry");
-    rejects(p, windows_proof(199, 0, 6, "1, -1, -1", 220), "entry or exit is no operator");
-    rejects(p, windows_proof(199, 1, 4, "1, -1, -1", 220), "interval 0"); /* other operators lie between these */
-    moirai_problem_free(p);
-}
-
 /* ---- another problem ---- */
 
 /* A proof that holds, holds, whatever it was made for. */
@@ -215,7 +171,6 @@ int main(void)
         cmocka_unit_test(test_prove_search_rejects_what_is_no_proof),
         cmocka_unit_test(test_prove_search_ends_however_deep),
         cmocka_unit_test(test_prove_search_by_order),
-        cmocka_unit_test(test_prove_windows_from_an_interval),
         cmocka_unit_test(test_prove_believes_no_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

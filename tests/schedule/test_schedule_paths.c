@@ -110,6 +110,30 @@ static void test_paths_hold_for_every_plan(void **state)
     }
 }
 
+/* Heads, or tails, of one operator from those of its neighbours, without any short cut. */
+static void plain_row(int64_t *path, const moirai_problem *p, bool groups, int32_t op, bool forwards)
+{
+    int32_t K = p->n_devices;
+    for (int32_t k = 0; k < K; k++)
+        path[op * K + k] = moirai_op_may(p, op, k) ? 0 : SCHEDULE_NEVER_NS;
+    for (int32_t e = 0; e < p->n_edges; e++) {
+        int32_t t = p->edge_tensor[e], from = p->tensor_producer[t], to = p->edge_reader[e],
+                other = forwards ? from : to;
+        bool together = groups && p->op_group[from] != MOIRAI_NONE && p->op_group[from] == p->op_group[to];
+        if ((forwards ? to : from) != op)
+            continue;
+        for (int32_t k = 0; k < K; k++) {
+            int64_t least = SCHEDULE_NEVER_NS;
+            for (int32_t l = 0; l < K; l++)
+                if (moirai_op_may(p, other, l) && (l == k || !together))
+                    least = UTIL_MIN(least, path[other * K + l] + moirai_op_ns(p, other, l) +
+                                                moirai_transfer_ns(p, t, forwards ? l : k, forwards ? k : l));
+            if (moirai_op_may(p, op, k))
+                path[op * K + k] = UTIL_MAX(path[op * K + k], least);
+        }
+    }
+}
+
 /* All links alike: the sweep takes a short cut, operator by operator nothing does. */
 static void test_paths_over_equal_links_are_the_same(void **state)
 {
@@ -130,11 +154,11 @@ static void test_paths_over_equal_links_are_the_same(void **state)
         schedule_paths paths = {.p = p, .groups = seed % 2};
         schedule_heads(swept, &paths);
         for (int32_t r = 0; r < p->n_ops; r++)
-            schedule_heads_of(each, &paths, p->topo[r]);
+            plain_row(each, p, paths.groups, p->topo[r], true);
         assert_memory_equal(swept, each, cells * sizeof *each);
         schedule_tails(swept, &paths);
         for (int32_t r = p->n_ops - 1; r >= 0; r--)
-            schedule_tails_of(each, &paths, p->topo[r]);
+            plain_row(each, p, paths.groups, p->topo[r], false);
         assert_memory_equal(swept, each, cells * sizeof *each);
         free(swept);
         free(each);

@@ -139,8 +139,6 @@ static void lower_claims(yyjson_mut_val *root, const char *part)
         yyjson_mut_set_sint(own, 0);
     if (!strcmp(part, "classes"))
         lower_pairs(yyjson_mut_obj_get(root, "classes"));
-    if (!strcmp(part, "windows"))
-        lower_pairs(yyjson_mut_obj_get(yyjson_mut_obj_get(root, "windows"), "intervals"));
 }
 
 static void keep_file(const char *path, const char *text, size_t length)

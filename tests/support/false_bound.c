@@ -14,7 +14,6 @@
 #include "exact/exact.h"
 #include "bound/certificate.h"
 #include "bound/intervals/interval_chain.h"
-#include "bound/intervals/window_proof.h"
 #include "bytes/bytes.h"
 #include "pair/pair_refine.h"
 #include "util/util.h"
@@ -364,98 +363,19 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
     return good;
 }
 
-/* What several chains, drawn at random, know of their intervals. */
-static int draw_intervals(bound_interval_list *known, const moirai_problem *p, uint64_t seed)
-{
-    util_rng rng;
-    util_rng_seed(&rng, seed ^ 0x3a9d);
-    decompose_intervals *all;
-    int rc = decompose_intervals_new(&all, p, 8);
-    for (uint64_t i = 0; i < 3 && !rc; i++) {
-        decompose_interval_rule rule = {(int32_t)util_rng_below(&rng, 7), util_rng_real(&rng), util_rng_real(&rng), 2,
-                                        seed + i};
-        bound_interval_task job = {.goal_ns = INT64_MAX, .tries = 3, .effort = 0.02, .threads = 1, .seed = seed};
-        bound_interval_chain *x = NULL;
-        int64_t lower;
-        rc = bound_interval_chain_new(&x, p, all, &rule);
-        rc = rc ? rc : bound_interval_chain_raise(&lower, x, &job);
-        rc = rc ? rc : bound_interval_chain_share(x, known);
-        bound_interval_chain_free(x);
-    }
-    decompose_intervals_free(all);
-    return rc;
-}
-
-/* Every operator of a plan lies within its window. */
-static bool plan_is_within(const moirai_problem *p, const moirai_plan *plan, const bound_windows *w, char *why)
-{
-    for (int32_t i = 0; i < p->n_ops; i++) {
-        int64_t at = (int64_t)i * p->n_devices + plan->op_device[i], start = plan->op_start_ns[i];
-        if (w->head[at] > start || start + p->op_time_ns[at] + w->tail[at] > plan->makespan_ns)
-            return false_bound_fail(why, "windows: %s starts at %lld, head %lld, tail %lld", p->op_name[i],
-                                    (long long)start, (long long)w->head[at], (long long)w->tail[at]);
-    }
-    return true;
-}
-
-/* The certificate of windows. */
-static bool check_window_proof(const moirai_problem *p, const bound_interval_list *known, int64_t optimum,
-                               uint64_t seed, false_bound_counts *counts, char *why)
-{
-    bool *none = calloc((size_t)p->n_ops, sizeof *none), good = true;
-    bound_window_task job = {.nodes = 2000, .most_tree = 100000, .threads = 1};
-    bound_window_proof x = {0};
-    pair_chain *c = NULL;
-    moirai_proof proof = {0};
-    size_t length = 0;
-    if (!none || pair_chain_over(&c, p, none) || pair_open(c, 0, 0, 0) || bound_window_prove(&x, p, known, &job))
-        good = false_bound_fail(why, "windows: %s", moirai_error_message());
-    char *json =
-        good ? bound_certificate_text(&(bound_certificate){.c = c, .windows = &x, .lower_bound_ns = optimum}, &length)
-             : NULL;
-    if (good && (x.lower_ns > optimum || !json))
-        good =
-            false_bound_fail(why, "windows: %lld certified, optimum %lld", (long long)x.lower_ns, (long long)optimum);
-    else if (good && proving_text(&proof, p, json, length, "certificate"))
-        good = false_bound_fail(why, "windows: not accepted: %s", moirai_error_message());
-    else if (good && proof.proven_ns != UTIL_MAX(x.lower_ns, pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL)))
-        good = false_bound_fail(why, "windows: proves %lld of %lld", (long long)proof.proven_ns, (long long)x.lower_ns);
-    good = good && check_mutations(p, json, optimum, seed, counts, why);
-    if (good && x.n > 0)
-        good = attack_certificate(p, json, length, "windows", optimum, seed, ATTACKS, &counts->attacks, NULL, why);
-    counts->window_proofs += x.n > 0;
-    counts->nodes += proof.searched;
-    bound_window_proof_clear(&x);
-    pair_chain_free(c);
-    free(json);
-    free(none);
-    return good;
-}
-
-/* Heads and tails from random intervals: the best plan is within them, and none is proven to take longer than it does. */
-static bool check_windows(const moirai_problem *p, int64_t optimum, uint64_t seed, false_bound_counts *counts,
-                          char *why)
+/* No rule of the verifier's search excludes the best plan. The search lets transfers be beside operators: where they hold their devices
+ * its best is no plan. */
+static bool check_best_survives(const moirai_problem *p, int64_t optimum, uint64_t seed, char *why)
 {
     exact_options o;
     exact_result best;
-    bound_interval_list known = {0};
-    bound_windows w = {0};
     exact_options_init(&o);
     o.node_limit = FALSE_BOUND_NODES;
-    if (optimum < 0)
+    if (optimum < 0 || p->congestion == MOIRAI_CONGESTION_DEVICE)
         return true;
     if (exact_solve(p, &o, &best))
-        return false_bound_fail(why, "windows: %s", moirai_error_message());
-    bool good = (!draw_intervals(&known, p, seed) && !bound_windows_find(&w, p, &known)) ||
-                false_bound_fail(why, "windows: %s", moirai_error_message());
-    good = good && (w.lower_ns <= optimum || false_bound_fail(why, "windows' bound %lld, optimum %lld",
-                                                              (long long)w.lower_ns, (long long)optimum));
-    /* The search lets transfers be beside operators: where they hold their devices its best is no plan. */
-    if (p->congestion != MOIRAI_CONGESTION_DEVICE)
-        good = good && plan_is_within(p, best.plan, &w, why) && false_bound_plan_survives(p, best.plan, seed, why);
-    good = good && check_window_proof(p, &known, optimum, seed, counts, why);
-    bound_windows_clear(&w);
-    bound_interval_list_clear(&known);
+        return false_bound_fail(why, "search: %s", moirai_error_message());
+    bool good = false_bound_plan_survives(p, best.plan, seed, why);
     exact_result_clear(&best);
     return good;
 }
@@ -554,7 +474,7 @@ bool false_bound_check(const moirai_problem *p, uint64_t seed, false_bound_count
     good = good && check_certificate(c, optimum, seed, counts, why);
     good = good && (seed % 3 || check_spine(p, optimum, seed, counts, why));
     good = good && check_intervals(p, optimum, seed, counts, why);
-    good = good && check_windows(p, optimum, seed, counts, why);
+    good = good && check_best_survives(p, optimum, seed, why);
     good = good && check_block_loads(p, optimum, seed, counts, why);
     good = good && check_search(p, optimum, seed, counts, why);
     good = good && (optimum < 0 || false_bound_loads(p, optimum, seed, &counts->loads, why));

@@ -16,7 +16,6 @@ typedef struct false_bound_counts {
     int64_t memory;        /* problems where prices on bytes raised the bound */
     int64_t pair_loads;    /* certificates of intervals with prices on loads */
     int64_t block_loads;   /* wholes as one block that they raise */
-    int64_t window_proofs; /* certificates of windows */
     int64_t searches;      /* certificates with search trees, of intervals and of the whole, */
     int64_t nodes;         /* and how many nodes the verifier walked there */
     attack_counts attacks; /* on those and on certificates with a part about bytes */

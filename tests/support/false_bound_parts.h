@@ -2,7 +2,6 @@
 #ifndef MOIRAI_TEST_FALSE_BOUND_PARTS_H
 #define MOIRAI_TEST_FALSE_BOUND_PARTS_H
 
-#include "bound/intervals/interval_windows.h"
 #include "exact/exact.h"
 #include "pair/chain.h"
 #include "support/false_bound.h"

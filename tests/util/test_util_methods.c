@@ -22,15 +22,15 @@ static void test_util_methods_sets_are_lists(void **state)
     util_method_set set;
     assert_int_equal(util_methods_parse(&set, NULL), 0);
     assert_true(set == 0);
-    assert_int_equal(util_methods_parse(&set, "windows,layers"), 0);
-    assert_true(set == (UINT64_C(1) << UTIL_METHOD_WINDOWS | UINT64_C(1) << UTIL_METHOD_LAYERS));
+    assert_int_equal(util_methods_parse(&set, "shifts,layers"), 0);
+    assert_true(set == (UINT64_C(1) << UTIL_METHOD_SHIFTS | UINT64_C(1) << UTIL_METHOD_LAYERS));
 }
 
 static void test_util_methods_unknown_names_are_told(void **state)
 {
     (void)state;
     util_method_set set;
-    static const char *const wrong[] = {"window", "win", "windows, copies", ",", "windows,,copies"};
+    static const char *const wrong[] = {"shift", "shi", "shifts, layers", ",", "shifts,,layers"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(util_methods_parse(&set, wrong[i]), MOIRAI_EUSAGE);
         assert_non_null(strstr(moirai_error_message(), "there are starts, exact,"));
@@ -43,10 +43,10 @@ static void test_util_methods_go_with_a_part_of_the_time(void **state)
     moirai_budget b;
     moirai_budget_init(&b);
     util_stop stop = util_stop_of(&b);
-    assert_false(util_off(&stop, UTIL_METHOD_WINDOWS));
-    stop.off = UINT64_C(1) << UTIL_METHOD_WINDOWS;
+    assert_false(util_off(&stop, UTIL_METHOD_SHIFTS));
+    stop.off = UINT64_C(1) << UTIL_METHOD_SHIFTS;
     util_stop part = util_stop_within(&stop, 1);
-    assert_true(util_off(&part, UTIL_METHOD_WINDOWS));
+    assert_true(util_off(&part, UTIL_METHOD_SHIFTS));
     assert_false(util_off(&part, UTIL_METHOD_LAYERS));
 }
 

@@ -34,6 +34,44 @@ int32_t bound_interval_end(const bound_interval_chain *x, int32_t op)
     return op == MOIRAI_NONE ? MOIRAI_NONE : x->spine->whole_op[op];
 }
 
+/* ---- what is known of intervals ---- */
+
+static bound_interval *find_interval(const bound_interval_list *x, int32_t entry, int32_t exit)
+{
+    for (size_t i = 0; i < x->n; i++)
+        if (x->list[i].entry == entry && x->list[i].exit == exit)
+            return &x->list[i];
+    return NULL;
+}
+
+/* A new one of which nothing is known. */
+static int add_interval(bound_interval **out, bound_interval_list *x, int32_t entry, int32_t exit, int32_t n_devices)
+{
+    size_t pairs = (size_t)n_devices * (size_t)n_devices;
+    bound_interval new_one = {.entry = entry,
+                              .exit = exit,
+                              .lower_ns = util_alloc(pairs, sizeof(int64_t)),
+                              .tries = util_alloc(pairs, sizeof(int8_t))};
+    if (!new_one.lower_ns || !new_one.tries || util_grow(&x->list, &x->capacity, x->n + 1, sizeof *x->list)) {
+        free(new_one.lower_ns);
+        free(new_one.tries);
+        return MOIRAI_EFAIL;
+    }
+    x->list[x->n] = new_one;
+    *out = &x->list[x->n++];
+    return 0;
+}
+
+void bound_interval_list_clear(bound_interval_list *x)
+{
+    for (size_t i = 0; i < x->n; i++) {
+        free(x->list[i].lower_ns);
+        free(x->list[i].tries);
+    }
+    free(x->list);
+    *x = (bound_interval_list){0};
+}
+
 int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *known)
 {
     const decompose_cuts *s = x->c->s;
@@ -42,8 +80,8 @@ int bound_interval_chain_share(bound_interval_chain *x, bound_interval_list *kno
     for (int32_t b = 0; b < s->n_blocks && !rc; b++) {
         int32_t entry = bound_interval_end(x, decompose_entry(s, b)),
                 exit = bound_interval_end(x, decompose_exit(s, b));
-        bound_interval *k = bound_interval_find(known, entry, exit);
-        rc = k ? 0 : bound_interval_add(&k, known, entry, exit, x->c->K);
+        bound_interval *k = find_interval(known, entry, exit);
+        rc = k ? 0 : add_interval(&k, known, entry, exit, x->c->K);
         for (int32_t i = 0; i < pairs && !rc; i++) {
             int64_t at = pair_chain_index(x->c, s->block_class[b], i / x->c->K, i % x->c->K);
             pair_state *y = x->c->pair[at];

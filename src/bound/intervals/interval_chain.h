@@ -2,13 +2,27 @@
 #ifndef MOIRAI_BOUND_INTERVALS_INTERVAL_CHAIN_H
 #define MOIRAI_BOUND_INTERVALS_INTERVAL_CHAIN_H
 
-#include "bound/intervals/interval_windows.h"
 #include "decompose/intervals.h"
 #include "decompose/spine.h"
 #include "pair/pair_refine.h"
 
 #define BOUND_INTERVAL_OPS 110 /* between two neighbours of a chain, at most; twice and four times as many later */
 #define BOUND_INTERVAL_BATCH 8 /* pairs that are searched side by side, whatever the number of threads */
+
+/* The time from the finish of `entry` to the start of `exit`, at least, for all pairs of devices. */
+typedef struct bound_interval {
+    int32_t entry, exit; /* operators; MOIRAI_NONE: the beginning, the end (device 0 stands for it) */
+    int64_t *lower_ns;   /* [entry device * K + exit device] */
+    int8_t *tries;
+} bound_interval;
+
+/* What is known of intervals; all 0 to begin with. */
+typedef struct bound_interval_list {
+    bound_interval *list;
+    size_t n, capacity;
+} bound_interval_list;
+
+void bound_interval_list_clear(bound_interval_list *x);
 
 typedef struct bound_interval_chain {
     decompose_spine *spine; /* what is in some interval */
@@ -79,7 +93,5 @@ void bound_portfolio_free(bound_portfolio *c);
 int bound_portfolio_raise(int64_t *lower_ns, bound_portfolio *c, const bound_interval_task *job);
 /* The chain that proves most; NULL where there is none. It stays the portfolio's. */
 bound_interval_chain *bound_portfolio_best(const bound_portfolio *c);
-/* What the heads and tails prove that follow from all chains, which may be more than each of them does. */
-int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c);
 
 #endif

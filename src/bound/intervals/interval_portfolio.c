@@ -221,15 +221,6 @@ bound_interval_chain *bound_portfolio_best(const bound_portfolio *c)
     return best < 0 ? NULL : c->chain[best].x;
 }
 
-int bound_portfolio_windows(int64_t *lower_ns, const bound_portfolio *c)
-{
-    bound_windows w = {0};
-    int rc = c->n > 0 ? bound_windows_find(&w, c->p, &c->known) : 0;
-    *lower_ns = w.lower_ns;
-    bound_windows_clear(&w);
-    return rc;
-}
-
 /* One round of a portfolio, without a goal. */
 static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moirai_budget *budget)
 {
@@ -240,15 +231,11 @@ static int find_intervals(int64_t *lower_ns, const moirai_problem *p, const moir
                                .seed = budget->seed,
                                .stop = util_stop_of(budget)};
     bound_portfolio *c;
-    int64_t windows = 0;
     *lower_ns = MOIRAI_UNKNOWN;
     if (p->n_devices > MOIRAI_MASK_DEVICES)
         return 0;
     int rc = bound_portfolio_new(&c, p);
     rc = rc ? rc : bound_portfolio_raise(lower_ns, c, &job);
-    rc = rc ? rc : bound_portfolio_windows(&windows, c);
-    if (!rc)
-        *lower_ns = UTIL_MAX(*lower_ns, windows);
     bound_portfolio_free(c);
     return rc;
 }

@@ -26,7 +26,6 @@ static void show_proof(cli_context *cli, const moirai_proof *proof)
                {"classes", proof->classes},
                {"pairs", proof->pairs},
                {"leaves", proof->leaves},
-               {"intervals", proof->intervals},
                {"searched", proof->searched},
                {"floating", proof->floating},
                {NULL, 0}};
@@ -43,8 +42,6 @@ static void show_proof(cli_context *cli, const moirai_proof *proof)
     show_count(cli, ", ", proof->classes, "class of blocks", "classes of blocks");
     show_count(cli, ", ", proof->pairs, "pair of devices", "pairs of devices");
     show_count(cli, ", ", proof->leaves, "leaf", "leaves");
-    if (proof->intervals)
-        show_count(cli, ", windows from ", proof->intervals, "interval", "intervals");
     if (proof->searched)
         show_count(cli, ", ", proof->searched, "node of search trees", "nodes of search trees");
     cli_print(cli, "\n");

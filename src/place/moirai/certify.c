@@ -1,12 +1,11 @@
 /* What of the bound can be certified, and its certificate.
  *
- * Prices on loads, blocks, intervals, windows and the exhaustive search prove in ways of their own; the strongest that leaves a
+ * Prices on loads, blocks, intervals and the exhaustive search prove in ways of their own; the strongest that leaves a
  * proof behind is written. What comes with its proof (loads) and is all of the bound goes first: it
  * takes no time. Where the search kept none, it is repeated by rules that a verifier can follow. */
 #include <math.h>
 
 #include "bound/certificate.h"
-#include "bound/intervals/window_proof.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "schedule/load.h"
@@ -59,27 +58,6 @@ static int certify_by_search(engine *x, const util_stop *stop)
                                 &left, *stop);
 }
 
-/* Windows from intervals; *done: they prove more than the rest, and are written. */
-static int certify_by_windows(engine *x, int64_t else_ns, const util_stop *stop, bool *done)
-{
-    bound_window_task job = {.nodes = (int64_t)(CERTIFY_INTERVAL_NODES * x->in.o->budget.effort) + 1,
-                             .most_tree = CERTIFY_MOST_TREE,
-                             .threads = x->in.o->budget.threads,
-                             .stop = *stop};
-    bound_window_proof windows;
-    *done = false;
-    int rc = bound_window_prove(&windows, x->in.p, &x->portfolio->known, &job);
-    if (rc)
-        return rc;
-    incumbent_take_bound(&x->in, windows.lower_ns);
-    if (windows.lower_ns > else_ns && !(rc = x->one_block ? 0 : engine_whole_block(&x->one_block, x->in.p))) {
-        rc = write_proof(x, &(bound_certificate){.c = x->one_block, .windows = &windows});
-        *done = true;
-    }
-    bound_window_proof_clear(&windows);
-    return rc;
-}
-
 /* The task of proving a chain again; the time for its path at the end is left. */
 static bound_certify_task chain_task(const engine *x, bool by_intervals, double path_s, const util_stop *stop)
 {
@@ -91,10 +69,8 @@ static bound_certify_task chain_task(const engine *x, bool by_intervals, double 
                               .stop = *stop};
     if (stop->deadline > 0)
         job.stop.deadline -= CERTIFY_PATHS_KEPT * path_s;
-    if (by_intervals) {
+    if (by_intervals)
         job.levels = CERTIFY_INTERVAL_LEVELS;
-        job.effort *= CERTIFY_INTERVAL_EFFORT;
-    }
     return job;
 }
 
@@ -114,8 +90,6 @@ static int certify_chain(engine *x, bound_certificate *from, const util_stop *st
         job.goal_ns = UTIL_MIN(lower, job.goal_ns);
     if (by_intervals)
         lower = known(chain, PAIR_CHAIN_LOWER, stop);
-    if (by_intervals && x->portfolio && x->portfolio->known.n > 0 && x->in.lower_ns > lower)
-        job.stop = util_stop_part(stop, CERTIFY_CHAIN_SHARE);
     /* Blocks of which less is known than of the loads are left alone: to price a hundred thousand operators takes long. */
     int rc = y->memory || lower > x->loads.lower_ns ? bound_certify(chain, &job) : 0;
     from->chain_ns = rc ? 0 : certified(y->c, stop);
@@ -138,7 +112,7 @@ static int settle_bytes(const engine *x, bytes_prices *memory, const util_stop *
     return bytes_settle(memory, &settle);
 }
 
-/* The chain of blocks or of intervals, of the spine where there is one; of a small problem a search of the whole; windows. */
+/* The chain of blocks or of intervals, of the spine where there is one; of a small problem a search of the whole. */
 static int certify_by_blocks(engine *x, const util_stop *stop)
 {
     const blocks *y = (x->inner ? x->inner : x)->blocks;
@@ -150,13 +124,9 @@ static int certify_by_blocks(engine *x, const util_stop *stop)
     if (!rc && x->in.p->n_ops <= ENGINE_EXACT_OPS && !y->memory && from.chain_ns < x->in.lower_ns)
         rc = certify_by_search(x, stop);
     int64_t block = rc || !x->one_block || y->memory ? 0 : certified(x->one_block, stop);
-    int64_t best = rc || y->memory ? INT64_MAX : UTIL_MAX(x->loads.lower_ns, UTIL_MAX(from.chain_ns, block));
-    bool done = false;
-    if (best < x->in.lower_ns && x->portfolio && x->portfolio->known.n > 0 && !util_stopped(stop))
-        rc = certify_by_windows(x, best, stop, &done);
-    if (rc || done)
+    if (rc)
         return rc;
-    if (x->loads.lower_ns == best)
+    if (!y->memory && x->loads.lower_ns >= UTIL_MAX(from.chain_ns, block))
         return certify_by_loads(x);
     return write_proof(x, block > from.chain_ns ? &(bound_certificate){.c = x->one_block} : &from);
 }

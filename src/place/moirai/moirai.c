@@ -76,7 +76,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
 }
 
 static const moirai_param params[] = {
-    {.name = "off", .kind = MOIRAI_PARAM_TEXT, .help = "steps and methods to leave out, such as windows,layers"},
+    {.name = "off", .kind = MOIRAI_PARAM_TEXT, .help = "steps and methods to leave out, such as shifts,layers"},
 };
 
 const moirai_placer place_moirai = {

@@ -20,15 +20,13 @@ static int run(engine *x, const engine_turn *turn)
         .threads = in->o->budget.threads,
         .seed = in->o->budget.seed + (uint64_t)x->again,
         .stop = incumbent_part(in, turn->share)};
-    int64_t lower = 0, windows = 0;
+    int64_t lower = 0;
     int rc = x->portfolio ? 0 : bound_portfolio_new(&x->portfolio, in->p);
     rc = rc ? rc : bound_portfolio_raise(&lower, x->portfolio, &job);
     if (!rc && lower > in->lower_ns) /* what is certified */
         x->intervals = bound_portfolio_best(x->portfolio);
-    if (!rc && !incumbent_off(in, WINDOWS))
-        rc = bound_portfolio_windows(&windows, x->portfolio);
     if (!rc)
-        incumbent_take_bound(in, UTIL_MAX(lower, windows));
+        incumbent_take_bound(in, lower);
     return rc;
 }
 

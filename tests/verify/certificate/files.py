@@ -46,7 +46,7 @@ RANGE = {
     "fine": (0, 1 << 50), "message": (-MESSAGE, MESSAGE), "scale": (1, MESSAGE),
 }  # fmt: skip
 CLAIMS = "operators count, lower_bound_ns ns, certified_bound_ns ns, problem? text, problem_digest? text"
-CHAIN = "floating? count*, cuts count*, block_class count*, classes class[], memory? memory, windows? windows"
+CHAIN = "floating? count*, cuts count*, block_class count*, classes class[], memory? memory, windows? gone"
 CLASS = "component_kind count*, trees count*3[], shared? count, pairs? pair[]"
 CASES = "receivers? count*, open? bool, counts? case*5"
 LOADS = "prices price*, byte_prices? fine*, unit? scale, shifts? time*, paths? time*, from? message*, to? message*"
@@ -56,14 +56,12 @@ FORMS = {
     "certificate": {"": f"{CLAIMS}, {CHAIN}"},
     "rate": {"in_flight": f"{CLAIMS}, {CHAIN}, in_flight some, loads? loads", "": f"{CLAIMS}, loads loads"},
     "class": {"component_kind": CLASS, "trees": CLASS, "": "pairs? pair[]"},
-    "pair": {"": "entry count, exit count, lower_ns ns, search? search, leaves? leaf[], loads? loads, static? gone static proofs, pool? gone pools"},
+    "pair": {"": "entry count, exit count, lower_ns ns, search? search, leaves? leaf[], loads? loads, static? gone, pool? gone"},
     "search": {"": "length_ns length, tree node*"},
     "loads": {"cases": "op count, cases loads[]", "prices": LOADS, "": ""},
     "leaf": {"prices": f"{CASES}, length_ns span, step_ns step, buckets count*, prices fine*3, count_prices? worth*", "": CASES},
     "memory": {"": "unit unit, byte_prices fine*, pairs memory pair[]"},
     "memory pair": {"": "class count, entry count, exit count, leaves leaf[]"},
-    "windows": {"": "intervals interval[], pool? gone pools"},
-    "interval": {"": "entry? count, exit? count, ns? ns*"},
 }
 
 
@@ -81,7 +79,7 @@ def rows(numbers, each):
 def check_value(name, value, kind):
     of, _, each = kind.partition("*")
     if kind.startswith("gone"):
-        raise Wrong(f"{name}: {kind[5:]} are no longer verified")
+        raise Wrong(f"{name}: such proofs are no longer verified")
     if kind.endswith("[]"):
         demand(type(value) is list, f"{name} is no list")
         for item in value:
@@ -103,5 +101,3 @@ def check_shape(kind, value):
         demand(item is not None or may_miss, f"{kind}: {key} is missing")
         if item is not None:
             check_value(f"{kind}: {key}", item, what)
-    if kind == "interval":
-        check_shape("class", value)

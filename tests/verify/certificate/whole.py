@@ -1,6 +1,5 @@
 """From what is proven of blocks to what is proven of a problem."""
 
-from .blocks import longest, longest_paths, turned
 from .files import INF, LAST, check_shape, demand
 from .leaves import prove_leaves, read_leaves
 from .loads import Loads
@@ -46,44 +45,6 @@ def prove_class(b, obj):
     for at, ns in bound.items():
         most[image(*at)] = max(most.get(image(*at), 0), ns)
     return {at: max(most[image(*at)], apart[at]) for at in bound}
-
-
-def follow(p, entry, exit_):
-    """Operators that follow the one and precede the other, the two included."""
-    after = {i for i in range(p.n) if entry is None or i == entry}
-    before = {i for i in range(p.n) if exit_ is None or i == exit_}
-    for i, _, j, _ in p.edges:
-        after |= {j} if i in after else set()
-    for i, _, j, _ in reversed(p.edges):
-        before |= {i} if j in before else set()
-    demand(entry is None or exit_ is None or (entry != exit_ and exit_ in after), "its exit does not follow its entry")
-    return sorted(after & before)
-
-
-def prove_windows(p, obj):
-    K, ways, proven = p.K, list(p.edges), 0
-    head, tail = ([[0] * K for _ in range(p.n)] for _ in "ht")
-    for x in obj["intervals"]:
-        ends = [x.get(key) for key in ("entry", "exit")]
-        demand(all(e is None or e < p.n for e in ends), "entry or exit is no operator")
-        u, v = (None if e is None else p.place[e] for e in ends)
-        ns = prove_class(p.block(follow(p, u, v), u is not None, v is not None), x)
-        if x.get("ns") is not None:
-            demand(len(x["ns"]) == K * K, "ns has not one number per pair of devices")
-            demand(all(claim <= ns[divmod(at, K)] for at, claim in enumerate(x["ns"])), "more ns are claimed than proven")
-            ns = {divmod(at, K): claim for at, claim in enumerate(x["ns"])}
-        if u is None and v is None:
-            proven = max(proven, ns[0, 0])
-        elif u is None:
-            head[v] = [max(h, ns[0, k]) for k, h in enumerate(head[v])]
-        elif v is None:
-            tail[u] = [max(q, ns[k, 0]) for k, q in enumerate(tail[u])]
-        else:
-            ways.append((u, 0, v, [[ns[k, l] for l in range(K)] for k in range(K)]))
-    ways.sort(key=lambda e: e[0])
-    longest_paths(head, ways, p.ns, p.may)
-    longest_paths(tail, turned(ways), p.ns, p.may)
-    return max(proven, longest(head, tail, p.ns, p.may))
 
 
 def memory_leaf(b, a, z, leaf, proven, unit, price, cheapest):
@@ -189,6 +150,4 @@ def prove_one(whole, cert):
     proven = chain_cost(p, cuts, numbers, bound, 1, [0] * p.K)
     if cert.get("memory") is not None:
         proven = max(proven, prove_memory(p, cuts, numbers, classes, bound, cert["memory"]))
-    if cert.get("windows") is not None:
-        proven = max(proven, prove_windows(p, cert["windows"]))
     return min(proven, LAST)

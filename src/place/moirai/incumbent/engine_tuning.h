@@ -6,11 +6,8 @@
 
 /* certify.c: what is proven again for a certificate; no gap depends on it */
 #define CERTIFY_MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
-#define CERTIFY_INTERVAL_NODES 3000.0       /* of the tree of an interval, at effort 1 */
-#define CERTIFY_CHAIN_SHARE 0.4             /* of the time, for the chain, where windows have proven more */
 #define CERTIFY_TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
 #define CERTIFY_INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
-#define CERTIFY_INTERVAL_EFFORT 0.3
 #define CERTIFY_MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
 #define CERTIFY_PLAIN_KEPT \
     20 /* times what plain bounds take, for less than which nothing more is begun: heads and tails of a million operators on 64 devices take 11 */
