@@ -4,14 +4,19 @@
 #include "exact/exact_search.h"
 #include "schedule/paths.h"
 
-static inline int64_t finish_of(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
+/* Finishes by heads; by tails, what follows the start. */
+static inline int64_t beyond(const exact_search *s, const int64_t *path, int32_t i, int32_t k)
 {
-    return st->head[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
+    return path[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
 }
 
-static inline int64_t rest_of(const exact_search *s, const exact_state *st, int32_t i, int32_t k)
+/* The least of them over the devices that are left. */
+static int64_t least_beyond(const exact_search *s, const exact_state *st, const int64_t *path, int32_t i)
 {
-    return st->tail[(int64_t)i * s->K + k] + moirai_op_ns(s->p, i, k);
+    int64_t least = EXACT_NONE_NS;
+    for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
+        least = UTIL_MIN(least, beyond(s, path, i, EXACT_FIRST(m)));
+    return least;
 }
 
 /* Of a transfer, or an operator. */
@@ -61,83 +66,6 @@ static int32_t add_job(exact_job *job, int32_t n, exact_job one)
     return n + 1;
 }
 
-/* Producers of i's inputs that are fixed on l must all have run there before i starts on k. */
-static int64_t head_over_device(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t l)
-{
-    const moirai_problem *p = s->p;
-    int32_t n = 0;
-    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
-        int32_t t = p->op_in[a], j = p->tensor_producer[t];
-        if (st->dom[j] != (uint64_t)1 << l)
-            continue;
-        exact_job one = {st->head[(int64_t)j * s->K + l], moirai_op_ns(p, j, l), moirai_transfer_ns(p, t, l, k), j};
-        n = add_job(s->work.job, n, one);
-    }
-    return n < 2 ? 0 : exact_preemptive(s->work.job, n);
-}
-
-typedef int64_t over_fn(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int32_t other);
-
-/* At least `known`, and what several neighbours of i that are fixed on one device say where i is on k. */
-static int64_t over_devices(const exact_search *s, const exact_state *st, int32_t i, int32_t k, int64_t known,
-                            uint64_t others, over_fn *over_device)
-{
-    for (uint64_t m = others; m != 0; m &= m - 1) {
-        int64_t least = over_device(s, st, i, k, EXACT_FIRST(m));
-        known = UTIL_MAX(known, least);
-    }
-    return known;
-}
-
-static void head_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed)
-{
-    const moirai_problem *p = s->p;
-    int64_t h = st->head[(int64_t)i * s->K + k];
-    uint64_t from = 0;
-    for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
-        int32_t j = p->tensor_producer[p->op_in[a]];
-        uint64_t dom = st->dom[j];
-        if (!(dom >> k & 1) || finish_of(s, st, j, k) > h) /* else on k it would be there in time */
-            h = UTIL_MAX(h, arrival(s, st, p->op_in_edge[a], k));
-        if (EXACT_ONLY(dom))
-            from |= dom;
-    }
-    if (p->op_in_off[i + 1] - p->op_in_off[i] >= 2 && !s->mode.plain)
-        h = over_devices(s, st, i, k, h, from, head_over_device);
-    if (exact_raise(&st->head[(int64_t)i * s->K + k], h, changed)) {
-        st->stale_devices |= UINT64_C(1) << k;
-        exact_head_moved(s, st, i);
-    }
-}
-
-typedef void path_fn(exact_search *s, exact_state *st, int32_t i, int32_t k, bool *changed);
-
-/* Heads in topological order or, backwards, tails, where a neighbour has moved. */
-static void sweep(exact_search *s, exact_state *st, bool forwards, path_fn *path_of, bool *changed)
-{
-    uint8_t flag = forwards ? EXACT_STALE_HEAD : EXACT_STALE_TAIL;
-    for (int32_t a = 0; a < s->n; a++) {
-        int32_t i = s->p->topo[forwards ? a : s->n - 1 - a];
-        bool stale = st->stale[i] & flag;
-        st->stale[i] &= (uint8_t)~flag;
-        for (uint64_t m = stale ? st->dom[i] : 0; m != 0; m &= m - 1)
-            path_of(s, st, i, EXACT_FIRST(m), changed);
-    }
-}
-
-void exact_heads(exact_search *s, exact_state *st, bool *changed)
-{
-    sweep(s, st, true, head_of, changed);
-    for (int32_t a = 0; a < s->slot.n_active; a++) {
-        int32_t x = s->slot.active[a], j = producer_of(s, s->n + x);
-        int64_t least = EXACT_NONE_NS;
-        for (uint64_t m = st->dom[j]; m != 0; m &= m - 1)
-            least = UTIL_MIN(least, finish_of(s, st, j, EXACT_FIRST(m)));
-        if (exact_raise(&st->xhead[x], least, changed))
-            exact_head_moved(s, st, s->n + x);
-    }
-}
-
 /* What follows the finish of the producer on l because of edge e, at least. */
 static int64_t departure(const exact_search *s, const exact_state *st, int32_t e, int32_t l)
 {
@@ -146,45 +74,94 @@ static int64_t departure(const exact_search *s, const exact_state *st, int32_t e
     return schedule_departure_ns(s->p, st->tail, to, i, t, l, &st->xtail[exact_slot(s, e, 0)], s->mode.edge ? 0 : 1);
 }
 
-static int64_t tail_over_device(const exact_search *s, const exact_state *st, int32_t j, int32_t l, int32_t k)
+/* The edges of an operator's inputs, or those that begin at it. */
+typedef struct edges {
+    const int32_t *list; /* NULL: they are first, first + 1, ... */
+    int32_t first, n;
+} edges;
+
+static inline edges edges_of(const moirai_problem *p, int32_t i, bool forwards)
+{
+    if (forwards)
+        return (edges){p->op_in_edge + p->op_in_off[i], 0, p->op_in_off[i + 1] - p->op_in_off[i]};
+    if (p->op_out_off[i] == p->op_out_off[i + 1])
+        return (edges){0};
+    int32_t first = p->tensor_edge_off[p->op_out[p->op_out_off[i]]];
+    return (edges){NULL, first, p->tensor_edge_off[p->op_out[p->op_out_off[i + 1] - 1] + 1] - first};
+}
+
+static inline int32_t edge_at(const edges *x, int32_t a)
+{
+    return x->list ? x->list[a] : x->first + a;
+}
+
+static inline int32_t neighbour(const moirai_problem *p, int32_t e, bool forwards)
+{
+    return forwards ? p->tensor_producer[p->edge_tensor[e]] : p->edge_reader[e];
+}
+
+/* Producers of i's inputs that are fixed on l must all have run there before i starts on k; readers likewise, from the end. */
+static int64_t over_device(const exact_search *s, const int64_t *path, const exact_state *st, const edges *x, int32_t k,
+                           int32_t l, bool forwards)
 {
     const moirai_problem *p = s->p;
     int32_t n = 0;
-    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++) {
-        int32_t t = p->op_out[a];
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            int32_t i = p->edge_reader[e];
-            if (st->dom[i] != (uint64_t)1 << k)
-                continue;
-            exact_job one = {moirai_transfer_ns(p, t, l, k), moirai_op_ns(p, i, k), st->tail[(int64_t)i * s->K + k], i};
-            n = add_job(s->work.job, n, one);
-        }
+    for (int32_t a = 0; a < x->n; a++) {
+        int32_t e = edge_at(x, a), t = p->edge_tensor[e], j = neighbour(p, e, forwards);
+        if (st->dom[j] != (uint64_t)1 << l)
+            continue;
+        exact_job one = {path[(int64_t)j * s->K + l], moirai_op_ns(p, j, l),
+                         forwards ? moirai_transfer_ns(p, t, l, k) : moirai_transfer_ns(p, t, k, l), j};
+        n = add_job(s->work.job, n, one);
     }
     return n < 2 ? 0 : exact_preemptive(s->work.job, n);
 }
 
-static void tail_of(exact_search *s, exact_state *st, int32_t j, int32_t l, bool *changed)
+/* The head of i on k, or its tail. */
+static inline void path_of(exact_search *s, exact_state *st, int32_t i, int32_t k, bool forwards, bool *changed)
 {
-    const moirai_problem *p = s->p;
-    int64_t q = st->tail[(int64_t)j * s->K + l];
-    uint64_t to = 0;
-    int32_t readers = 0;
-    for (int32_t a = p->op_out_off[j]; a < p->op_out_off[j + 1]; a++) {
-        int32_t t = p->op_out[a];
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
-            uint64_t dom = st->dom[p->edge_reader[e]];
-            if (!(dom >> l & 1) || rest_of(s, st, p->edge_reader[e], l) > q)
-                q = UTIL_MAX(q, departure(s, st, e, l));
-            if (EXACT_ONLY(dom))
-                to |= dom;
-            readers++;
+    int64_t *path = forwards ? st->head : st->tail, most = path[(int64_t)i * s->K + k];
+    edges x = edges_of(s->p, i, forwards);
+    uint64_t fixed = 0;
+    for (int32_t a = 0; a < x.n; a++) {
+        int32_t e = edge_at(&x, a), j = neighbour(s->p, e, forwards);
+        uint64_t dom = st->dom[j];
+        if (!(dom >> k & 1) || beyond(s, path, j, k) > most) { /* else on k it would be there in time */
+            int64_t by_edge = forwards ? arrival(s, st, e, k) : departure(s, st, e, k);
+            most = UTIL_MAX(most, by_edge);
         }
+        fixed |= EXACT_ONLY(dom) ? dom : 0;
     }
-    if (readers >= 2 && !s->mode.plain)
-        q = over_devices(s, st, j, l, q, to, tail_over_device);
-    if (exact_raise(&st->tail[(int64_t)j * s->K + l], q, changed)) {
-        st->stale_devices |= UINT64_C(1) << l;
-        exact_tail_moved(s, st, j);
+    for (uint64_t m = x.n >= 2 && !s->mode.plain ? fixed : 0; m != 0; m &= m - 1) {
+        int64_t by_device = over_device(s, path, st, &x, k, EXACT_FIRST(m), forwards);
+        most = UTIL_MAX(most, by_device);
+    }
+    if (!exact_raise(&path[(int64_t)i * s->K + k], most, changed))
+        return;
+    st->stale_devices |= UINT64_C(1) << k;
+    (forwards ? exact_head_moved : exact_tail_moved)(s, st, i);
+}
+
+/* Heads in topological order or, backwards, tails, where a neighbour has moved. */
+static inline void sweep(exact_search *s, exact_state *st, bool forwards, bool *changed)
+{
+    uint8_t flag = forwards ? EXACT_STALE_HEAD : EXACT_STALE_TAIL;
+    for (int32_t a = 0; a < s->n; a++) {
+        int32_t i = s->p->topo[forwards ? a : s->n - 1 - a];
+        bool stale = st->stale[i] & flag;
+        st->stale[i] &= (uint8_t)~flag;
+        for (uint64_t m = stale ? st->dom[i] : 0; m != 0; m &= m - 1)
+            path_of(s, st, i, EXACT_FIRST(m), forwards, changed);
+    }
+}
+
+void exact_heads(exact_search *s, exact_state *st, bool *changed)
+{
+    sweep(s, st, true, changed);
+    for (int32_t a = 0; a < s->slot.n_active; a++) {
+        int32_t x = s->slot.active[a], j = producer_of(s, s->n + x);
+        if (exact_raise(&st->xhead[x], least_beyond(s, st, st->head, j), changed))
+            exact_head_moved(s, st, s->n + x);
     }
 }
 
@@ -194,16 +171,13 @@ static void slot_tail(const exact_search *s, exact_state *st, int32_t x, bool *c
     const moirai_problem *p = s->p;
     int64_t q = 0;
     if (s->mode.edge) {
-        int32_t i = p->edge_reader[x];
-        q = EXACT_NONE_NS;
-        for (uint64_t m = st->dom[i]; m != 0; m &= m - 1)
-            q = UTIL_MIN(q, rest_of(s, st, i, EXACT_FIRST(m)));
+        q = least_beyond(s, st, st->tail, p->edge_reader[x]);
     } else {
         int32_t t = x / s->K, d = x % s->K;
         for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
             int32_t i = p->edge_reader[e];
             if (st->dom[i] == (uint64_t)1 << d)
-                q = UTIL_MAX(q, rest_of(s, st, i, d));
+                q = UTIL_MAX(q, beyond(s, st->tail, i, d));
         }
     }
     if (exact_raise(&st->xtail[x], q, changed))
@@ -212,7 +186,7 @@ static void slot_tail(const exact_search *s, exact_state *st, int32_t x, bool *c
 
 void exact_tails(exact_search *s, exact_state *st, bool *changed)
 {
-    sweep(s, st, false, tail_of, changed);
+    sweep(s, st, false, changed);
     for (int32_t a = 0; a < s->slot.n_active; a++)
         slot_tail(s, st, s->slot.active[a], changed);
 }

@@ -8,7 +8,7 @@
 #define CERTIFY_MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
 #define CERTIFY_TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
 #define CERTIFY_INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
-#define CERTIFY_MOMENT_S 0.1 /* to find out what a chain proves, where the time is up */
+#define CERTIFY_MOMENT_S 0.1                /* to find out what a chain proves, where the time is up */
 #define CERTIFY_PLAIN_KEPT \
     20 /* times what plain bounds take, for less than which nothing more is begun: heads and tails of a million operators on 64 devices take 11 */
 #define CERTIFY_PATHS_KEPT 3 /* times what a path along the chain takes, kept of the time */
