@@ -1,87 +1,91 @@
 /* Memory of a plan, checked (4d): every device's resident bytes, the most alive at once, and what the plan says of
  * both. */
-#include "problem/device_set.h"
 #include "schedule/plan_check.h"
 #include "util/sort.h"
 #include "util/util.h"
 
 #include <inttypes.h>
 
+#define STRETCHES (1 << 17) /* of all devices together */
+#define FEW 256             /* lives for which a stretch of time more is worth its while */
+
 typedef __int128 wide; /* sums of sizes, which a file may make as large as it likes */
 
-/* Life of a tensor on each device that has it: [first, last). */
-typedef struct lifetimes {
-    int64_t first[MOIRAI_MAX_DEVICES], last[MOIRAI_MAX_DEVICES];
-    device_set there;
-} lifetimes;
-
-static void meet(lifetimes *x, int32_t d, int64_t first, int64_t last)
+int32_t schedule_check_stretches(const moirai_problem *p, size_t lives)
 {
-    bool known = device_set_has(&x->there, d);
-    x->first[d] = known ? UTIL_MIN(x->first[d], first) : first;
-    x->last[d] = known ? UTIL_MAX(x->last[d], last) : last;
-    device_set_add(&x->there, d);
+    return (int32_t)UTIL_MIN((size_t)(STRETCHES / p->n_devices), 1 + lives / FEW);
 }
 
-/* Every reader once, with the transfer that it waits for; what nobody reads lives to the end. */
-static void find_lives(lifetimes *x, const schedule_check *c, int32_t t, int64_t end_ns)
+void schedule_check_add_lives(schedule_check *c, int32_t t, const schedule_lifetimes *x)
 {
-    const moirai_problem *p = c->p;
-    const moirai_plan *plan = c->plan;
-    int32_t producer = p->tensor_producer[t], begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
-    int32_t home = plan->op_device[producer];
-    int64_t born = plan->op_start_ns[producer];
-    x->there = (device_set){{0}};
-    meet(x, home, born, begin == end ? end_ns : plan->op_finish_ns[producer]);
-    for (int32_t s = c->sorted_off[t]; s < c->sorted_off[t + 1]; s++)
-        schedule_check_fetch_transfer(c, s);
-    for (int32_t e = begin; e < end; e++) {
-        schedule_check_fetch_reader(c, e, plan->op_finish_ns);
-        int32_t reader = p->edge_reader[e], d = plan->op_device[reader];
-        int64_t read = plan->op_finish_ns[reader];
-        if (d == home) {
-            meet(x, home, born, read);
-            continue;
+    DEVICE_SET_EACH(d, &x->there)
+        if (x->last[d] > x->first[d])
+            c->lives[c->n_lives++] = (schedule_life){x->first[d], x->last[d], c->p->tensor_bytes[t], d};
+}
+
+/* What is alive when each stretch begins; the most of that is a part of the peak, and where no more can be in between the stretch is not
+ * looked into. */
+static void close_stretches(schedule_stretch *row, int32_t n, wide *peak)
+{
+    wide alive = 0;
+    for (int32_t b = 0; b < n; b++) {
+        wide change = row[b].alive;
+        row[b].alive = alive;
+        *peak = UTIL_MAX(*peak, alive);
+        alive += change;
+    }
+    for (int32_t b = 0; b < n; b++)
+        row[b].open = row[b].alive + row[b].more > *peak;
+}
+
+/* Beginnings and ends in open stretches, by time: 2 x beginnings, odd, and 2 x ends, so that ends come first. */
+static int32_t list_changes(schedule_check *c, int32_t each, int shift)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < c->n_lives; i++) {
+        const schedule_life *x = &c->lives[i];
+        const schedule_stretch *row = c->stretches + (int64_t)x->device * each;
+        if (row[x->first_ns >> shift].open) {
+            c->key[n] = (uint64_t)x->first_ns << 1 | 1;
+            c->item[n++] = i;
         }
-        const moirai_transfer *sent =
-            &plan->transfer[schedule_check_find(c, t, p->flow == MOIRAI_FLOW_TENSOR ? d : reader)];
-        meet(x, home, born, sent->finish_ns);
-        meet(x, d, sent->start_ns, read);
+        if (row[x->last_ns >> shift].open) {
+            c->key[n] = (uint64_t)x->last_ns << 1;
+            c->item[n++] = i;
+        }
     }
-}
-
-/* The lives of a tensor as two ends each: 2 x time, odd for a beginning, so that ends come first. */
-static size_t add_lives(schedule_check *c, size_t n, int32_t t, const lifetimes *x)
-{
-    DEVICE_SET_EACH(d, &x->there) {
-        if (x->last[d] <= x->first[d])
-            continue;
-        c->lives[n / 2] = (schedule_life){c->p->tensor_bytes[t], d};
-        c->key[n] = (uint64_t)x->first[d] << 1 | 1;
-        c->key[n + 1] = (uint64_t)x->last[d] << 1;
-        c->item[n] = c->item[n + 1] = (int32_t)(n / 2);
-        n += 2;
-    }
+    util_sort(c->key, c->item, c->key_spare, c->item_spare, n);
     return n;
 }
 
-/* Most bytes of tensors alive at once, per device. */
-static void peaks(schedule_check *c, int64_t end_ns, wide *peak)
+/* Most bytes of tensors alive at once, per device: in stretches of time first, then change by change in those where the most may be. */
+static void find_peaks(schedule_check *c, wide *peak)
 {
-    const moirai_problem *p = c->p;
-    size_t n = 0;
-    for (int32_t t = 0; t < p->n_tensors; t++) {
-        lifetimes x;
-        find_lives(&x, c, t, end_ns);
-        n = add_lives(c, n, t, &x);
+    int32_t K = c->p->n_devices, each = schedule_check_stretches(c->p, (size_t)c->n_lives), at[MOIRAI_MAX_DEVICES];
+    wide alive[MOIRAI_MAX_DEVICES];
+    int shift = 0;
+    while (c->end_ns >> shift >= each)
+        shift++;
+    for (const schedule_life *x = c->lives; x < c->lives + c->n_lives; x++) {
+        schedule_stretch *row = c->stretches + (int64_t)x->device * each;
+        row[x->first_ns >> shift].alive += x->bytes;
+        row[x->first_ns >> shift].more += x->bytes;
+        row[x->last_ns >> shift].alive -= x->bytes;
     }
-    util_sort(c->key, c->item, c->key_spare, c->item_spare, (int32_t)n);
-    wide live[MOIRAI_MAX_DEVICES] = {0};
-    for (size_t j = 0; j < n; j++) {
+    for (int32_t d = 0; d < K; d++) {
+        close_stretches(c->stretches + (int64_t)d * each, each, &peak[d]);
+        at[d] = MOIRAI_NONE;
+    }
+    int32_t n = list_changes(c, each, shift);
+    for (int32_t j = 0; j < n; j++) {
         __builtin_prefetch(&c->lives[c->item[UTIL_MIN(j + SCHEDULE_AHEAD, n - 1)]]);
-        const schedule_life *life = &c->lives[c->item[j]];
-        live[life->device] += c->key[j] & 1 ? (wide)life->bytes : -(wide)life->bytes;
-        peak[life->device] = UTIL_MAX(peak[life->device], live[life->device]);
+        const schedule_life *x = &c->lives[c->item[j]];
+        int32_t d = x->device, b = (int32_t)(c->key[j] >> 1 >> shift);
+        if (at[d] != b)
+            alive[d] = c->stretches[(int64_t)d * each + b].alive;
+        at[d] = b;
+        alive[d] += c->key[j] & 1 ? (wide)x->bytes : -(wide)x->bytes;
+        peak[d] = UTIL_MAX(peak[d], alive[d]);
     }
 }
 
@@ -103,24 +107,15 @@ static void add_weights(const schedule_check *c, wide *resident)
     }
 }
 
-/* Whether a rule or a number of the plan hangs on them. */
-static bool peaks_matter(const schedule_check *c)
-{
-    bool said = c->p->memory == MOIRAI_MEMORY_PEAK;
-    for (int32_t d = 0; d < c->p->n_devices && !said; d++)
-        said = c->plan->device_peak_bytes[d] != MOIRAI_UNKNOWN;
-    return said;
-}
-
-void schedule_check_memory(schedule_check *c, int64_t makespan_ns)
+void schedule_check_memory(schedule_check *c)
 {
     const moirai_problem *p = c->p;
     wide resident[MOIRAI_MAX_DEVICES] = {0}, peak[MOIRAI_MAX_DEVICES] = {0};
     for (int32_t i = 0; i < p->n_ops; i++)
         resident[c->plan->op_device[i]] += p->op_memory_bytes[i];
     add_weights(c, resident);
-    if (peaks_matter(c))
-        peaks(c, makespan_ns, peak);
+    if (c->n_lives > 0)
+        find_peaks(c, peak);
     for (int32_t d = 0; d < p->n_devices; d++) {
         wide need = resident[d] + (p->memory == MOIRAI_MEMORY_PEAK ? peak[d] : 0);
         if (need > p->device_memory_bytes[d])

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define AHEAD 16 /* so many readers are fetched before their turn */
+
 static void index_groups(moirai_sim *sim, int32_t *first)
 {
     const moirai_problem *p = sim->p;
@@ -26,7 +28,7 @@ static void index_inputs(moirai_sim *sim)
     for (int32_t j = 0; j < p->op_in_off[p->n_ops]; j++) {
         int32_t t = p->op_in[j];
         sim->in_producer[j] = p->tensor_producer[t];
-        sim->in_slot[j] = sim->per_edge ? p->op_in_edge[j] : t * p->n_devices;
+        sim->in_room[j] = sim->per_edge ? p->op_in_edge[j] : p->tensor_edge_off[t];
     }
 }
 
@@ -48,15 +50,14 @@ static bool allocate(moirai_sim *s)
 {
     const moirai_problem *p = s->p;
     size_t V = (size_t)p->n_ops, E = (size_t)p->n_edges, T = (size_t)p->n_tensors, K = (size_t)p->n_devices;
-    size_t slots = (size_t)s->n_slots;
-    size_t tasks = V + UTIL_MIN(slots, E); /* a transfer has a reader: there are at most E at once */
-    size_t spans = 2 * (T + E);            /* beginnings and ends of tensors' lives */
+    size_t tasks = V + E;       /* a transfer has a reader: there are at most E at once */
+    size_t spans = 2 * (T + E); /* beginnings and ends of tensors' lives */
     size_t sorted = UTIL_MAX(tasks, spans);
     size_t ready = K * (size_t)(s->ready_words + s->ready_heads);
 #define TAKE(field, n) (s->field = util_alloc((n), sizeof *s->field)) != NULL
-    return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_slot, E) && TAKE(device, V) && TAKE(start_ns, V) &&
-           TAKE(finish_ns, V) && TAKE(arrival_ns, slots) && TAKE(log, tasks) && TAKE(priority, V) && TAKE(missing, V) &&
-           TAKE(done, V) && TAKE(edge_next, E) && TAKE(slot_head, slots) && TAKE(ready, ready) && TAKE(op_ns, V) &&
+    return TAKE(group_leader, V) && TAKE(in_producer, E) && TAKE(in_room, E) && TAKE(device, V) && TAKE(start_ns, V) &&
+           TAKE(finish_ns, V) && TAKE(arrival_ns, E + 1) && TAKE(log, tasks) && TAKE(priority, V) && TAKE(missing, V) &&
+           TAKE(done, V) && TAKE(edge_next, E) && TAKE(room_head, E) && TAKE(ready, ready) && TAKE(op_ns, V) &&
            TAKE(loaded, V) && TAKE(n_readers, T * K) && TAKE(n_transfers, K * K) && TAKE(load_ns, K) &&
            TAKE(send_load_ns, K) && TAKE(receive_load_ns, K) && TAKE(n_inputs, V) && TAKE(source, V) &&
            TAKE(by_urgency, V) && TAKE(by_urgency_spare, V) && TAKE(place, V) && TAKE(ranked_by, V) &&
@@ -106,9 +107,9 @@ void moirai_sim_free(moirai_sim *s)
     if (!s)
         return;
     void *all[] = {
-        s->group_leader,     s->in_producer,  s->in_slot,         s->device,     s->start_ns,    s->finish_ns,
+        s->group_leader,     s->in_producer,  s->in_room,         s->device,     s->start_ns,    s->finish_ns,
         s->arrival_ns,       s->log,          s->priority,        s->missing,    s->done,        s->edge_next,
-        s->slot_head,        s->ready,        s->op_ns,           s->loaded,     s->n_readers,   s->n_transfers,
+        s->room_head,        s->ready,        s->op_ns,           s->loaded,     s->n_readers,   s->n_transfers,
         s->load_ns,          s->send_load_ns, s->receive_load_ns, s->n_inputs,   s->source,      s->by_urgency,
         s->by_urgency_spare, s->place,        s->ranked_by,       s->waiting,    s->waiting_off, s->waiting_n,
         s->flying,           s->free_ns,      s->send_ns,         s->receive_ns, s->tensor_to,   s->key,
@@ -130,6 +131,24 @@ bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device)
         sim->device[i] = d;
     }
     return true;
+}
+
+void schedule_sim_find_sent(moirai_sim *sim)
+{
+    const moirai_problem *p = sim->p;
+    int32_t words = moirai_device_words(p);
+    for (int32_t t = 0; t < p->n_tensors && !sim->per_edge; t++) {
+        int32_t home = sim->device[p->tensor_producer[t]];
+        uint64_t *to = sim->tensor_to + (int64_t)t * words;
+        for (int32_t w = 0; w < words; w++)
+            to[w] = 0;
+        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1]; e++) {
+            __builtin_prefetch(&sim->device[p->edge_reader[UTIL_MIN(e + AHEAD, p->n_edges - 1)]]);
+            int32_t d = sim->device[p->edge_reader[e]];
+            to[d / 64] |= UINT64_C(1) << d % 64;
+        }
+        to[home / 64] &= ~(UINT64_C(1) << home % 64);
+    }
 }
 
 void schedule_sim_obey(moirai_sim *sim, const util_stop *stop)

@@ -9,19 +9,21 @@
 /* A transfer that is under way. */
 typedef struct schedule_event {
     int64_t time_ns;
-    int32_t slot;
+    int32_t room;
     int16_t from, to;
 } schedule_event;
 
 /* A "slot" is a possible transfer: edge e with flow edge, t * n_devices + d with flow tensor. Task number of a
- * transfer = n_ops + slot. */
+ * transfer = n_ops + slot. What is known of those that take place is kept by "room": the edge with flow edge; with flow tensor one of
+ * the tensor's edges, of which there are as many as devices that read it, the first for the first of these devices, and so on. So a
+ * million operators on 64 devices ask for as many numbers as there are edges, not for 64 million. */
 struct moirai_sim {
     const moirai_problem *p;
     bool per_edge; /* flow edge */
     int32_t n_slots;
     int32_t *group_leader; /* first operator of the group; itself where free */
     int32_t *in_producer;  /* parallel to p->op_in */
-    int32_t *in_slot;      /* parallel to p->op_in: its edge, or its tensor * n_devices */
+    int32_t *in_room;      /* parallel to p->op_in: its edge, or the first of its tensor's */
     int32_t *n_inputs;     /* per operator */
     int32_t *source;       /* operators without inputs */
     int32_t n_sources;
@@ -42,8 +44,9 @@ struct moirai_sim {
     /* The last simulation. */
     int32_t *device;
     int64_t *start_ns, *finish_ns; /* per operator */
-    int64_t *arrival_ns;           /* per slot; meaningful only for transfers in the log */
-    moirai_task *log;              /* tasks as they were started: a valid order of precedence */
+    int64_t *arrival_ns;           /* per room; meaningful only for transfers in the log */
+    uint64_t *tensor_to; /* devices that the tensor is sent to: moirai_device_words(p) words each; with flow tensor */
+    moirai_task *log;    /* tasks as they were started: a valid order of precedence */
     int64_t n_log;
     bool log_sorted; /* the log's starts never decrease */
     int64_t makespan_ns;
@@ -56,10 +59,10 @@ struct moirai_sim {
     int32_t *missing;   /* inputs that have not come yet */
     int32_t *done;      /* stack of operators that have just finished */
     int32_t *edge_next; /* readers waiting for one transfer, a linked list of edges */
-    int32_t *slot_head;
+    int32_t *room_head;
     uint64_t *ready; /* per device the set of places of its ready operators, and which words of it are not 0 */
     int32_t ready_words, ready_heads;
-    uint64_t *waiting; /* one heap per ordered pair of devices: place of the most urgent reader << 32 | slot */
+    uint64_t *waiting; /* one heap per ordered pair of devices: place of the most urgent reader << 32 | room */
     int32_t *waiting_off, *waiting_n;
     schedule_event *flying; /* heap of running transfers */
 
@@ -67,7 +70,6 @@ struct moirai_sim {
     int64_t *free_ns, *send_ns, *receive_ns;
     int64_t *channel_ns; /* per ordered pair */
     int64_t gate_ns;     /* nothing starts before */
-    uint64_t *tensor_to; /* devices that read the tensor: moirai_device_words(p) words each */
 
     /* Working memory of sorting and of memory accounting. */
     uint64_t *key, *key_spare;
@@ -103,6 +105,8 @@ static inline bool schedule_sim_ends(moirai_sim *sim, int64_t n)
 bool schedule_sim_take_devices(moirai_sim *sim, const int32_t *op_device);
 /* The same, and bring the loads up to date with them. */
 bool schedule_sim_load(moirai_sim *sim, const int32_t *op_device);
+/* Where each tensor is sent, by these devices, into tensor_to. */
+void schedule_sim_find_sent(moirai_sim *sim);
 /* Bring by_urgency and place up to date with these priorities. */
 void schedule_sim_rank(moirai_sim *sim, const int64_t *priority);
 /* Bring the log into order of start. */
@@ -138,12 +142,41 @@ int schedule_sim_take_better(moirai_plan **plan, moirai_sim *sim, int64_t length
 /* Bytes that each device needs in the last simulation: resident, plus (with_tensors) the most alive at once. */
 void schedule_sim_need(moirai_sim *sim, int64_t *need_bytes, bool with_tensors);
 
-static inline int64_t schedule_sim_transfer_ns(const moirai_sim *sim, int32_t slot)
+/* A transfer, from the number of its task: what goes where, and its room. */
+typedef struct schedule_sent_task {
+    int32_t tensor, to, room;
+} schedule_sent_task;
+
+/* How many devices before `to` the tensor is sent to. */
+static inline int32_t schedule_sim_sent_before(const moirai_sim *sim, int32_t tensor, int32_t to)
+{
+    const uint64_t *word = sim->tensor_to + (int64_t)tensor * moirai_device_words(sim->p);
+    int32_t n = 0;
+    for (; to >= 64; to -= 64)
+        n += __builtin_popcountll(*word++);
+    uint64_t before = *word & ((UINT64_C(1) << to) - 1);
+    return before ? n + __builtin_popcountll(before) : n; /* most tensors go to few devices */
+}
+
+static inline schedule_sent_task schedule_sim_sent(const moirai_sim *sim, moirai_task task)
 {
     const moirai_problem *p = sim->p;
-    int32_t tensor = sim->per_edge ? p->edge_tensor[slot] : (int32_t)((uint32_t)slot / (uint32_t)p->n_devices);
-    int32_t to = sim->per_edge ? sim->device[p->edge_reader[slot]] : slot - tensor * p->n_devices;
-    return moirai_transfer_ns(p, tensor, sim->device[p->tensor_producer[tensor]], to);
+    int32_t slot = (int32_t)(task - p->n_ops);
+    if (sim->per_edge)
+        return (schedule_sent_task){p->edge_tensor[slot], sim->device[p->edge_reader[slot]], slot};
+    int32_t tensor = (int32_t)((uint32_t)slot / (uint32_t)p->n_devices), to = slot - tensor * p->n_devices;
+    return (schedule_sent_task){tensor, to, p->tensor_edge_off[tensor] + schedule_sim_sent_before(sim, tensor, to)};
+}
+
+/* The room of what the reader of an edge on device `to` waits for. */
+static inline int32_t schedule_sim_room(const moirai_sim *sim, int32_t edge, int32_t tensor, int32_t to)
+{
+    return sim->per_edge ? edge : sim->p->tensor_edge_off[tensor] + schedule_sim_sent_before(sim, tensor, to);
+}
+
+static inline moirai_task schedule_sim_task(const moirai_sim *sim, int32_t room, int32_t tensor, int32_t to)
+{
+    return sim->p->n_ops + (sim->per_edge ? (moirai_task)room : (moirai_task)tensor * sim->p->n_devices + to);
 }
 
 #endif

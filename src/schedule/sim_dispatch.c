@@ -173,34 +173,34 @@ static void op_gets_input(dispatch *x, int32_t op)
         op_ready(x, op);
 }
 
-static void arrive(dispatch *x, int32_t slot)
+static void arrive(dispatch *x, int32_t room)
 {
     const moirai_sim *sim = x->sim;
-    for (int32_t e = sim->slot_head[slot]; e != MOIRAI_NONE; e = sim->edge_next[e])
+    for (int32_t e = sim->room_head[room]; e != MOIRAI_NONE; e = sim->edge_next[e])
         op_gets_input(x, sim->p->edge_reader[e]);
 }
 
-static void transfer_begins(dispatch *x, int32_t slot, int64_t ns)
+static void transfer_begins(dispatch *x, int32_t tensor, int32_t room, int32_t to, int64_t ns)
 {
     moirai_sim *sim = x->sim;
-    sim->log[sim->n_log++] = sim->p->n_ops + (moirai_task)slot;
-    sim->arrival_ns[slot] = x->now_ns + ns;
+    sim->log[sim->n_log++] = schedule_sim_task(sim, room, tensor, to);
+    sim->arrival_ns[room] = x->now_ns + ns;
 }
 
 /* A transfer may start from now on. */
-static void transfer_ready(dispatch *x, int32_t tensor, int32_t slot, int32_t from, int32_t to, int32_t place)
+static void transfer_ready(dispatch *x, int32_t tensor, int32_t room, int32_t from, int32_t to, int32_t place)
 {
     moirai_sim *sim = x->sim;
     int64_t ns = moirai_transfer_ns(sim->p, tensor, from, to);
     if (ns == 0) {
-        transfer_begins(x, slot, 0);
-        arrive(x, slot);
+        transfer_begins(x, tensor, room, to, 0);
+        arrive(x, room);
     } else if (sim->p->congestion == MOIRAI_CONGESTION_NONE) {
-        transfer_begins(x, slot, ns);
-        fly(x, (schedule_event){x->now_ns + ns, slot, (int16_t)from, (int16_t)to});
+        transfer_begins(x, tensor, room, to, ns);
+        fly(x, (schedule_event){x->now_ns + ns, room, (int16_t)from, (int16_t)to});
     } else {
         int32_t pair = from * sim->p->n_devices + to;
-        push(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair], (uint64_t)place << 32 | (uint32_t)slot);
+        push(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair], (uint64_t)place << 32 | (uint32_t)room);
         x->waits[from * x->words + to / 64] |= (uint64_t)1 << to % 64;
         device_set_add(&x->senders, from);
         x->moved = true;
@@ -217,7 +217,7 @@ static void publish_edges(dispatch *x, int32_t tensor, int32_t from)
             op_gets_input(x, reader);
             continue;
         }
-        sim->slot_head[e] = e;
+        sim->room_head[e] = e;
         sim->edge_next[e] = MOIRAI_NONE;
         transfer_ready(x, tensor, e, from, to, sim->place[reader]);
     }
@@ -228,9 +228,8 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
 {
     moirai_sim *sim = x->sim;
     const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices;
-    uint64_t there[DEVICE_SET_WORDS];
-    int32_t most[MOIRAI_MAX_DEVICES]; /* the least place */
+    uint64_t *there = sim->tensor_to + (int64_t)tensor * x->words;
+    int32_t most[MOIRAI_MAX_DEVICES], head[MOIRAI_MAX_DEVICES]; /* the least place; the last edge */
     for (int32_t w = 0; w < x->words; w++)
         there[w] = 0;
     for (int32_t e = p->tensor_edge_off[tensor]; e < p->tensor_edge_off[tensor + 1]; e++) {
@@ -239,18 +238,18 @@ static void publish_tensor(dispatch *x, int32_t tensor, int32_t from)
             op_gets_input(x, reader);
             continue;
         }
-        int32_t *head = &sim->slot_head[tensor * K + to];
         bool first = !(there[to / 64] >> to % 64 & 1);
         if (first || sim->place[reader] < most[to])
             most[to] = sim->place[reader];
-        sim->edge_next[e] = first ? MOIRAI_NONE : *head;
-        *head = e;
+        sim->edge_next[e] = first ? MOIRAI_NONE : head[to];
+        head[to] = e;
         there[to / 64] |= (uint64_t)1 << to % 64;
     }
-    for (int32_t w = 0; w < x->words; w++)
-        for (; there[w] != 0; there[w] &= there[w] - 1) {
-            int32_t to = w * 64 + __builtin_ctzll(there[w]);
-            transfer_ready(x, tensor, tensor * K + to, from, to, most[to]);
+    for (int32_t w = 0, room = p->tensor_edge_off[tensor]; w < x->words; w++)
+        for (uint64_t rest = there[w]; rest != 0; rest &= rest - 1, room++) {
+            int32_t to = w * 64 + __builtin_ctzll(rest);
+            sim->room_head[room] = head[to];
+            transfer_ready(x, tensor, room, from, to, most[to]);
         }
 }
 
@@ -303,8 +302,8 @@ static void start_transfer(dispatch *x, int32_t from, int32_t to)
 {
     moirai_sim *sim = x->sim;
     int32_t pair = from * sim->p->n_devices + to;
-    int32_t slot = (int32_t)(uint32_t)pop(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair]);
-    int32_t tensor = sim->p->edge_tensor[sim->slot_head[slot]];
+    int32_t room = (int32_t)(uint32_t)pop(sim->waiting + sim->waiting_off[pair], &sim->waiting_n[pair]);
+    int32_t tensor = sim->p->edge_tensor[room];
     int64_t ns = moirai_transfer_ns(sim->p, tensor, from, to);
     if (sim->waiting_n[pair] == 0) {
         uint64_t *waits = x->waits + from * x->words, any = 0;
@@ -314,12 +313,12 @@ static void start_transfer(dispatch *x, int32_t from, int32_t to)
         if (any == 0)
             device_set_drop(&x->senders, from);
     }
-    transfer_begins(x, slot, ns);
+    transfer_begins(x, tensor, room, to, ns);
     if (x->limit && sim->p->congestion == MOIRAI_CONGESTION_PORT) {
         int64_t sends = x->left_send_ns[from] -= ns, receives = x->left_receive_ns[to] -= ns;
         x->over |= x->now_ns + ns + UTIL_MAX(sends, receives) > x->limit->ns;
     }
-    fly(x, (schedule_event){x->now_ns + ns, slot, (int16_t)from, (int16_t)to});
+    fly(x, (schedule_event){x->now_ns + ns, room, (int16_t)from, (int16_t)to});
 }
 
 /* The most urgent transfer from k to a receiver that is not busy. */
@@ -449,7 +448,7 @@ static void take_finishes(dispatch *x)
             device_set_drop(&x->busy, event.to);
         }
         x->moved = true;
-        arrive(x, event.slot);
+        arrive(x, event.room);
     }
     settle(x);
 }

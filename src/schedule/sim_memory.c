@@ -35,7 +35,7 @@ static void tensor_lives(lives *x, int32_t t)
 {
     moirai_sim *sim = x->sim;
     const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices, producer = p->tensor_producer[t], home = sim->device[producer];
+    int32_t producer = p->tensor_producer[t], home = sim->device[producer];
     int32_t begin = p->tensor_edge_off[t], end = p->tensor_edge_off[t + 1];
     int64_t first[MOIRAI_MAX_DEVICES], last[MOIRAI_MAX_DEVICES];
     int64_t home_last = begin == end ? sim->makespan_ns : sim->finish_ns[producer];
@@ -50,7 +50,7 @@ static void tensor_lives(lives *x, int32_t t)
             home_last = UTIL_MAX(home_last, used);
             continue;
         }
-        int64_t arrival = sim->arrival_ns[sim->per_edge ? e : t * K + d];
+        int64_t arrival = sim->arrival_ns[schedule_sim_room(sim, e, t, d)];
         int64_t departure = arrival - moirai_transfer_ns(p, t, home, d);
         bool known = device_set_has(&there, d);
         first[d] = known ? UTIL_MIN(first[d], departure) : departure;

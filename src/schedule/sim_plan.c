@@ -1,4 +1,4 @@
-/* From a simulation to a plan, and from a plan back through the simulator ("tighten"). */
+/* From a simulation to its tasks in order of their starts and to a plan, and from a plan back through the simulator ("tighten"). */
 #include "schedule/plan.h"
 #include "schedule/plan_order.h"
 #include "schedule/sim.h"
@@ -10,55 +10,92 @@
 
 #define AHEAD 16 /* so many transfers are fetched before their turn */
 
-static void fill_transfer(moirai_transfer *out, const moirai_sim *sim, int32_t slot)
+/* ---- the order of starts: a radix sort, no comparison, no allocation ---- */
+
+/* The log respects precedence; a stable sort by (start, takes time) keeps that among tasks of one start: an empty
+ * task never waits for one that takes time and starts at the same moment. */
+void schedule_sim_sort_log(moirai_sim *sim)
 {
-    const moirai_problem *p = sim->p;
-    if (sim->per_edge) {
-        out->tensor = p->edge_tensor[slot];
-        out->reader = p->edge_reader[slot];
-        out->to = sim->device[out->reader];
-    } else {
-        out->tensor = slot / p->n_devices;
-        out->reader = MOIRAI_NONE;
-        out->to = slot % p->n_devices;
+    if (sim->log_sorted)
+        return;
+    int32_t n = (int32_t)sim->n_log, V = sim->p->n_ops;
+    for (int32_t j = 0; j < n; j++) {
+        moirai_task task = sim->log[j];
+        int64_t ns, start;
+        if (task < V) {
+            start = sim->start_ns[task];
+            ns = sim->finish_ns[task] - start;
+        } else {
+            schedule_sent_task x = schedule_sim_sent(sim, task);
+            ns = moirai_transfer_ns(sim->p, x.tensor, sim->device[sim->p->tensor_producer[x.tensor]], x.to);
+            start = sim->arrival_ns[x.room] - ns;
+        }
+        sim->key[j] = (uint64_t)start << 1 | (ns > 0);
+        sim->item[j] = j;
     }
-    out->from = sim->device[p->tensor_producer[out->tensor]];
-    out->finish_ns = sim->arrival_ns[slot];
-    out->start_ns = out->finish_ns - moirai_transfer_ns(p, out->tensor, out->from, out->to);
+    util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
+    for (int32_t j = 0; j < n; j++)
+        sim->log_spare[j] = sim->log[sim->item[j]];
+    moirai_task *old = sim->log;
+    sim->log = sim->log_spare;
+    sim->log_spare = old;
+    sim->log_sorted = true;
 }
 
-/* What tells of a transfer is anywhere: it is fetched before its turn, and where that is before. */
-static void fetch_transfer(const moirai_sim *sim, int64_t late, int64_t soon)
+int64_t moirai_sim_order(moirai_sim *sim, const moirai_task **order)
 {
-    const moirai_problem *p = sim->p;
-    if (late >= 0 && !sim->per_edge) {
-        __builtin_prefetch(&sim->arrival_ns[late]);
-        __builtin_prefetch(&p->tensor_producer[late / p->n_devices]);
-        __builtin_prefetch(&p->tensor_class[late / p->n_devices]);
-    }
-    if (soon >= 0 && !sim->per_edge)
-        __builtin_prefetch(&sim->device[p->tensor_producer[soon / p->n_devices]]);
+    schedule_sim_sort_log(sim);
+    *order = sim->log;
+    return sim->n_log;
 }
 
-/* Transfers in order of their starts, by a radix sort. */
-static void fill_transfers(moirai_plan *plan, moirai_sim *sim)
+/* ---- a plan ---- */
+
+static moirai_transfer transfer_at(const moirai_sim *sim, int32_t room, int32_t tensor, int32_t from, int32_t to)
 {
-    int32_t V = sim->p->n_ops, n = 0;
-    int64_t last = sim->n_log - 1;
-    for (int64_t j = 0; j <= last; j++) {
-        fetch_transfer(sim, sim->log[UTIL_MIN(j + 2 * AHEAD, last)] - V, sim->log[UTIL_MIN(j + AHEAD, last)] - V);
-        if (sim->log[j] < V)
-            continue;
-        int32_t slot = (int32_t)(sim->log[j] - V);
-        sim->key[n] = (uint64_t)(sim->arrival_ns[slot] - schedule_sim_transfer_ns(sim, slot));
-        sim->item[n++] = slot;
+    const moirai_problem *p = sim->p;
+    int64_t finish = sim->arrival_ns[room];
+    return (moirai_transfer){tensor, sim->per_edge ? p->edge_reader[room] : MOIRAI_NONE, from,
+                             to,     finish - moirai_transfer_ns(p, tensor, from, to),   finish};
+}
+
+/* Those of a tensor of a complete simulation, which are where it is read but not made; how many. */
+static int32_t sent_of(moirai_transfer *out, const moirai_sim *sim, int32_t t)
+{
+    const moirai_problem *p = sim->p;
+    int32_t home = sim->device[p->tensor_producer[t]], room = p->tensor_edge_off[t], n = 0,
+            words = moirai_device_words(p);
+    for (; sim->per_edge && room < p->tensor_edge_off[t + 1]; room++)
+        if (sim->device[p->edge_reader[room]] != home)
+            out[n++] = transfer_at(sim, room, t, home, sim->device[p->edge_reader[room]]);
+    for (int32_t w = 0; w < words && !sim->per_edge; w++)
+        for (uint64_t left = sim->tensor_to[(int64_t)t * words + w]; left; left &= left - 1)
+            out[n++] = transfer_at(sim, room++, t, home, w * 64 + __builtin_ctzll(left));
+    return n;
+}
+
+/* Transfers in order of their starts, by a radix sort: tensor by tensor, where all that tells of them is side by side, and then each to
+ * its place. */
+static int fill_transfers(moirai_plan *plan, moirai_sim *sim)
+{
+    int32_t n = 0;
+    moirai_transfer *sent = util_alloc((size_t)plan->n_transfers, sizeof *sent);
+    if (!sent)
+        return MOIRAI_EFAIL;
+    for (int32_t t = 0; t < sim->p->n_tensors; t++)
+        n += sent_of(&sent[n], sim, t);
+    for (int32_t j = 0; j < n; j++) {
+        sim->key[j] = (uint64_t)sent[j].start_ns;
+        sim->item[j] = j;
     }
     util_sort(sim->key, sim->item, sim->key_spare, sim->item_spare, n);
     for (int32_t j = 0; j < n; j++) {
-        fetch_transfer(sim, sim->item[UTIL_MIN(j + 2 * AHEAD, n - 1)], sim->item[UTIL_MIN(j + AHEAD, n - 1)]);
-        fill_transfer(&plan->transfer[j], sim, sim->item[j]);
+        __builtin_prefetch(&sent[sim->item[UTIL_MIN(j + AHEAD, n - 1)]]);
+        plan->transfer[j] = sent[sim->item[j]];
     }
+    free(sent);
     schedule_plan_sort_transfers(plan);
+    return 0;
 }
 
 /* Without `peaks` those that nobody has asked for yet stay unknown. */
@@ -70,8 +107,11 @@ static int sim_plan(moirai_plan **out, moirai_sim *sim, bool peaks)
         return moirai_error(MOIRAI_EUSAGE, "problem '%s': no simulation to make a plan of", p->name);
     moirai_plan *plan;
     int rc = schedule_plan_new(&plan, p->name, p->n_ops, (int32_t)(sim->n_log - p->n_ops), p->n_devices);
-    if (rc)
+    rc = rc ? rc : fill_transfers(plan, sim);
+    if (rc) {
+        moirai_plan_free(plan);
         return rc;
+    }
     plan->makespan_ns = sim->makespan_ns;
     memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
     for (int32_t i = 0; i < p->n_ops; i++) {
@@ -80,7 +120,6 @@ static int sim_plan(moirai_plan **out, moirai_sim *sim, bool peaks)
         plan->op_finish_ns[i] = sim->finish_ns[i];
         plan->device_busy_ns[sim->device[i]] += sim->finish_ns[i] - sim->start_ns[i];
     }
-    fill_transfers(plan, sim);
     schedule_sim_need(sim, plan->device_memory_bytes, false);
     if (sim->peak_known) /* by whoever asked whether it fits */
         memcpy(plan->device_peak_bytes, sim->need_bytes, (size_t)p->n_devices * sizeof *sim->need_bytes);
@@ -143,16 +182,17 @@ int schedule_plan_account(moirai_plan *plan, const moirai_problem *p)
     if (rc)
         return rc;
     memset(plan->device_busy_ns, 0, (size_t)p->n_devices * sizeof *plan->device_busy_ns);
+    memcpy(sim->device, plan->op_device, (size_t)p->n_ops * sizeof *sim->device);
+    schedule_sim_find_sent(sim);
     for (int32_t i = 0; i < p->n_ops; i++) {
-        sim->device[i] = plan->op_device[i];
         sim->start_ns[i] = plan->op_start_ns[i];
         sim->finish_ns[i] = plan->op_finish_ns[i];
         plan->device_busy_ns[sim->device[i]] += sim->finish_ns[i] - sim->start_ns[i];
     }
     for (int32_t j = 0; j < plan->n_transfers; j++) {
         const moirai_transfer *x = &plan->transfer[j];
-        int32_t slot = sim->per_edge ? find_edge(p, x->tensor, x->reader) : x->tensor * p->n_devices + x->to;
-        sim->arrival_ns[slot] = x->finish_ns;
+        int32_t edge = sim->per_edge ? find_edge(p, x->tensor, x->reader) : MOIRAI_NONE;
+        sim->arrival_ns[schedule_sim_room(sim, edge, x->tensor, x->to)] = x->finish_ns;
     }
     sim->makespan_ns = plan->makespan_ns;
     sim->n_log = p->n_ops + plan->n_transfers;

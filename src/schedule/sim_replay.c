@@ -26,39 +26,17 @@ static void fetch_inputs(const moirai_sim *sim, const int32_t *op_order, int32_t
     int32_t late = p->op_in_off[op_order[j + 2 * AHEAD]], soon = op_order[j + AHEAD];
     __builtin_prefetch(&p->op_in_off[op_order[UTIL_MIN(j + 3 * AHEAD, p->n_ops - 1)]]);
     __builtin_prefetch(&sim->in_producer[late]);
-    __builtin_prefetch(&sim->in_slot[late]);
+    __builtin_prefetch(&sim->in_room[late]);
     int32_t begin = p->op_in_off[soon], end = UTIL_MIN(p->op_in_off[soon + 1], begin + AHEAD);
     for (int32_t i = begin; i < end; i++) {
         __builtin_prefetch(&sim->device[sim->in_producer[i]]);
         __builtin_prefetch(&sim->finish_ns[sim->in_producer[i]]);
-        __builtin_prefetch(&sim->arrival_ns[sim->per_edge ? sim->in_slot[i] : sim->in_slot[i] + sim->device[soon]]);
+        __builtin_prefetch(&sim->arrival_ns[sim->in_room[i]]);
+        __builtin_prefetch(&sim->tensor_to[(int64_t)p->op_in[i] * moirai_device_words(p)]);
     }
 }
 
-/* Forget the arrivals of the simulation before, note who reads each tensor. */
-static void publish(moirai_sim *sim)
-{
-    const moirai_problem *p = sim->p;
-    int32_t K = p->n_devices, words = moirai_device_words(p);
-    for (int32_t e = 0; e < p->n_edges && sim->per_edge; e++)
-        sim->arrival_ns[e] = NOT_YET;
-    for (int32_t t = 0; t < p->n_tensors && !sim->per_edge; t++) {
-        int32_t home = sim->device[p->tensor_producer[t]];
-        uint64_t *to = sim->tensor_to + (int64_t)t * words;
-        for (int32_t w = 0; w < words; w++)
-            to[w] = 0;
-        for (int32_t e = p->tensor_edge_off[t]; e < p->tensor_edge_off[t + 1];
-             e++) { /* where nobody reads nobody asks */
-            __builtin_prefetch(&sim->device[p->edge_reader[UTIL_MIN(e + AHEAD, p->n_edges - 1)]]);
-            int32_t d = sim->device[p->edge_reader[e]];
-            to[d / 64] |= (uint64_t)1 << d % 64;
-            sim->arrival_ns[t * K + d] = NOT_YET;
-        }
-        to[home / 64] &= ~((uint64_t)1 << home % 64);
-    }
-}
-
-static int64_t send(moirai_sim *sim, int32_t tensor, int32_t slot, int32_t from, int32_t to)
+static int64_t send(moirai_sim *sim, int32_t tensor, int32_t room, int32_t from, int32_t to)
 {
     const moirai_problem *p = sim->p;
     int64_t start = UTIL_MAX(sim->finish_ns[p->tensor_producer[tensor]], sim->gate_ns);
@@ -74,8 +52,8 @@ static int64_t send(moirai_sim *sim, int32_t tensor, int32_t slot, int32_t from,
         start = UTIL_MAX(start, UTIL_MAX(sim->free_ns[from], sim->free_ns[to]));
         sim->free_ns[from] = sim->free_ns[to] = start + ns;
     }
-    sim->log[sim->n_log++] = p->n_ops + (moirai_task)slot;
-    return sim->arrival_ns[slot] = start + ns;
+    sim->log[sim->n_log++] = schedule_sim_task(sim, room, tensor, to);
+    return sim->arrival_ns[room] = start + ns;
 }
 
 static bool replay_op(moirai_sim *sim, int32_t op)
@@ -91,10 +69,10 @@ static bool replay_op(moirai_sim *sim, int32_t op)
         if (here == NOT_YET)
             return false;
         if (from != d) {
-            int32_t slot = sim->per_edge ? sim->in_slot[j] : sim->in_slot[j] + d;
-            here = sim->arrival_ns[slot];
+            int32_t room = sim->in_room[j] + (sim->per_edge ? 0 : schedule_sim_sent_before(sim, p->op_in[j], d));
+            here = sim->arrival_ns[room];
             if (here == NOT_YET)
-                here = send(sim, p->op_in[j], slot, from, d);
+                here = send(sim, p->op_in[j], room, from, d);
         }
         start = UTIL_MAX(start, here);
     }
@@ -110,30 +88,22 @@ static bool replay_op(moirai_sim *sim, int32_t op)
     return true;
 }
 
-static bool is_read_on(const moirai_sim *sim, int32_t tensor, int32_t to)
+static bool is_sent_to(const moirai_sim *sim, int32_t tensor, int32_t to)
 {
     return sim->tensor_to[(int64_t)tensor * moirai_device_words(sim->p) + to / 64] >> to % 64 & 1;
 }
 
-static bool replay_transfer(moirai_sim *sim, int32_t slot)
+static bool replay_transfer(moirai_sim *sim, moirai_task task)
 {
-    const moirai_problem *p = sim->p;
-    int32_t tensor, to;
-    if (sim->per_edge) {
-        tensor = p->edge_tensor[slot];
-        to = sim->device[p->edge_reader[slot]];
-    } else {
-        tensor = (int32_t)((uint32_t)slot / (uint32_t)p->n_devices);
-        to = slot - tensor * p->n_devices;
-    }
-    int32_t producer = p->tensor_producer[tensor], from = sim->device[producer];
-    if (from == to)
+    schedule_sent_task x = schedule_sim_sent(sim, task);
+    int32_t producer = sim->p->tensor_producer[x.tensor], from = sim->device[producer];
+    if (from == x.to)
         return true;
     if (sim->finish_ns[producer] == NOT_YET)
         return false;
-    if ((!sim->per_edge && !is_read_on(sim, tensor, to)) || sim->arrival_ns[slot] != NOT_YET)
+    if ((!sim->per_edge && !is_sent_to(sim, x.tensor, x.to)) || sim->arrival_ns[x.room] != NOT_YET)
         return true;
-    send(sim, tensor, slot, from, to);
+    send(sim, x.tensor, x.room, from, x.to);
     return true;
 }
 
@@ -149,7 +119,9 @@ static void begin(moirai_sim *sim)
     memset(sim->channel_ns, 0, K * K * sizeof *sim->channel_ns);
     sim->log_sorted = false;
     sim->gate_ns = 0;
-    publish(sim);
+    for (int32_t e = 0; e < p->n_edges; e++)
+        sim->arrival_ns[e] = NOT_YET;
+    schedule_sim_find_sent(sim);
 }
 
 static bool replay_task(moirai_sim *sim, moirai_task task)
@@ -157,7 +129,7 @@ static bool replay_task(moirai_sim *sim, moirai_task task)
     int32_t V = sim->p->n_ops;
     if (task < 0 || task >= (int64_t)V + sim->n_slots)
         return false;
-    return task < V ? replay_op(sim, (int32_t)task) : replay_transfer(sim, (int32_t)(task - V));
+    return task < V ? replay_op(sim, (int32_t)task) : replay_transfer(sim, task);
 }
 
 int64_t moirai_sim_replay(moirai_sim *sim, const int32_t *op_device, const moirai_task *order, int64_t n_order)
@@ -193,7 +165,9 @@ int64_t schedule_sim_replay_arcs(moirai_sim *sim, const int32_t *op_device, cons
         moirai_task task = order[j];
         sim->gate_ns = gate[task];
         fine = replay_task(sim, task);
-        int64_t finish = !fine ? 0 : task < V ? sim->finish_ns[task] : sim->arrival_ns[task - V];
+        int64_t finish = !fine      ? 0
+                         : task < V ? sim->finish_ns[task]
+                                    : sim->arrival_ns[schedule_sim_sent(sim, task).room];
         for (int64_t i = arc_off[task]; i < arc_off[task + 1]; i++)
             gate[arc_to[i]] = UTIL_MAX(gate[arc_to[i]], finish);
         n_done += task < V;

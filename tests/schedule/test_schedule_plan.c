@@ -473,6 +473,13 @@ static void test_plan_reader_refuses_nonsense(void **state)
     moirai_problem_free(p);
 }
 
+static void expect_fault(const moirai_problem *p, const moirai_plan *plan, const char *word)
+{
+    assert_int_equal(moirai_plan_check(p, plan, NULL, NULL), MOIRAI_EFAIL);
+    if (!strstr(moirai_error_message(), word))
+        fail_msg("'%s' says nothing of '%s'", moirai_error_message(), word);
+}
+
 /* Processor time of checking a plan of so many operators into one, each transfer by itself. */
 static double check_s(int32_t n)
 {
@@ -501,6 +508,39 @@ static void test_plan_check_of_a_join_is_not_quadratic(void **state)
         fail_msg("a check of 25,000 takes %.3f s, of 400,000 %.3f", few, many);
 }
 
+/* More transfers than stay in a cache are sorted on another way: each that is spoilt is found there, too. */
+static void test_plan_check_of_many_transfers_finds_the_one(void **state)
+{
+    (void)state;
+    moirai_problem *p;
+    moirai_plan *plan;
+    moirai_place_options o;
+    assert_ok(shape_problem(&p, "layered", 60000, 8));
+    moirai_place_options_init(&o);
+    assert_ok(moirai_place(&plan, p, "random", &o));
+    assert_true(plan->n_transfers > 1 << 16);
+    assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+    for (int32_t j = 7; j < plan->n_transfers; j += plan->n_transfers / 5) {
+        moirai_transfer good = plan->transfer[j];
+        plan->transfer[j].finish_ns++;
+        expect_fault(p, plan, p->tensor_name[good.tensor]);
+        plan->transfer[j] = plan->transfer[j - 1]; /* twice, and one is missing */
+        expect_fault(p, plan, "listed twice");
+        plan->transfer[j] = good;
+        plan->transfer[j].to = good.from;
+        expect_fault(p, plan, "needed and missing");
+        plan->transfer[j] = good;
+    }
+    assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+    for (int32_t d = 0; d < p->n_devices; d++) { /* lives of all tensors, counted there and in the simulator */
+        plan->device_peak_bytes[d]--;
+        expect_fault(p, plan, "peak");
+        plan->device_peak_bytes[d]++;
+    }
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_plan_check_sees_devices_that_are_held),
         cmocka_unit_test(test_plan_reader_refuses_nonsense),
         cmocka_unit_test(test_plan_check_of_a_join_is_not_quadratic),
+        cmocka_unit_test(test_plan_check_of_many_transfers_finds_the_one),
     };
     return RUN_CASES_AGAIN(9, tests);
 }

@@ -340,8 +340,10 @@ static void same_simulation(const random_spec *spec, const moirai_problem *p, mo
     if (n != m || memcmp(left, right, (size_t)n * sizeof *left) != 0)
         fail_msg("%s: another order", random_spec_text(spec));
     for (int64_t j = 0; j < n; j++) {
-        int64_t task = left[j], slot = task - p->n_ops;
-        if (slot < 0 ? a->start_ns[task] != b->start_ns[task] : a->arrival_ns[slot] != b->arrival_ns[slot])
+        int64_t task = left[j];
+        if (task < p->n_ops
+                ? a->start_ns[task] != b->start_ns[task]
+                : a->arrival_ns[schedule_sim_sent(a, task).room] != b->arrival_ns[schedule_sim_sent(b, task).room])
             fail_msg("%s: task %lld at another time", random_spec_text(spec), (long long)task);
     }
 }
@@ -452,6 +454,42 @@ static void test_sim_of_few_operators_never_ends_early(void **state)
     free(device);
 }
 
+/* What is known of transfers has room by edges: a tensor that goes to all devices or few, to some of them for several readers, and
+ * one between others that goes nowhere. */
+static void test_sim_finds_arrivals_on_many_devices(void **state)
+{
+    (void)state;
+    moirai_problem *p;
+    moirai_sim *sim;
+    moirai_plan *plan;
+    assert_ok(shape_problem(&p, "wide", 400, 64));
+    unlimited(p);
+    assert_ok(moirai_sim_new(&sim, p));
+    int32_t *device = calloc((size_t)p->n_ops, sizeof *device);
+    for (int32_t stride = 1; stride < 64; stride += 9) {
+        for (int32_t i = 0; i < p->n_ops; i++)
+            device[i] = i * stride % 64;
+        int64_t makespan = moirai_sim_dispatch(sim, device, NULL);
+        const moirai_task *order;
+        assert_ok(moirai_sim_plan(&plan, sim));
+        assert_ok(moirai_plan_check(p, plan, NULL, NULL));
+        int64_t n = moirai_sim_order(sim, &order);
+        assert_int_equal(moirai_sim_replay(sim, device, order, n), makespan);
+        for (int32_t j = 0; j < plan->n_transfers; j++) {
+            const moirai_transfer *x = &plan->transfer[j];
+            moirai_task task = p->n_ops + (moirai_task)x->tensor * p->n_devices + x->to;
+            schedule_sent_task sent = schedule_sim_sent(sim, task);
+            assert_true(sent.tensor == x->tensor && sent.to == x->to && p->edge_tensor[sent.room] == x->tensor);
+            assert_int_equal(schedule_sim_task(sim, sent.room, x->tensor, x->to), task);
+            assert_true(sim->arrival_ns[sent.room] <= x->finish_ns);
+        }
+        moirai_plan_free(plan);
+    }
+    free(device);
+    moirai_sim_free(sim);
+    moirai_problem_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_sim_dispatch_forgets_what_was_before),
         cmocka_unit_test(test_sim_of_many_operators_ends_with_the_time),
         cmocka_unit_test(test_sim_of_few_operators_never_ends_early),
+        cmocka_unit_test(test_sim_finds_arrivals_on_many_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
