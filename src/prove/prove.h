@@ -36,6 +36,8 @@ void prove_block_free(prove_block *b);
 /* Behind the last edge of the packet that begins with edge `first`: what one transfer to a device serves, the edges of a
  * tensor, or with flow edge a single one. */
 int32_t prove_packet_end(const prove_block *b, int32_t first);
+/* Whether `to` reads what `from` makes. */
+bool prove_reads(const prove_block *b, int32_t from, int32_t to);
 /* Copies of each other, operator by operator and edge by edge, cuts aside. */
 bool prove_same_block(const prove_block *x, const prove_block *y);
 /* Longest paths between the cuts with transfers, [a * K + z]: entry on a and exit on z, 0 where there is none; and all of an empty

@@ -10,7 +10,6 @@
 #define NEVER INT64_MAX
 #define FAR \
     (2 * PROVE_MAX_TIME) /* heads and tails are counted up to here, so that no sum overflows: less is still true */
-#define LOOK 16          /* edges per look at the clock */
 
 void prove_block_free(prove_block *b)
 {
@@ -97,6 +96,19 @@ int32_t prove_packet_end(const prove_block *b, int32_t first)
     return first + (b->p->by_edge ? 1 : b->edge[first].readers);
 }
 
+bool prove_reads(const prove_block *b, int32_t from, int32_t to)
+{
+    int32_t first = 0, end = b->n_edges;
+    while (first < end) { /* edges ascend by their producers */
+        int32_t middle = first + (end - first) / 2;
+        first = b->edge[middle].from < from ? middle + 1 : first;
+        end = b->edge[middle].from < from ? end : middle;
+    }
+    while (first < b->n_edges && b->edge[first].from == from && b->edge[first].to != to)
+        first++;
+    return first < b->n_edges && b->edge[first].from == from;
+}
+
 /* ---- longest paths ---- */
 
 /* Whether operator i may be on k: as `may` says, or (NULL) wherever it has a time, with any number of devices. */
@@ -130,7 +142,7 @@ void prove_reach(const prove_block *b, const uint64_t *may, int64_t *path, bool 
 {
     for (int32_t y = 0; y < b->n_edges; y++) {
         const prove_edge *e = &b->edge[forwards ? y : b->n_edges - 1 - y];
-        if (y % LOOK == 0 && prove_go_on(b->p))
+        if (prove_look(b->p, y))
             return;
         pass(path, b, e, may, forwards);
     }

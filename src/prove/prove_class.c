@@ -11,7 +11,6 @@
 #include "util/util.h"
 
 #define NO_TREE "a tree's edge closes a ring or leaves its component"
-#define LOOK 16                  /* cuts per look at the clock */
 #define FAR ((__int128)1 << 120) /* what a path costs is counted up to here: less is still true */
 
 /* ---- a pair ---- */
@@ -332,7 +331,7 @@ int prove_chain_cost(__int128 *least, const prove_chain *x, int64_t unit, const 
     int32_t K = p->K;
     __int128 cost[PROVE_MASK_DEVICES] = {0}, next[PROVE_MASK_DEVICES] = {0};
     for (int32_t i = 0; i <= x->n_cuts; i++) {
-        int rc = i % LOOK ? 0 : prove_go_on(p);
+        int rc = prove_look(p, i);
         if (rc)
             return rc;
         pass_block(next, x, i, cost, value);

@@ -11,11 +11,10 @@
 #include "util/util.h"
 
 #define NEVER INT64_MAX
-#define LARGEST (INT64_C(1) << 62) /* message */
-#define LOOK 16                    /* edges per look at the clock */
-#define MOST_SHIFTS 65536
-
-#define MOST ((wide)1 << 126) /* no cost reaches it */
+#define LARGEST (INT64_C(1) << 62)        /* message */
+#define MOST_ROW_PRICE (INT64_C(1) << 40) /* of a shift or a path */
+#define MOST_ROWS 65536                   /* shifts, and paths */
+#define MOST ((wide)1 << 126)             /* no cost reaches it */
 
 typedef __int128 wide;
 
@@ -76,7 +75,7 @@ static int meet_all(court *x)
     int rc = 0;
     for (int32_t e = 0; e < b->n_edges && b->p->congestion != PROVE_FREE && !rc; e++) {
         meet_edge(x, &b->edge[e]);
-        rc = e % LOOK ? 0 : prove_go_on(b->p);
+        rc = prove_look(b->p, e);
     }
     return rc;
 }
@@ -193,7 +192,7 @@ static int judge_shift(court *x, const int64_t *number)
     int64_t H = number[0], Q = number[1];
     for (int32_t k = 0; k < x->K; k++) {
         wide price = number[2 + k];
-        if (price > PROVE_MOST_ROW_PRICE)
+        if (price > MOST_ROW_PRICE)
             return prove_wrong("a price of a shift is too large");
         x->prices += price;
         x->total += price * UTIL_MIN(H + Q, x->path);
@@ -204,28 +203,62 @@ static int judge_shift(court *x, const int64_t *number)
     return prove_go_on(x->b->p);
 }
 
-static int add_shifts(court *x, yyjson_val *list)
+static int add_shifts(court *x, util_memory *m, yyjson_val *list)
 {
-    size_t each = (size_t)x->K + 2, i, max;
-    int64_t number[PROVE_MAX_DEVICES + 2];
-    yyjson_val *value;
-    int rc = 0;
-    if (list && x->rate)
-        return prove_wrong("loads of a period have shifts");
-    if (yyjson_arr_size(list) % each)
-        return prove_wrong("shifts have not two times and one price per device");
-    if (yyjson_arr_size(list) / each > MOST_SHIFTS)
-        return prove_too_large("more shifts than the verifier takes");
-    yyjson_arr_foreach(list, i, max, value) {
-        number[i % each] = yyjson_get_sint(value);
-        rc = rc || i % each != each - 1 ? rc : judge_shift(x, number);
+    size_t each = (size_t)x->K + 2, n;
+    int64_t *number;
+    int rc = prove_rows(&number, &n, m, list, each, "shifts have not two times and one price per device");
+    if (!rc && n / each > MOST_ROWS)
+        rc = prove_too_large("more shifts than the verifier takes");
+    for (size_t i = 0; i < n && !rc; i += each)
+        rc = judge_shift(x, &number[i]);
+    return rc;
+}
+
+/* ---- paths ---- */
+
+/* Of operators each of which reads what the one before makes one runs at a time, so that they take at most T together: a path is a resource
+ * of all devices, whose price is added to what its operators cost. */
+static int judge_path(court *x, int64_t price, const int64_t *op, int64_t n)
+{
+    const prove_block *b = x->b;
+    for (int64_t i = 0; i < n; i++) {
+        if (op[i] < 0 || op[i] >= b->n || (i > 0 && !prove_reads(b, (int32_t)op[i - 1], (int32_t)op[i])))
+            return prove_wrong("a path's operator does not read what the one before makes");
+        for (int32_t k = 0; k < x->K; k++)
+            if (x->may[op[i]] >> k & 1)
+                x->cost[op[i] * x->K + k] += (wide)price * prove_op_ns(b, (int32_t)op[i], k);
+    }
+    x->prices += price;
+    return prove_go_on(b->p);
+}
+
+/* Of each a price, how many operators, and these. */
+static int add_paths(court *x, util_memory *m, yyjson_val *list)
+{
+    size_t n, paths = 0;
+    int64_t *number;
+    int rc = prove_list(&number, &n, m, list, INT64_MAX, "paths");
+    for (size_t left = n; left > 0 && !rc;) {
+        const int64_t *at = &number[n - left];
+        if (left >= 2 && (at[1] < 1 || at[1] > x->b->n))
+            return prove_wrong("a path has no operators, or more than there are");
+        if (left < 2 || (size_t)at[1] > left - 2)
+            return prove_wrong("a path ends early");
+        if (at[0] > MOST_ROW_PRICE)
+            return prove_wrong("a price of a path is too large");
+        rc = ++paths > MOST_ROWS ? prove_too_large("more paths than the verifier takes")
+                                 : judge_path(x, at[0], at + 2, at[1]);
+        left -= 2 + (size_t)at[1];
     }
     return rc;
 }
 
-static int judge_prices(court *x, yyjson_val *leaf)
+static int judge_prices(court *x, util_memory *m, yyjson_val *leaf)
 {
     const prove_block *b = x->b;
+    if (x->rate && (prove_get(leaf, "shifts") || prove_get(leaf, "paths")))
+        return prove_wrong("loads of a period have shifts or paths");
     x->total = x->prices = 0;
     for (int32_t i = 0; i < b->n; i++)
         for (int32_t k = 0; k < x->K; k++) {
@@ -234,10 +267,8 @@ static int judge_prices(court *x, yyjson_val *leaf)
                 x->may[i] >> k & 1 ? (wide)x->price[k] * prove_op_ns(b, i, k) + x->byte_price[k] * bytes : 0;
         }
     int rc = x->rate ? 0 : add_offsets(x);
-    rc = rc ? rc : add_shifts(x, prove_get(leaf, "shifts"));
-    if (!rc && x->rate && prove_get(leaf, "paths"))
-        return prove_wrong("loads of a period have paths");
-    rc = rc ? rc : prove_add_paths(x->cost, &x->prices, b, x->may, prove_get(leaf, "paths"));
+    rc = rc ? rc : add_shifts(x, m, prove_get(leaf, "shifts"));
+    rc = rc ? rc : add_paths(x, m, prove_get(leaf, "paths"));
     rc = rc ? rc : add_packets(x);
     x->total += cheapest(x);
     for (int32_t r = 0; r < x->R; r++)
@@ -250,38 +281,35 @@ static int judge_prices(court *x, yyjson_val *leaf)
 /* ---- reading ---- */
 
 /* Edges ascend, each with a number per device. */
-static int read_messages(court *x, int64_t *out, yyjson_val *list, int64_t unit)
+static int read_messages(court *x, int64_t *out, util_memory *m, yyjson_val *list, int64_t unit)
 {
-    size_t each = (size_t)x->K + 1, i, max;
-    int64_t edge = -1;
-    yyjson_val *value;
+    size_t each = (size_t)x->K + 1, n;
+    int64_t *number, edge = -1;
+    int rc = prove_rows(&number, &n, m, list, each, "messages have not one number per device");
     memset(out, 0, (size_t)x->b->n_edges * (size_t)x->K * sizeof *out);
-    if (yyjson_arr_size(list) % each)
-        return prove_wrong("messages have not one number per device");
-    yyjson_arr_foreach(list, i, max, value) {
-        int64_t number = yyjson_get_sint(value);
-        if (i % each == 0) {
-            if (number <= edge || number >= x->b->n_edges)
-                return prove_wrong("messages of no edge, or edges that do not ascend");
-            edge = number;
-        } else if ((wide)number * unit > LARGEST || (wide)number * unit < -LARGEST) {
-            return prove_wrong("a message is too large");
-        } else {
-            out[edge * x->K + (int64_t)(i % each) - 1] = number * unit;
+    for (const int64_t *row = number; !rc && row < number + n; row += each) {
+        if (row[0] <= edge || row[0] >= x->b->n_edges)
+            return prove_wrong("messages of no edge, or edges that do not ascend");
+        edge = row[0];
+        for (int32_t k = 0; k < x->K; k++) {
+            wide message = (wide)row[1 + k] * unit;
+            if (message > LARGEST || message < -LARGEST)
+                return prove_wrong("a message is too large");
+            out[edge * x->K + k] = (int64_t)message;
         }
     }
-    return 0;
+    return rc;
 }
 
-static int read_leaf(court *x, yyjson_val *object)
+static int read_leaf(court *x, util_memory *m, yyjson_val *object)
 {
     yyjson_val *bytes = prove_get(object, "byte_prices");
     int64_t unit = prove_get(object, "unit") ? prove_number(object, "unit") : 1;
-    int rc = prove_read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices");
-    rc = rc ? rc : prove_read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices");
+    int rc = prove_read_prices(x->price, (size_t)x->R, prove_get(object, "prices"), "prices of loads");
+    rc = rc ? rc : prove_read_prices(x->byte_price, (size_t)x->K, bytes, "byte_prices of loads");
     x->bytes |= bytes != NULL;
-    rc = rc ? rc : read_messages(x, x->from, prove_get(object, "from"), unit);
-    return rc ? rc : read_messages(x, x->to, prove_get(object, "to"), unit);
+    rc = rc ? rc : read_messages(x, x->from, m, prove_get(object, "from"), unit);
+    return rc ? rc : read_messages(x, x->to, m, prove_get(object, "to"), unit);
 }
 
 /* ---- cases ---- */
@@ -295,8 +323,10 @@ static int judge_leaf(int64_t *ns, court *x, yyjson_val *object)
     x->proof->leaves++;
     if (rc || !prove_get(object, "prices"))
         return rc;
-    rc = read_leaf(x, object);
-    rc = rc ? rc : judge_prices(x, object);
+    util_memory lists = {0};
+    rc = read_leaf(x, &lists, object);
+    rc = rc ? rc : judge_prices(x, &lists, object);
+    util_release(&lists);
     if (rc || x->total <= 0 || x->prices == 0)
         return rc;
     wide bound = (x->total + (x->rate ? 0 : x->prices - 1)) / x->prices;

@@ -12,8 +12,6 @@
 #include "prove/prove_read.h"
 #include "util/util.h"
 
-#define LOOK 16 /* operators per look at the clock */
-
 typedef __int128 wide;
 
 static int longest_path(int64_t *ns, const prove_problem *p)
@@ -38,7 +36,7 @@ static int load_bound(int64_t *ns, const prove_problem *p, yyjson_val *list)
     size_t R = (size_t)prove_resources(p);
     int64_t *price;
     wide sum = 0, total = 0;
-    int rc = UTIL_TAKE(&memory, price, R) ? prove_read_prices(price, R, list, "prices") : MOIRAI_EFAIL;
+    int rc = UTIL_TAKE(&memory, price, R) ? prove_read_prices(price, R, list, "prices of loads") : MOIRAI_EFAIL;
     for (size_t r = 0; r < R && !rc; r++)
         sum += price[r];
     for (int32_t i = 0; i < p->n && !rc; i++) {
@@ -48,7 +46,7 @@ static int load_bound(int64_t *ns, const prove_problem *p, yyjson_val *list)
             if (time[k] >= 0 && (least < 0 || (wide)price[k] * time[k] < least))
                 least = (wide)price[k] * time[k];
         total += least > 0 ? least : 0;
-        rc = i % LOOK ? 0 : prove_go_on(p);
+        rc = prove_look(p, i);
     }
     if (!rc && sum > 0 && (total + sum - 1) / sum < PROVE_MAX_TIME)
         *ns = UTIL_MAX(*ns, (int64_t)((total + sum - 1) / sum));

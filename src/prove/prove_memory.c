@@ -134,16 +134,15 @@ static int bound_of(int64_t *bound_ns, const memory_proof *y)
 int prove_memory(int64_t *bound_ns, prove_chain *x, yyjson_val *object)
 {
     memory_proof y = {.x = x};
-    size_t n, i, max, K = (size_t)x->p->K, pairs = (size_t)x->n_classes * K * K;
+    size_t i, max, K = (size_t)x->p->K, pairs = (size_t)x->n_classes * K * K;
     *bound_ns = 0;
     if (!object)
         return 0;
     y.unit = prove_number(object, "unit");
-    int rc = prove_list(&y.price, &n, &y.memory, prove_get(object, "byte_prices"), INT64_MAX, "byte_prices");
-    if (!rc && n != K)
-        rc = prove_wrong("byte_prices has not one price per device");
-    if (!rc && !PROVE_TAKE(&y.memory, y.value, pairs))
-        rc = MOIRAI_EFAIL;
+    UTIL_TAKE(&y.memory, y.price, K);
+    PROVE_TAKE(&y.memory, y.value, pairs);
+    int rc = util_taken_all(&y.memory);
+    rc = rc ? rc : prove_read_prices(y.price, K, prove_get(object, "byte_prices"), "byte_prices");
     __int128 bytes = 0;
     for (i = 0; !rc && i < pairs; i++) {
         if (i % (K * K) == 0) {

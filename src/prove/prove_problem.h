@@ -59,6 +59,11 @@ int prove_problem_sort(prove_problem *p, const prove_problem *raw);
 
 /* 0, or MOIRAI_ELIMIT where the budget is used up: to be asked before every piece of work that takes long. */
 int prove_go_on(const prove_problem *p);
+/* The same before piece i of many that take little each. */
+static inline int prove_look(const prove_problem *p, int64_t i)
+{
+    return i % 16 ? 0 : prove_go_on(p);
+}
 /* As util_take; also where it is more than 2 GiB at once there is a message, and the memory has failed. */
 void *prove_take(util_memory *m, size_t n, size_t size);
 #define PROVE_TAKE(m, pointer, n) ((pointer) = prove_take(m, (n), sizeof *(pointer)))

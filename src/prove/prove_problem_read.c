@@ -13,8 +13,6 @@
 #include "util/json.h"
 #include "util/util.h"
 
-#define LOOK 64 /* items of a list per look at the clock */
-
 /* Item j of a list; `at` is the object that has the list. */
 typedef int item_reader(prove_reader *x, const util_json_at *at, size_t j, yyjson_val *item);
 
@@ -25,7 +23,7 @@ static int each(prove_reader *x, const util_json_at *at, yyjson_val *object, con
     size_t j, n;
     int rc = util_json_array(&list, at, object, key, needed);
     yyjson_arr_foreach(list, j, n, item) {
-        rc = rc || j % LOOK ? rc : prove_go_on(x->p);
+        rc = rc ? rc : prove_look(x->p, (int64_t)j);
         rc = rc ? rc : read(x, at, j, item);
     }
     return rc;

@@ -4,8 +4,6 @@
 
 #include "util/group.h"
 
-#define LOOK 16 /* tables per look at the clock */
-
 static int fill_table(const prove_reader *x, prove_tensor *t, int64_t *out)
 {
     int32_t K = x->p->K;
@@ -49,7 +47,7 @@ static int find_tables(prove_reader *x)
     for (int32_t i = 0; i < n && !rc; i++) {
         if (x->tensor[first[i]].n_readers)
             rc = fill_table(x, &x->tensor[first[i]], table + (size_t)i * cells);
-        rc = rc || i % LOOK ? rc : prove_go_on(x->p);
+        rc = rc ? rc : prove_look(x->p, i);
     }
     for (int32_t t = 0; t < x->n_tensors && !rc; t++) {
         x->tensor[t].ns = x->tensor[first[group[t]]].ns;

@@ -64,13 +64,19 @@ int prove_list32(int32_t **out, size_t *n, util_memory *m, yyjson_val *array, in
     return 0;
 }
 
+int prove_rows(int64_t **out, size_t *n, util_memory *m, yyjson_val *list, size_t each, const char *wrong)
+{
+    int rc = prove_list(out, n, m, list, INT64_MAX, wrong);
+    return rc || *n % each == 0 ? rc : prove_wrong(wrong);
+}
+
 int prove_read_prices(int64_t *out, size_t n, yyjson_val *list, const char *what)
 {
     size_t i, max;
     yyjson_val *value;
     memset(out, 0, n * sizeof *out);
     if (list && yyjson_arr_size(list) != n)
-        return moirai_error(MOIRAI_EVERIFY, "%s of loads has %zu numbers, not %zu", what, yyjson_arr_size(list), n);
+        return moirai_error(MOIRAI_EVERIFY, "%s has %zu numbers, not %zu", what, yyjson_arr_size(list), n);
     yyjson_arr_foreach(list, i, max, value)
         out[i] = yyjson_get_sint(value);
     return 0;

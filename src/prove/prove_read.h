@@ -21,7 +21,9 @@ int32_t prove_index(yyjson_val *object, const char *key, int32_t n);
 /* A list of numbers in `m`. MOIRAI_EVERIFY where one is above `most`. */
 int prove_list(int64_t **out, size_t *n, util_memory *m, yyjson_val *array, int64_t most, const char *what);
 int prove_list32(int32_t **out, size_t *n, util_memory *m, yyjson_val *array, int32_t most, const char *what);
-/* Prices of loads, one of each of n resources; 0 where there is no list. */
+/* Numbers that come so many at a time; `wrong` says that they do not. */
+int prove_rows(int64_t **out, size_t *n, util_memory *m, yyjson_val *list, size_t each, const char *wrong);
+/* Prices, one of each of n resources; 0 where there is no list. */
 int prove_read_prices(int64_t *out, size_t n, yyjson_val *list, const char *what);
 /* The leaves of a pair in `m`, which leave nothing out, images by equal devices aside if `equals`. None at all are fine. */
 int prove_read_leaves(prove_leaf **out, int32_t *n, util_memory *m, const prove_block *b, int32_t a, int32_t z,
@@ -35,12 +37,6 @@ int prove_tree(int64_t *ns, int64_t *nodes, const prove_block *b, int32_t a, int
  * not share. `rate`: of the time between requests, of which many are under way; the block is the whole then, without cuts. */
 int prove_loads(int64_t *ns, bool *by_bytes, moirai_proof *proof, const prove_block *b, int32_t a, int32_t z, bool rate,
                 yyjson_val *object);
-
-/* ---- prove_path_rows.c ---- */
-#define PROVE_MOST_ROW_PRICE (INT64_C(1) << 40) /* of a shift or a path */
-/* Adds to the costs [local * K + device] of the operators of each path its price for a nanosecond, and all prices to *prices. The list has for each
- * path a price, how many operators, and these. */
-int prove_add_paths(__int128 *cost, __int128 *prices, const prove_block *b, const uint64_t *may, yyjson_val *list);
 
 /* ---- prove_many.c ---- */
 /* All of a certificate, of a problem of more than PROVE_MASK_DEVICES devices. */

@@ -471,7 +471,7 @@ static void test_prove_by_hand_prices_on_bytes(void **state)
         {"[2, 0]", "[1, 0]", "40 ns are claimed, 30 proven"}, /* 20 + 20 - 10 */
         {"[2, 0]", "[3, 0]", "40 ns are claimed, 30 proven"}, /* 30 + 30 - 30 */
         {"[2, 0]", "[0, 2]", "40 ns are claimed, 20 proven"}, /* below the plain path: that counts */
-        {"[2, 0]", "[2]", "byte_prices has not one price per device"},
+        {"[2, 0]", "[2]", "byte_prices has 1 numbers, not 2"},
         {"[2, 0]", "[-2, 0]", "byte_prices"},
         {"\"unit\": 1", "\"unit\": 0", "memory: unit is 0, out of range"},
         {"\"unit\": 1, \"byte_prices\": [2, 0]", "\"unit\": 10, \"byte_prices\": [20, 0]", NULL},
