@@ -4,7 +4,7 @@
  * as a threshold on the rise, -temperature * log(uniform), drawn before the state is evaluated: so an evaluation can end
  * where it passes the threshold, which most do. What a state is, how it changes and what it is worth is the
  * caller's: devices and priorities of a block (pair/anneal.c), devices and one order of the whole
- * (place/moirai/whole/whole_moves.c), a path of block plans within memory (bytes/bytes_polish.c).
+ * (place/moirai/whole/whole_anneal.c), a path of block plans within memory (bytes/bytes_polish.c).
  * The work is counted in steps, so that the result depends on the seed, not on the time. */
 #include "anneal/anneal.h"
 

@@ -11,10 +11,6 @@
 #define BOUND_LOADS_CASES 200
 #define BOUND_LOADS_ROUNDS 80.0
 
-/* certify.c: search trees of pairs in a certificate */
-#define BOUND_CERTIFY_NODES 20000.0              /* of a tree, at effort 1 */
-#define BOUND_CERTIFY_MOST_TREE ((size_t)200000) /* numbers of a tree */
-
 /* interval_chain.c: chains of intervals, switch `intervals` */
 #define BOUND_INTERVALS_SEARCH_OPS 250  /* larger intervals are not searched */
 #define BOUND_INTERVALS_LARGE_OPS 64    /* from this size on searches get fewer nodes */

@@ -9,7 +9,8 @@
 
 typedef struct bound_certify_task {
     int64_t goal_ns;  /* the plan's bound: no need for more */
-    int32_t levels;   /* 0: all */
+    int32_t levels;   /* of prices, up to PAIR_LEVELS; 0: none */
+    double nodes;     /* of the tree of a pair, at effort 1 */
     size_t most_tree; /* numbers of all search trees together */
     double effort;
     int threads;

@@ -3,7 +3,6 @@
  * (pair_raise.c); where that takes too many nodes, they are raised by prices alone, level by level, until the certified bound has reached
  * the goal or nothing is left to try. */
 
-#include "bound/bound_tuning.h"
 #include "bound/certificate.h"
 #include "pair/pair_refine.h"
 #include "util/pool.h"
@@ -24,8 +23,8 @@ typedef struct certifying {
 /* Its part of what trees may take: the same, whatever the number of threads. */
 static int search_one(certifying *x, pair_state *pair)
 {
-    size_t left = UTIL_MIN(x->left / (size_t)UTIL_MAX(x->n_picks, 1), BOUND_CERTIFY_MOST_TREE);
-    return pair_prove_by_search(pair, (int64_t)(BOUND_CERTIFY_NODES * x->job->effort) + 1, &left, x->job->stop);
+    size_t left = x->left / (size_t)UTIL_MAX(x->n_picks, 1);
+    return pair_prove_by_search(pair, (int64_t)(x->job->nodes * x->job->effort) + 1, &left, x->job->stop);
 }
 
 static int certify_one(void *data, int32_t i)
@@ -74,7 +73,7 @@ static void choose(certifying *x, bool more)
         bool turn = !y->exhausted && y->level > x->level[pair];
         if (turn)
             x->level[pair] = (int8_t)y->level;
-        if (!wanted || (!search && x->level[pair] >= (x->job->levels ? x->job->levels : PAIR_LEVELS)))
+        if (!wanted || (!search && x->level[pair] >= x->job->levels))
             continue;
         if (!x->picked[pair])
             x->pick[x->n_picks++] = pair;

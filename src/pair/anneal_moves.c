@@ -4,7 +4,7 @@
  * column, an operator or a connected part of a component changes device, two operators or components swap priorities.
  * The first kind is the one that leads on (layers of GPT-3 and Swin: 45 of a hundred moves find cheaper plans in equal time
  * than 30 or 15); exchanges of devices between two operators, which help where a few heavy operators are shared out
- * (place/moirai/whole_moves.c), cost here more than they find.
+ * (place/moirai/whole/whole_anneal.c), cost here more than they find.
  *
  * Components are copies of each other, and most of them wear one of a few patterns: what is drawn often changes nothing,
  * and is drawn again. */

@@ -102,35 +102,21 @@ static uint32_t uncertified(const moirai_problem *p)
     return bits | (p->memory == MOIRAI_MEMORY_PEAK ? MOIRAI_UNCERTIFIED_PEAK : 0);
 }
 
-static int write_problem(verifying *v, const moirai_problem *p, const util_stop *stop)
+/* The problem as text, before the search: under a time limit how long that takes tells how much to leave for reading it. */
+static int write_problem(verifying *v, double *search_s, const moirai_problem *p, const moirai_place_options *o)
 {
+    double limit_s = o->budget.time_limit_s, begun = util_seconds();
     char *text = NULL;
-    double begun = util_seconds();
-    int rc = problem_text_within(&text, &v->problem.length, p, stop);
+    util_stop stop = util_stop_of(&o->budget);
+    if (limit_s > 0)
+        stop = util_stop_within(&stop, WRITE_SHARE * limit_s);
+    int rc = problem_text_within(&text, &v->problem.length, p, &stop);
     v->problem.label = p->name;
     v->problem.text = text;
     v->write_s = util_seconds() - begun;
-    return rc == MOIRAI_ELIMIT ? 0 : rc;
-}
-
-/* Under a time limit it is written before the search: how long that takes tells how much to leave for reading it. */
-static int write_first(verifying *v, double *search_s, const moirai_problem *p, const moirai_place_options *o)
-{
-    double limit_s = o->budget.time_limit_s;
-    util_stop stop = util_stop_of(&o->budget);
-    stop = util_stop_within(&stop, WRITE_SHARE * limit_s);
-    int rc = write_problem(v, p, &stop);
     double rest_s = (1 - VERIFY_KEPT) * limit_s - (VERIFY_READS + 1) * v->write_s;
-    *search_s = UTIL_MAX(SEARCH_LEAST * limit_s, v->problem.text ? rest_s : limit_s - v->write_s); /* 0 were no limit */
-    return rc;
-}
-
-/* Without a limit, behind the search; after an interrupt in a moment, or not at all. */
-static int write_last(verifying *v, const moirai_problem *p, const moirai_place_options *o)
-{
-    util_stop stop = util_stop_of(&o->budget);
-    stop = util_stop_at_least(&stop, ANSWER_S / 3);
-    return o->budget.time_limit_s > 0 ? 0 : write_problem(v, p, &stop);
+    *search_s = limit_s > 0 ? UTIL_MAX(SEARCH_LEAST * limit_s, text ? rest_s : limit_s - v->write_s) : 0;
+    return rc == MOIRAI_ELIMIT ? 0 : rc;
 }
 
 /* The time that is left to the verifier; false: not enough to read the problem. */
@@ -156,10 +142,9 @@ static int verify(moirai_plan *plan, const moirai_problem *p, verifying *v, cons
     moirai_budget budget;
     plan->certified_bound_ns = 0;
     plan->uncertified = MOIRAI_UNCERTIFIED_LIMIT;
-    int rc = write_last(v, p, o);
-    if (rc || !verifier_budget(&budget, v, o))
-        return rc;
-    rc = util_file_read(&certificate, &file.length, o->certificate_path);
+    if (!verifier_budget(&budget, v, o))
+        return 0;
+    int rc = util_file_read(&certificate, &file.length, o->certificate_path);
     if (!rc) {
         file.text = certificate;
         int verdict = moirai_prove_text(&proof, &v->problem, &file, &budget);
@@ -196,8 +181,8 @@ int moirai_place(moirai_plan **out, const moirai_problem *p, const char *name, c
     verifying v = {.begun = util_seconds()};
     moirai_place_options some = *o;
     bool verified = o->certificate_path && strcmp(o->certificate_path, "-");
-    if (verified && o->budget.time_limit_s > 0)
-        rc = write_first(&v, &some.budget.time_limit_s, p, o);
+    if (verified)
+        rc = write_problem(&v, &some.budget.time_limit_s, p, o);
     rc = rc                                          ? rc
          : p->congestion == MOIRAI_CONGESTION_DEVICE ? place_holding_devices(&plan, p, placer, &some)
                                                      : placer->place(&plan, p, &some);

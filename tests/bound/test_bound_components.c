@@ -208,7 +208,8 @@ static yyjson_val *certify(certified *x, const char *text, int32_t levels)
     x->p = tiny_problem(text);
     assert_ok(pair_chain_new(&x->c, x->p));
     assert_ok(pair_chain_open_all(x->c, 1, &(util_stop){0}));
-    bound_certify_task job = {.goal_ns = INT64_MAX, .levels = levels, .effort = 1, .threads = 1, .seed = 1};
+    bound_certify_task job = {
+        .goal_ns = INT64_MAX, .levels = levels, .nodes = 20000, .effort = 1, .threads = 1, .seed = 1};
     assert_ok(bound_certify(x->c, &job));
     int64_t bound = pair_chain_path(x->c, PAIR_CHAIN_CERTIFIED, NULL);
     x->text = bound_certificate_text(&(bound_certificate){.c = x->c, .lower_bound_ns = bound}, &length);

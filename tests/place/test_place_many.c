@@ -4,7 +4,7 @@
 #include <moirai/placer.h>
 #include <moirai/prove.h>
 
-#include "place/moirai/many/many.h"
+#include "place/moirai/engine.h"
 #include "problem/device_part.h"
 #include "support/check.h"
 #include "support/random_problem.h"
@@ -241,9 +241,9 @@ static void test_place_many_all_devices_are_used(void **state)
     (void)state;
     moirai_problem *p = side_by_side(100, 200);
     moirai_place_options o = quick();
-    many_part part;
+    engine_part part;
     moirai_plan *plan = NULL;
-    assert_ok(many_choose(&part, p));
+    assert_ok(engine_choose_part(&part, p));
     assert_int_equal(part.n, 0);
     assert_ok(moirai_place(&plan, p, "moirai", &o));
     assert_int_equal(plan->makespan_ns, 20);
@@ -251,7 +251,7 @@ static void test_place_many_all_devices_are_used(void **state)
     moirai_plan_free(plan);
     moirai_problem_free(p);
     p = side_by_side(100, 7); /* of equal devices no more than there are operators can matter */
-    assert_ok(many_choose(&part, p));
+    assert_ok(engine_choose_part(&part, p));
     assert_int_equal(part.n, 7);
     moirai_problem_free(p);
 }

@@ -2,7 +2,7 @@
 #include <moirai/moirai.h>
 
 #include "place/moirai/whole/whole_anneal.h"
-#include "place/moirai/whole/whole_moves.h"
+#include "place/moirai/whole/whole_anneal.h"
 #include "place/moirai/whole/whole_sim.h"
 #include "support/check.h"
 #include "support/random_problem.h"

@@ -99,7 +99,8 @@ static int set_up(void **state)
     size_t length;
     if (moirai_problem_parse(&f.p, heads, strlen(heads), "heads") || pair_chain_new(&c, f.p))
         return -1;
-    bound_certify_task job = {.goal_ns = INT64_MAX, .effort = 1, .threads = 1, .seed = 1};
+    bound_certify_task job = {
+        .goal_ns = INT64_MAX, .levels = PAIR_LEVELS, .nodes = 20000, .effort = 1, .threads = 1, .seed = 1};
     if (bound_certify(c, &job))
         return -1;
     f.bound_ns = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);

@@ -288,7 +288,8 @@ static bool check_spine(const moirai_problem *p, int64_t optimum, uint64_t seed,
     pair_chain *c = NULL;
     if (decompose_spine_from(&s, p, floating) || pair_chain_new(&c, s->problem))
         return false_bound_fail(why, "spine: %s", moirai_error_message());
-    bound_certify_task job = {.goal_ns = INT64_MAX, .levels = 2, .effort = 0.2, .threads = 1, .seed = seed};
+    bound_certify_task job = {
+        .goal_ns = INT64_MAX, .levels = 2, .nodes = 20000, .effort = 0.2, .threads = 1, .seed = seed};
     if (bound_certify(c, &job))
         good = false_bound_fail(why, "spine: %s", moirai_error_message());
     int64_t lower = pair_chain_path(c, PAIR_CHAIN_CERTIFIED, NULL);
@@ -333,6 +334,7 @@ static bool check_intervals(const moirai_problem *p, int64_t optimum, uint64_t s
                 false_bound_fail(why, "intervals' bound %lld, optimum %lld", (long long)lower, (long long)optimum);
     bound_certify_task settle = {.goal_ns = lower,
                                  .levels = 1,
+                                 .nodes = 20000,
                                  .effort = 0.2,
                                  .threads = 1,
                                  .seed = seed,

@@ -9,11 +9,16 @@
 #include "bound/intervals/interval_chain.h"
 #include "place/moirai/blocks/blocks.h"
 #include "place/moirai/incumbent/incumbent.h"
-#include "place/moirai/many/many.h"
 #include "relax/relax.h"
 
 #define ENGINE_NEAR 0.15    /* between bound and plan */
 #define ENGINE_EXACT_OPS 48 /* problems up to this size go to the exhaustive search as a whole */
+
+/* Of more devices than a mask has those that can matter: an optimum of the problem is one on these alone, too, so that what is proven of them
+ * holds for the problem. */
+typedef struct engine_part {
+    int32_t n, device[MOIRAI_MASK_DEVICES]; /* n 0: more than a mask has */
+} engine_part;
 
 typedef struct engine {
     incumbent in;
@@ -34,7 +39,7 @@ typedef struct engine {
     bound_portfolio *portfolio;      /* chains of intervals; NULL: none yet */
     bound_interval_chain *intervals; /* the best of them; NULL: none that has raised the bound */
     pair_chain *one_block;           /* the whole as one, for its certificate; NULL: not needed */
-    many_part part;                  /* of more devices than a mask has, those that can matter; */
+    engine_part part;                /* of more devices than a mask has */
     int (*place)(moirai_plan **out, const moirai_problem *p, const moirai_place_options *o); /* what places it there */
 } engine;
 
@@ -64,8 +69,8 @@ void engine_free(engine *x);
 int engine_take_turn(engine *x, const engine_turn *turn);
 /* All turns of the schedule, until the gap is closed, all has been tried or the time is over. */
 int engine_search(engine *x);
-/* The same on more devices than a mask has. */
-int engine_search_many(engine *x);
+/* O(V K + tables of times). */
+int engine_choose_part(engine_part *out, const moirai_problem *p);
 /* The chain of blocks, made if it is not there. MOIRAI_ELIMIT: too many pairs. */
 int engine_blocks(engine *x);
 /* The whole as one block without cuts, open: what is proven of it can be certified like any other pair. *out is the

@@ -10,6 +10,49 @@
 #include "util/util.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+engine *engine_new(const moirai_problem *p, const moirai_place_options *o)
+{
+    engine *x = util_alloc(1, sizeof *x);
+    if (x)
+        incumbent_begin(&x->in, p, o);
+    return x;
+}
+
+int engine_blocks(engine *x)
+{
+    return x->blocks ? 0 : blocks_new(&x->blocks, &x->in, NULL);
+}
+
+int engine_whole_block(pair_chain **out, const moirai_problem *p)
+{
+    bool *none = util_alloc((size_t)p->n_ops, sizeof *none);
+    int rc = none ? pair_chain_over(out, p, none) : MOIRAI_EFAIL;
+    free(none);
+    return rc ? rc : pair_open(*out, 0, 0, 0);
+}
+
+int engine_explain(const engine *x, const char *how)
+{
+    return moirai_error(MOIRAI_EINFEASIBLE, "'%s' %s%s%s", x->in.p->name, how, *x->why ? "; the nearest try: " : "",
+                        x->why);
+}
+
+void engine_free(engine *x)
+{
+    if (!x)
+        return;
+    engine_free(x->inner);
+    decompose_spine_free(x->spine);
+    bound_portfolio_free(x->portfolio);
+    pair_chain_free(x->one_block);
+    relax_answer_clear(&x->loads);
+    blocks_free(x->layers);
+    blocks_free(x->blocks);
+    incumbent_clear(&x->in);
+    free(x);
+}
 
 static int take_plain(void *data, int64_t lower_ns, const char *name)
 {
@@ -26,8 +69,7 @@ static int solve(engine *x)
     int rc = bound_each_plain(in->p, &in->o->budget, take_plain, in);
     x->plain_s = util_seconds() - begun;
     rc = rc ? rc : moirai_problem_check_memory(in->p); /* what no search can cure is said at once */
-    bool many = in->p->n_devices > MOIRAI_MASK_DEVICES;
-    rc = rc ? rc : many ? engine_search_many(x) : engine_search(x);
+    rc = rc ? rc : engine_search(x);
     if (!rc && !in->best)
         rc = engine_explain(x, "has no plan that fits the memory, as far as was found");
     return rc;
@@ -62,8 +104,7 @@ static int place(moirai_plan **out, const moirai_problem *p, const moirai_place_
     rc = solve_within(&stop, x);
     x->in.at_work = "certificate";
     if (!rc && o->certificate_path)
-        rc = p->n_devices > MOIRAI_MASK_DEVICES ? many_certify(&x->certified_ns, &x->in, x->plain_s, &stop)
-                                                : engine_certify(x, &stop);
+        rc = engine_certify(x, &stop);
     rc = rc ? rc : incumbent_sign(&x->in, x->in.best);
     if (!rc) {
         *out = x->in.best;

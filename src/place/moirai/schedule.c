@@ -253,15 +253,17 @@ static int search_on(engine *x)
     return rc;
 }
 
-int engine_search_many(engine *x)
+static int search_many(engine *x)
 {
-    int rc = many_choose(&x->part, x->in.p);
+    int rc = engine_choose_part(&x->part, x->in.p);
     return rc ? rc : TAKE_TURNS(x, many);
 }
 
 int engine_search(engine *x)
 {
     double width;
+    if (x->in.p->n_devices > MOIRAI_MASK_DEVICES)
+        return search_many(x);
     int rc = TAKE_TURNS(x, first);
     if (rc || incumbent_done(&x->in))
         return rc;

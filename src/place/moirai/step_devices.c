@@ -1,21 +1,51 @@
 /* More devices than a mask has (MOIRAI_MASK_DEVICES).
  *
- * Plans: the whole engine, where few of the devices can matter (many_choose.c), whose plan and bound are those of the whole.
+ * Plans: the whole engine, where few of the devices can matter, whose plan and bound are those of the whole.
  * What the other steps do on few devices, heuristics and annealing, they do on many. Neither a search on the fastest 64 devices nor a
  * list scheduler by kinds of devices is worth its time (docs/results.md).
  *
- * Bounds hold for all devices: loads and paths of the whole. */
+ * Bounds hold for all devices: loads and paths of the whole.
+ *
+ * Which matter: devices that can be exchanged are of one kind (problem/equal_devices.h). Units (operators, or groups that share a device)
+ * that may be on a kind use at most as many of its devices as there are such units, and which of them does not matter. */
 #include <stdlib.h>
 
+#include "place/fit.h"
 #include "place/moirai/engine.h"
 #include "place/moirai/incumbent/engine_tuning.h"
 #include "problem/device_part.h"
+#include "problem/equal_devices.h"
 #include "schedule/paths.h"
 #include "schedule/plan_order.h"
 #include "util/util.h"
 
+int engine_choose_part(engine_part *out, const moirai_problem *p)
+{
+    int32_t least[MOIRAI_MAX_DEVICES], units[MOIRAI_MAX_DEVICES] = {0}, used[MOIRAI_MAX_DEVICES] = {0};
+    place_units *u = NULL;
+    *out = (engine_part){0};
+    int rc = place_units_new(&u, p);
+    if (rc)
+        return rc;
+    problem_equal_devices(p, least); /* kinds are known by their least device */
+    for (int32_t unit = 0; unit < u->n; unit++)
+        for (int32_t k = 0; k < p->n_devices; k++)
+            units[k] += least[k] == k && place_unit_may(u, unit, k);
+    place_units_free(u);
+    for (int32_t k = 0; k < p->n_devices; k++) {
+        if (used[least[k]]++ >= units[least[k]])
+            continue;
+        if (out->n == MOIRAI_MASK_DEVICES) {
+            out->n = 0;
+            return 0;
+        }
+        out->device[out->n++] = k;
+    }
+    return 0;
+}
+
 /* The part's plan in the whole: devices and transfers by their numbers there. */
-static int carry_back(incumbent *in, const moirai_problem *q, const many_part *part, const moirai_plan *plan)
+static int carry_back(incumbent *in, const moirai_problem *q, const engine_part *part, const moirai_plan *plan)
 {
     const moirai_problem *p = in->p;
     int32_t V = p->n_ops, *device = util_alloc((size_t)V, sizeof *device);

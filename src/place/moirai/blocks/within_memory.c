@@ -54,63 +54,12 @@ static int raise_bound(blocks *x, int32_t rounds, int32_t solves)
     return rc;
 }
 
-/* Plans and bounds take turns, by what they gain. */
-typedef struct turns {
-    double plan_gain, bound_gain; /* of the last one each, of the makespan */
-    int32_t pause, wait;          /* turns of the bound alone: in a row now, and still to come */
-    double plan_s;                /* what the last search for plans took */
-    int64_t evaluations;
-} turns;
-
-static double makespan(const blocks *x)
-{
-    return x->in->best ? (double)x->in->best->makespan_ns : 0;
-}
-
-/* What a search for plans has found is lost if the time is up before its end; what the bound has gained is not. */
-static bool plans_are_due(const blocks *x, turns *t)
-{
-    if (!x->in->best)
-        return true;
-    if (t->wait > 0) {
-        t->wait--;
-        return false;
-    }
-    return util_stop_left_s(&x->in->stop) > t->plan_s;
-}
-
-/* Where a search for plans has found next to nothing, a little annealing will do until the prices have moved on; and
- * there, or where the bound gains several times as much, the bound has the next turns for itself, as long as it gains more
- * than the search did. */
-static int take_turn(blocks *x, turns *t)
-{
-    double plan = makespan(x), bound = (double)x->in->lower_ns, begun = util_seconds();
-    bool planned = plans_are_due(x, t);
-    int rc = 0;
-    if (planned) {
-        rc = find_plan(x, t->evaluations);
-        t->plan_s = util_seconds() - begun;
-        t->plan_gain = plan > 0 && x->in->best ? 1 - makespan(x) / plan : 1;
-        t->evaluations = t->plan_gain > BLOCKS_WITHIN_MEMORY_WORTH_MORE ? BLOCKS_WITHIN_MEMORY_EVALUATIONS
-                                                                        : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4;
-        double enough = fmax(t->bound_gain / 4, BLOCKS_WITHIN_MEMORY_WORTH_MORE);
-        t->pause = t->plan_gain < enough ? UTIL_MIN(2 * t->pause + 1, BLOCKS_WITHIN_MEMORY_MOST_PAUSE) : 0;
-        t->wait = t->pause;
-    }
-    rc = rc ? rc : raise_bound(x, 3, 30);
-    t->bound_gain = x->in->best ? ((double)x->in->lower_ns - bound) / makespan(x) : 0;
-    if (t->bound_gain < t->plan_gain)
-        t->wait = 0;
-    else if (planned && t->plan_gain < t->bound_gain / 4)
-        t->wait = UTIL_MAX(t->wait, 1);
-    return rc;
-}
-
+/* Plans and bounds take turns; a search for plans that has found next to nothing sits out until the prices have moved on. What it would
+ * find is lost if the time is up before its end. */
 int blocks_improve_within_memory(blocks *x)
 {
-    /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
-    turns t = {.evaluations = x->n_large > 1 ? BLOCKS_WITHIN_MEMORY_EVALUATIONS : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4};
-    double before = 2;
+    double before = 2, plan_s = 0;
+    bool planned = false, worth = true;
     if (incumbent_off(x->in, MEMORY))
         return 0;
     int32_t most = 1 + (int32_t)((BLOCKS_WITHIN_MEMORY_MEMORY_ROUNDS - 1) * fmin(x->in->effort, 1));
@@ -122,8 +71,17 @@ int blocks_improve_within_memory(blocks *x)
         bool stays = round >= 3 && incumbent_gap(x->in) > 0.95 * before;
         if ((stays || round >= most) && !blocks_grow(x))
             break;
+        double begun = util_seconds(), plan_ns = x->in->best ? (double)x->in->best->makespan_ns : HUGE_VAL;
         before = incumbent_gap(x->in);
-        rc = take_turn(x, &t);
+        planned = !x->in->best || ((worth || !planned) && util_stop_left_s(&x->in->stop) > plan_s);
+        if (planned) {
+            /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
+            rc = find_plan(x, worth && x->n_large > 1 ? BLOCKS_WITHIN_MEMORY_EVALUATIONS
+                                                      : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4);
+            plan_s = util_seconds() - begun;
+            worth = x->in->best && (double)x->in->best->makespan_ns < (1 - BLOCKS_WITHIN_MEMORY_WORTH_MORE) * plan_ns;
+        }
+        rc = rc ? rc : raise_bound(x, 3, 30);
     }
     return rc;
 }

@@ -6,7 +6,8 @@
 
 /* certify.c: what is proven again for a certificate; no gap depends on it */
 #define CERTIFY_MOST_TREE ((size_t)2000000) /* numbers of search trees in a certificate: some 8 MB */
-#define CERTIFY_TREE_NODES 200000.0         /* of the tree of a whole problem, at effort 1 */
+#define CERTIFY_CHAIN_NODES 20000.0         /* of the tree of a pair, at effort 1 */
+#define CERTIFY_TREE_NODES 200000.0         /* of the tree of a whole problem */
 #define CERTIFY_INTERVAL_LEVELS 2           /* of prices for a certificate: intervals are many */
 #define CERTIFY_MOMENT_S 0.1                /* to find out what a chain proves, where the time is up */
 #define CERTIFY_PLAIN_KEPT \
@@ -104,7 +105,6 @@
 #define BLOCKS_WITHIN_MEMORY_MEMORY_ROUNDS 12
 #define BLOCKS_WITHIN_MEMORY_EVALUATIONS 4000  /* of a search for a block plan */
 #define BLOCKS_WITHIN_MEMORY_WORTH_MORE 0.0005 /* of the makespan: what such a search should find */
-#define BLOCKS_WITHIN_MEMORY_MOST_PAUSE 3      /* turns of the bound between two searches for plans */
 
 /* floats.c: switch `spine` */
 #define INCUMBENT_FLOATS_ROUNDS 6
@@ -124,7 +124,7 @@
 #define WHOLE_ANNEAL_HOT 0.008    /* first temperature, of the makespan */
 #define WHOLE_ANNEAL_COLD 0.00003 /* last one */
 
-/* whole_moves.c: switch `whole`: moves of the annealing */
+/* the same: moves */
 #define WHOLE_MOVES_DRAWS 6        /* for an operator on a critical path */
 #define WHOLE_MOVES_PARTNERS 12    /* draws of one to exchange devices with */
 #define WHOLE_MOVES_EXCHANGES 25   /* of a hundred moves, where there are any */
