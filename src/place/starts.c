@@ -30,24 +30,6 @@ static const struct heuristic {
 
 static const struct heuristic topo = {&place_m_topo, 'T', false, true};
 
-/* Where one device holds all there is at once, its plan is the quickest to have. Else, with memory mode peak, many orders are tried there one
- * after the other: with a million operators nobody is to wait for that who has no plan yet. */
-static bool is_doubtful_alone(const moirai_problem *p)
-{
-    int64_t all = 0, largest = 0;
-    if (p->memory != MOIRAI_MEMORY_PEAK)
-        return false;
-    for (int32_t i = 0; i < p->n_ops; i++)
-        all += p->op_memory_bytes[i];
-    for (int32_t w = 0; w < p->n_weights; w++)
-        all += p->weight_bytes[w];
-    for (int32_t t = 0; t < p->n_tensors; t++)
-        all += p->tensor_bytes[t];
-    for (int32_t k = 0; k < p->n_devices; k++)
-        largest = UTIL_MAX(largest, p->device_memory_bytes[k]);
-    return all > largest;
-}
-
 static int use_start(moirai_plan **out, const moirai_problem *p, const moirai_plan *start, const util_stop *stop)
 {
     int rc = moirai_plan_tighten(out, p, start);
@@ -98,11 +80,10 @@ static bool is_enough(const place_starts_task *task, bool offered)
     return offered && (task->first || util_stopped(task->stop));
 }
 
-/* Where no device holds all, m-topo has a plan of a million operators long before those that look at every device. */
+/* Of a million operators m-topo has a plan long before those that look at every device. */
 static int32_t turn_of_topo(const place_starts_task *task)
 {
-    bool soon = task->p->n_ops >= PLACE_FIT_LARGE && !task->has_plan;
-    return !soon ? 3 : is_doubtful_alone(task->p) ? 0 : 1;
+    return task->p->n_ops >= PLACE_FIT_LARGE && !task->has_plan ? 0 : 3;
 }
 
 int place_starts(place_starts_task *task)
