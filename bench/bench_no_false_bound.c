@@ -3,7 +3,7 @@
  *   bench_no_false_bound [COUNT [FIRST_SEED [MAX_OPS [quick] [many]]]]    default 20000 1 10
  *
  * `quick` leaves out what takes most of the time (all bounds of the registry, prices on bytes, most pairs at all levels):
- * chains of intervals, windows, pools, search trees and certificates stay, ten times as many problems.
+ * chains of intervals, search trees and certificates stay, ten times as many problems.
  * `many` takes three to six devices in place of two to four, and congestion device beside the others.
  *
  * Half of the problems are made of repeated blocks (tests/support/random_layers.c), half of the shapes of

@@ -75,7 +75,6 @@ typedef struct pair_state {
     bool open;             /* set up: cases and first bounds are there */
     bool exhausted;        /* lower_ns comes from the exhaustive search */
     int32_t level;         /* of refinement done */
-    int32_t plan_level;    /* the same of its plans, which may be ahead */
     int64_t path_ns;       /* bound of the longest path, transfers included */
     int64_t lower_ns;      /* proven: the least over the cases */
     pair_plan plan;        /* best known; plan.device NULL: none yet */

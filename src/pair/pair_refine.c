@@ -48,8 +48,7 @@ static int bound_and_improve(pair_state *x, const pair_refine_task *job, const l
     int rc = pair_bound_solver(&r, 0);
     if (rc == MOIRAI_ELIMIT)
         return 0; /* too large for prices: the longest path stands */
-    if (!rc && !job->plans_only)
-        rc = pair_cases_solve(&r);
+    rc = rc ? rc : pair_cases_solve(&r);
     if (!rc && x->lower_ns < x->plan.length_ns && job->improve && !util_off(&job->stop, UTIL_METHOD_LP_PLANS))
         rc = pair_improve_from_cases(&r, evaluations, seed);
     pair_bound_clear(&r);
@@ -68,7 +67,6 @@ int pair_refine(pair_state *x, const pair_refine_task *job)
     bool open = x->lower_ns < x->plan.length_ns;
     if (!rc && (open || (job->prices_only && x->cases[pair_cases_weakest(x)].proven_ns < x->plan.length_ns)))
         rc = bound_and_improve(x, job, level, evaluations, seed);
-    x->level = job->plans_only ? x->level : job->level;
-    x->plan_level = job->improve ? UTIL_MAX(x->plan_level, job->level) : x->plan_level;
+    x->level = job->level;
     return rc;
 }

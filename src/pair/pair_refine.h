@@ -11,7 +11,6 @@ typedef struct pair_refine_task {
     int64_t need_ns;  /* no use in proving more than this */
     bool prices_only; /* they are raised even where something else has proven the pair: for a certificate */
     bool improve;     /* its plan is on the path, or may come to be: worth a longer search */
-    bool plans_only;  /* the bound is left as it is, and so is the level */
     double effort;    /* scales the evaluations of the search and the cases of the proof */
     bool few_trials;  /* half of the evaluations: there are many pairs to look at */
     uint64_t seed;

@@ -303,7 +303,6 @@ int bound_interval_chain_raise(int64_t *lower_ns, bound_interval_chain *x, const
         if (!x->n_picks)
             break;
         rc = util_pool_run(raise_one, &r, x->n_picks, job->threads);
-        x->searches += x->n_picks;
         if (!rc && pair_chain_distinct(x->c) > BOUND_INTERVALS_MOST_OPEN)
             rc = bound_interval_chain_open(x, job);
     }

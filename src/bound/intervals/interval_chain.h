@@ -29,7 +29,6 @@ typedef struct bound_interval_chain {
     pair_chain *c;          /* over the chain's operators; its pairs are the intervals between two devices */
     int8_t *tries;          /* per pair */
     int32_t *device, *pick, n_picks;
-    int64_t searches;
     util_memory memory; /* of the arrays */
 } bound_interval_chain;
 

@@ -1,7 +1,6 @@
 /* What is refined next: the pairs on which most of the gap hangs.
  *
- * Tightening one moves the path to others, so few are raised at a time, and the path is looked at again. Pairs on the
- * plan's path alone get plans alone. */
+ * Tightening one moves the path to others, so few are raised at a time, and the path is looked at again. */
 #include <math.h>
 #include <string.h>
 
@@ -23,27 +22,9 @@ void blocks_count_path(const blocks *x, int64_t *times, const int32_t *device)
         times[pair_chain_on_path(x->c, i, device)]++;
 }
 
-static bool plan_is_due(const blocks *x, int64_t i)
-{
-    const pair_state *pair = pair_chain_get(x->c, i);
-    return x->batch.plan_times[i] && UTIL_MAX(pair->plan_level, 1) < x->top_level;
-}
-
-static bool bound_is_due(const blocks *x, int64_t i)
+static bool is_due(const blocks *x, int64_t i)
 {
     return x->batch.times[i] && pair_chain_get(x->c, i)->level < x->top_level;
-}
-
-/* The part of the gap that hangs on each pair of a path. */
-static void weigh_path(blocks *x, int64_t *times, const int32_t *device, bool (*due)(const blocks *, int64_t))
-{
-    int64_t n = pair_chain_count(x->c);
-    blocks_count_path(x, times, device);
-    for (int64_t i = 0; i < n; i++) {
-        const pair_state *pair = pair_chain_get(x->c, i);
-        if (due(x, i) && pair->plan.device)
-            x->batch.weight[i] += times[i] * (pair->plan.length_ns - pair->lower_ns);
-    }
 }
 
 /* What pair `i` would have to prove for the gap's goal, were the path to stay; a little more, since it will not. */
@@ -57,37 +38,23 @@ static int64_t needed(const blocks *x, int64_t i)
     return pair->lower_ns + (int64_t)(rise / (double)times * 1.1) + 1;
 }
 
-/* Plans of pairs that a path often takes: what they find others can use, too. */
-static bool worth_a_plan(const blocks *x, int64_t i, int32_t level)
-{
-    int64_t K = x->c->K, times = x->batch.plan_times[i] + x->batch.times[i];
-    bool often = times * BLOCKS_BATCH_OFTEN >= x->c->s->class_count[i / K / K];
-    return pair_chain_get(x->c, i)->plan_level < level && often && (x->batch.plan_times[i] > 0 || level <= 2);
-}
-
 static void add_to_batch(blocks *x, int64_t i)
 {
     pair_state *pair = x->c->pair[i];
-    bool bound = bound_is_due(x, i);
-    int32_t level = bound ? pair->level + 1 : UTIL_MAX(pair->plan_level, 1) + 1;
+    int64_t K = x->c->K;
+    bool often = x->batch.times[i] * BLOCKS_BATCH_OFTEN >= x->c->s->class_count[i / K / K];
     x->batch.pair[x->batch.n] = pair;
-    x->batch.task[x->batch.n++] = (pair_refine_task){.level = level,
-                                                     .need_ns = needed(x, i),
-                                                     .improve = !bound || worth_a_plan(x, i, level),
-                                                     .plans_only = !bound,
-                                                     .few_trials = x->n_large > 1,
-                                                     .effort = x->in->effort,
-                                                     .seed = x->in->o->budget.seed + (uint64_t)x->in->passes,
-                                                     /* Cores that pairs leave over go to their cases and runs. */
-                                                     .threads = x->in->o->budget.threads,
-                                                     .stop = x->in->stop};
-}
-
-/* The first rise of a pair's bound takes little and is most of it: until then the path goes where nothing is known. */
-static bool first_stride(const blocks *x, int64_t i)
-{
-    const pair_state *pair = pair_chain_get(x->c, i);
-    return bound_is_due(x, i) && pair->level < 2;
+    x->batch.task[x->batch.n++] =
+        (pair_refine_task){.level = pair->level + 1,
+                           .need_ns = needed(x, i),
+                           /* Plans of pairs that a path often takes: what they find others can use, too. */
+                           .improve = often,
+                           .few_trials = x->n_large > 1,
+                           .effort = x->in->effort,
+                           .seed = x->in->o->budget.seed + (uint64_t)x->in->passes,
+                           /* Cores that pairs leave over go to their cases and runs. */
+                           .threads = x->in->o->budget.threads,
+                           .stop = x->in->stop};
 }
 
 void blocks_follow_best(blocks *x)
@@ -101,9 +68,12 @@ void blocks_follow_best(blocks *x)
 static void choose_batch(blocks *x)
 {
     int64_t n = pair_chain_count(x->c);
-    memset(x->batch.weight, 0, sizeof *x->batch.weight * (size_t)n);
-    weigh_path(x, x->batch.plan_times, x->plan_device, plan_is_due);
-    weigh_path(x, x->batch.times, x->cut_device, bound_is_due);
+    blocks_count_path(x, x->batch.times, x->cut_device);
+    for (int64_t i = 0; i < n; i++) {
+        const pair_state *pair = pair_chain_get(x->c, i);
+        bool open = is_due(x, i) && pair->plan.device;
+        x->batch.weight[i] = open ? x->batch.times[i] * (pair->plan.length_ns - pair->lower_ns) : 0;
+    }
     x->batch.n = 0;
     int64_t most = 0;
     double least = ldexp(0.0002, -x->in->passes) * (double)x->in->best->makespan_ns;
@@ -115,7 +85,9 @@ static void choose_batch(blocks *x)
         if (best < 0 || (double)x->batch.weight[best] < least)
             return;
         most = UTIL_MAX(most, x->batch.weight[best]);
-        if (x->batch.weight[best] >= most / BLOCKS_BATCH_MINOR || first_stride(x, best))
+        /* The first rise of a pair's bound takes little and is most of it: until then the path goes where nothing is known. */
+        bool first = pair_chain_get(x->c, best)->level < 2;
+        if (first || x->batch.weight[best] >= most / BLOCKS_BATCH_MINOR)
             add_to_batch(x, best);
         x->batch.weight[best] = 0;
     }

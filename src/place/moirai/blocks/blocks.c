@@ -25,7 +25,6 @@ static int allocate(blocks *x, const bool *chosen)
     UTIL_TAKE(&x->arrays, x->order, (size_t)place_compose_capacity(p));
     UTIL_TAKE(&x->arrays, x->batch.weight, pairs);
     UTIL_TAKE(&x->arrays, x->batch.times, pairs);
-    UTIL_TAKE(&x->arrays, x->batch.plan_times, pairs);
     UTIL_TAKE(&x->arrays, x->annealed, pairs);
     UTIL_TAKE(&x->arrays, x->share, (size_t)x->c->s->n_classes);
     UTIL_TAKE(&x->arrays, x->index, (size_t)x->c->s->n_blocks);

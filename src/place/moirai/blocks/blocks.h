@@ -18,9 +18,8 @@ typedef struct blocks_batch {
     pair_state *pair[BLOCKS_BATCH];
     pair_refine_task task[BLOCKS_BATCH];
     int32_t n;
-    int64_t *weight;     /* per pair: how much of the gap hangs on it */
-    int64_t *times;      /* per pair: how often the bound's path uses it */
-    int64_t *plan_times; /* and how often the plan's does */
+    int64_t *weight; /* per pair: how much of the gap hangs on it */
+    int64_t *times;  /* per pair: how often the bound's path uses it */
 } blocks_batch;
 
 typedef struct blocks {

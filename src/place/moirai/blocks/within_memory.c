@@ -59,7 +59,8 @@ static int raise_bound(blocks *x, int32_t rounds, int32_t solves)
 int blocks_improve_within_memory(blocks *x)
 {
     double before = 2, plan_s = 0;
-    bool planned = false, worth = true;
+    /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
+    bool planned = false, worth = true, much = x->n_large > 1;
     if (incumbent_off(x->in, MEMORY))
         return 0;
     int32_t most = 1 + (int32_t)((BLOCKS_WITHIN_MEMORY_MEMORY_ROUNDS - 1) * fmin(x->in->effort, 1));
@@ -75,11 +76,10 @@ int blocks_improve_within_memory(blocks *x)
         before = incumbent_gap(x->in);
         planned = !x->in->best || ((worth || !planned) && util_stop_left_s(&x->in->stop) > plan_s);
         if (planned) {
-            /* Where one class is large its pairs have been annealed by now (blocks.c): less is left to be found. */
-            rc = find_plan(x, worth && x->n_large > 1 ? BLOCKS_WITHIN_MEMORY_EVALUATIONS
-                                                      : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4);
+            rc = find_plan(x, much ? BLOCKS_WITHIN_MEMORY_EVALUATIONS : BLOCKS_WITHIN_MEMORY_EVALUATIONS / 4);
             plan_s = util_seconds() - begun;
             worth = x->in->best && (double)x->in->best->makespan_ns < (1 - BLOCKS_WITHIN_MEMORY_WORTH_MORE) * plan_ns;
+            much = worth;
         }
         rc = rc ? rc : raise_bound(x, 3, 30);
     }
