@@ -124,11 +124,10 @@ static void begin(relax_state *s, const relax_leaf *parent)
         s->price[r] = (double)parent->price[r] / sum;
     for (int32_t k = 0; k < v->K && parent->byte_price; k++)
         s->byte_price[k] = (double)parent->byte_price[k] / sum;
-    for (int32_t e = 0; e < v->p->n_edges && s->n_live > 0 && parent->from; e++)
-        for (int32_t k = 0; k < v->K && s->live[e] != MOIRAI_NONE; k++) {
-            s->from[(int64_t)s->live[e] * v->K + k] = (double)parent->from[(int64_t)e * v->K + k] / sum;
-            s->to[(int64_t)s->live[e] * v->K + k] = (double)parent->to[(int64_t)e * v->K + k] / sum;
-        }
+    for (size_t at = 0; at < s->n_messages && parent->from; at++) {
+        s->from[at] = (double)parent->from[at] / sum;
+        s->to[at] = (double)parent->to[at] / sum;
+    }
 }
 
 static int choose(node *x, const tree *t, const relax_state *s)
@@ -333,7 +332,7 @@ int relax_solve(relax_answer *out, const moirai_problem *p, const relax_task *jo
         return 0;
     int rc = relax_view_open(&t.v, p, job->send_percent ? job->send_percent : 100);
     if (!rc && job->first)
-        relax_view_take_rows(&t.v, job->first);
+        relax_view_take_rows(&t.v, &job->first->rows);
     if (!rc && (t.v.n_resources + t.v.K + 1 > RELAX_CASES_MOST_ROWS ||
                 (int64_t)p->n_edges * t.v.K > RELAX_CASES_MOST_MESSAGES))
         rc = MOIRAI_ELIMIT;

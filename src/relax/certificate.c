@@ -93,12 +93,12 @@ static void write_messages(writing *x, const char *key, const int64_t *message, 
 static void write_shifts(writing *x, const relax_leaf *leaf)
 {
     util_writer_pair_open(x->w, "shifts", '[');
-    for (int32_t s = 0; s < leaf->n_shifts; s++) {
+    for (int32_t s = 0; s < leaf->rows.n_shifts; s++) {
         const int64_t *price = leaf->price + x->R + (int64_t)s * x->K;
         if (silent(price, x->K))
             continue;
-        util_writer_int(x->w, leaf->shift[s].head_ns);
-        util_writer_int(x->w, leaf->shift[s].tail_ns);
+        util_writer_int(x->w, leaf->rows.shift[s].head_ns);
+        util_writer_int(x->w, leaf->rows.shift[s].tail_ns);
         for (int32_t k = 0; k < x->K; k++)
             util_writer_int(x->w, price[k]);
     }
@@ -108,15 +108,15 @@ static void write_shifts(writing *x, const relax_leaf *leaf)
 /* Those that have a price: it, how many operators, and these. */
 static void write_paths(writing *x, const relax_leaf *leaf)
 {
-    const int64_t *price = leaf->price + x->R + (int64_t)leaf->n_shifts * x->K;
+    const int64_t *price = leaf->price + x->R + (int64_t)leaf->rows.n_shifts * x->K;
     util_writer_pair_open(x->w, "paths", '[');
-    for (int32_t a = 0; a < leaf->n_paths; a++) {
+    for (int32_t a = 0; a < leaf->rows.n_paths; a++) {
         if (!price[a])
             continue;
         util_writer_int(x->w, price[a]);
-        util_writer_int(x->w, leaf->path_off[a + 1] - leaf->path_off[a]);
-        for (int32_t at = leaf->path_off[a]; at < leaf->path_off[a + 1]; at++)
-            util_writer_int(x->w, x->op ? x->op[leaf->path_op[at]] : leaf->path_op[at]);
+        util_writer_int(x->w, leaf->rows.path_off[a + 1] - leaf->rows.path_off[a]);
+        for (int32_t at = leaf->rows.path_off[a]; at < leaf->rows.path_off[a + 1]; at++)
+            util_writer_int(x->w, x->op ? x->op[leaf->rows.path_op[at]] : leaf->rows.path_op[at]);
     }
     util_writer_close(x->w, ']');
 }
@@ -126,9 +126,9 @@ static void write_leaf(writing *x, const relax_leaf *leaf)
     util_writer_break(x->w);
     util_writer_open(x->w, '{');
     util_writer_pair_longs(x->w, "prices", leaf->price, x->R);
-    if (leaf->n_shifts > 0)
+    if (leaf->rows.n_shifts > 0)
         write_shifts(x, leaf);
-    if (leaf->n_paths > 0)
+    if (leaf->rows.n_paths > 0)
         write_paths(x, leaf);
     if (leaf->byte_price)
         util_writer_pair_longs(x->w, "byte_prices", leaf->byte_price, x->K);

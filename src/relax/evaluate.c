@@ -18,11 +18,10 @@ typedef __int128 wide;
 typedef struct judge {
     const moirai_problem *p;
     const relax_leaf *leaf;
-    int32_t n, K, R;
+    int32_t n, K;
     relax_view v;
     relax_case c;
     wide *message;         /* [op * K + device]: what messages add to the cost; NULL: there are none */
-    wide *on_path;         /* per operator: the prices of all paths that it is on */
     const util_stop *stop; /* or NULL */
     int64_t work;          /* since the last look at it */
     bool late;
@@ -44,14 +43,14 @@ static bool reads(const moirai_problem *p, int32_t from, int32_t to)
 /* Operators in a row, each of which reads what the one before makes. */
 static bool sound_paths(const judge *x)
 {
-    const relax_leaf *leaf = x->leaf;
-    for (int32_t a = 0; a < leaf->n_paths; a++)
-        for (int32_t at = leaf->path_off[a]; at < leaf->path_off[a + 1]; at++) {
-            int32_t i = leaf->path_op[at];
-            if (i < 0 || i >= x->n || (at > leaf->path_off[a] && !reads(x->p, leaf->path_op[at - 1], i)))
+    const relax_rows *rows = &x->leaf->rows;
+    for (int32_t a = 0; a < rows->n_paths; a++)
+        for (int32_t at = rows->path_off[a]; at < rows->path_off[a + 1]; at++) {
+            int32_t i = rows->path_op[at];
+            if (i < 0 || i >= x->n || (at > rows->path_off[a] && !reads(x->p, rows->path_op[at - 1], i)))
                 return false;
         }
-    return true;
+    return rows->n_paths <= RELAX_MOST_PATHS;
 }
 
 static bool within(const int64_t *a, int64_t n, int64_t least, int64_t most)
@@ -66,9 +65,9 @@ static bool within(const int64_t *a, int64_t n, int64_t least, int64_t most)
 static bool sound(const judge *x)
 {
     const relax_leaf *leaf = x->leaf;
-    for (int32_t s = 0; s < leaf->n_shifts; s++)
-        if (leaf->shift[s].head_ns < 0 || leaf->shift[s].head_ns > MOST_TIME || leaf->shift[s].tail_ns < 0 ||
-            leaf->shift[s].tail_ns > MOST_TIME)
+    for (int32_t s = 0; s < leaf->rows.n_shifts; s++)
+        if (!within(&leaf->rows.shift[s].head_ns, 1, 0, MOST_TIME) ||
+            !within(&leaf->rows.shift[s].tail_ns, 1, 0, MOST_TIME))
             return false;
     int64_t cells = (int64_t)x->p->n_edges * x->K;
     if (!within(leaf->price, relax_leaf_prices(leaf, x->p), 0, MOST_PRICE) ||
@@ -145,20 +144,10 @@ static wide cost_of(const judge *x, int32_t op, int32_t k)
 {
     const relax_leaf *leaf = x->leaf;
     int64_t at = (int64_t)op * x->K + k;
-    wide price = leaf->price[k] + x->on_path[op];
-    wide sum = price * moirai_op_ns(x->p, op, k) + (x->message ? x->message[at] : 0);
-    for (int32_t s = 0; s < leaf->n_shifts; s++)
-        sum += (wide)leaf->price[x->R + s * x->K + k] * x->c.shift_ns[at * leaf->n_shifts + s];
+    wide sum = (wide)leaf->price[k] * moirai_op_ns(x->p, op, k) + (x->message ? x->message[at] : 0);
+    for (int64_t j = relax_first_part(&x->c, at); j < relax_first_part(&x->c, at + 1); j++)
+        sum += (wide)leaf->price[x->c.part[j].resource] * x->c.part[j].ns;
     return sum + (leaf->byte_price ? (wide)leaf->byte_price[k] * x->p->op_memory_bytes[op] : 0);
-}
-
-static void price_paths(judge *x)
-{
-    const relax_leaf *leaf = x->leaf;
-    const int64_t *price = leaf->price + relax_leaf_prices(leaf, x->p) - leaf->n_paths;
-    for (int32_t a = 0; a < leaf->n_paths; a++)
-        for (int32_t at = leaf->path_off[a]; at < leaf->path_off[a + 1]; at++)
-            x->on_path[leaf->path_op[at]] += price[a];
 }
 
 /* The sum of the cheapest devices. */
@@ -186,7 +175,6 @@ static int64_t verdict(judge *x, bool rate)
     wide total = 0, prices = 0;
     if (leaf->from && !add_packets(x))
         return 0;
-    price_paths(x);
     for (int32_t r = 0; r < x->v.n_resources; r++) { /* offsets of a period are 0 */
         total += (wide)leaf->price[r] * x->c.offset_ns[r];
         prices += leaf->price[r];
@@ -203,17 +191,15 @@ static int64_t verdict(judge *x, bool rate)
 int relax_evaluate(int64_t *lower_ns, const moirai_problem *p, const relax_leaf *leaf, bool rate, const util_stop *stop)
 {
     static const util_stop never;
-    judge x = {
-        .p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .R = schedule_resources(p), .stop = stop, .work = LOOK};
+    judge x = {.p = p, .leaf = leaf, .n = p->n_ops, .K = p->n_devices, .stop = stop, .work = LOOK};
     *lower_ns = 0;
-    if (!sound(&x) || (rate && leaf->n_shifts + leaf->n_paths > 0))
+    if (!sound(&x) || (rate && leaf->rows.n_shifts + leaf->rows.n_paths > 0))
         return 0;
     int rc = relax_view_open(&x.v, p, 100);
     if (leaf->from && !rc)
         UTIL_TAKE(&x.v.memory, x.message, (size_t)x.n * (size_t)x.K);
-    UTIL_TAKE(&x.v.memory, x.on_path, (size_t)x.n);
     rc = rc || x.v.memory.failed ? MOIRAI_EFAIL : 0;
-    relax_view_take_rows(&x.v, leaf);
+    relax_view_take_rows(&x.v, &leaf->rows);
     rc = rc ? rc : relax_case_open(&x.c, &x.v, leaf->fixed, leaf->n_fixed, rate, stop ? stop : &never);
     if (!rc)
         *lower_ns = verdict(&x, rate);

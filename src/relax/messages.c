@@ -10,8 +10,8 @@
  * A packet with several readers on one device is sent there once: its edges share the cost of (k, l), and what they take together,
  * the positive parts of from + to, is kept in `used`.
  *
- * **Closed forms.** Where one end of an edge is fixed by the case, the other end pays: no message is needed. A reader on a known
- * device pays for all others there.
+ * **Closed forms.** Where the case fixes a reader, the producer pays: no message is needed. A reader on a known device pays for all
+ * others there.
  *
  * **Sweeps** are those of sequential tree-reweighted message passing (Kolmogorov 2006): in the order of the graph, each operator
  * hands 1 / max(inputs, outputs) of its costs to each of its outputs, and the message's other side becomes the largest that is feasible;
@@ -26,58 +26,33 @@
 
 #define NEVER 1e300
 #define PACKETS_PER_LOOK 64 /* at the clock */
-#define MOST_READERS \
-    24 /* of a packet from a known device with messages of their own: beyond, equal shares lose little */
 
-static int32_t readers_open(const relax_state *s, int32_t packet, uint64_t *served)
-{
-    const relax_view *v = s->v;
-    int32_t n = 0;
-    *served = 0;
-    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
-        uint64_t devices = s->c->devices[v->p->edge_reader[e]];
-        if (relax_single(devices))
-            *served |= devices;
-        else
-            n++;
-    }
-    return n;
-}
-
-/* Which edges are live, and how many there are of shared packets. */
+/* Which edges are live, and how many packets have several. */
 static int32_t find_live(relax_state *s)
 {
     const relax_view *v = s->v;
     int32_t n_shared = 0;
     for (int32_t j = 0; j < v->n_packets; j++) {
-        s->shared[j] = MOIRAI_NONE;
-        int32_t open = readers_open(s, j, &s->served[j]), from = relax_producer(v, j);
-        bool known = relax_single(s->c->devices[from]);
-        if (open == 0 || (known && (open == 1 || open > MOST_READERS)))
-            continue;
-        s->open[j] = open;
-        s->shared[j] = open > 1 ? n_shared++ : MOIRAI_NONE;
-        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++) {
-            int32_t to = v->p->edge_reader[e];
-            if (relax_single(s->c->devices[to]))
-                continue;
-            s->live[e] = s->n_live++;
-            s->n_out[from]++;
-            s->n_in[to]++;
-        }
+        for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
+            if (relax_live(s, e)) {
+                s->open[j]++;
+                s->n_out[relax_producer(v, j)]++;
+                s->n_in[v->p->edge_reader[e]]++;
+            } else {
+                s->served[j] |= s->c->devices[v->p->edge_reader[e]];
+            }
+        s->shared[j] = s->open[j] > 1 ? n_shared++ : MOIRAI_NONE;
     }
     return n_shared;
 }
 
 int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c)
 {
-    size_t n = (size_t)v->n, K = (size_t)v->K, P = (size_t)v->n_packets, E = P > 0 ? (size_t)v->p->n_edges : 0;
-    *s = (relax_state){.v = v, .c = c};
+    size_t n = (size_t)v->n, K = (size_t)v->K, P = (size_t)v->n_packets;
+    *s = (relax_state){.v = v, .c = c, .n_messages = P > 0 ? (size_t)v->p->n_edges * K : 0};
     UTIL_TAKE(&s->memory, s->price, (size_t)v->n_resources);
     UTIL_TAKE(&s->memory, s->byte_price, K);
-    UTIL_TAKE(&s->memory, s->on_path, n);
     UTIL_TAKE(&s->memory, s->unary, n * K);
-    UTIL_TAKE(&s->memory, s->live, E);
     UTIL_TAKE(&s->memory, s->open, P);
     UTIL_TAKE(&s->memory, s->served, P);
     UTIL_TAKE(&s->memory, s->shared, P);
@@ -86,12 +61,9 @@ int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c)
     UTIL_TAKE(&s->memory, s->n_out, n);
     if (s->memory.failed)
         return MOIRAI_EFAIL;
-    for (size_t e = 0; e < E; e++)
-        s->live[e] = MOIRAI_NONE;
-    int32_t n_shared = find_live(s);
-    UTIL_TAKE(&s->memory, s->from, (size_t)s->n_live * K);
-    UTIL_TAKE(&s->memory, s->to, (size_t)s->n_live * K);
-    UTIL_TAKE(&s->memory, s->used, (size_t)n_shared * K * K);
+    UTIL_TAKE(&s->memory, s->from, s->n_messages);
+    UTIL_TAKE(&s->memory, s->to, s->n_messages);
+    UTIL_TAKE(&s->memory, s->used, (size_t)find_live(s) * K * K);
     return util_taken_all(&s->memory);
 }
 
@@ -114,56 +86,26 @@ static void pay_for_served(relax_state *s, int32_t packet)
                 s->unary[(int64_t)from * K + k] += relax_cost(s, d, k, __builtin_ctzll(to));
 }
 
-/* A packet from a known device: its open readers pay, in equal shares by device. */
-static void pay_by_readers(relax_state *s, int32_t packet)
-{
-    const relax_view *v = s->v;
-    const int64_t *d = relax_transfers(v, packet);
-    int32_t K = v->K, k = __builtin_ctzll(s->c->devices[relax_producer(v, packet)]);
-    for (int32_t l = 0; l < K; l++) {
-        if (l == k || s->served[packet] >> l & 1)
-            continue;
-        int32_t n = relax_readers_at(s, packet, l);
-        double share = relax_cost(s, d, k, l) / UTIL_MAX(n, 1);
-        for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
-            if (s->c->devices[v->p->edge_reader[e]] >> l & 1)
-                s->unary[(int64_t)v->p->edge_reader[e] * K + l] += share;
-    }
-}
-
 double relax_own_cost(const relax_state *s, int32_t i, int32_t k)
 {
     const relax_view *v = s->v;
-    const int64_t *shift_ns = s->c->shift_ns + ((int64_t)i * v->K + k) * v->n_shifts;
-    double price = s->price[k] + s->on_path[i];
-    double cost = price * (double)moirai_op_ns(v->p, i, k) + s->byte_price[k] * (double)v->p->op_memory_bytes[i];
-    for (int32_t j = 0; j < v->n_shifts; j++)
-        cost += s->price[relax_shift_at(v, j, k)] * (double)shift_ns[j];
+    const relax_part *part = s->c->part;
+    int64_t at = (int64_t)i * v->K + k;
+    double cost = s->price[k] * (double)moirai_op_ns(v->p, i, k) + s->byte_price[k] * (double)v->p->op_memory_bytes[i];
+    for (int64_t j = relax_first_part(s->c, at); j < relax_first_part(s->c, at + 1); j++)
+        cost += s->price[part[j].resource] * (double)part[j].ns;
     return cost;
-}
-
-static void price_paths(relax_state *s)
-{
-    const relax_view *v = s->v;
-    memset(s->on_path, 0, sizeof *s->on_path * (size_t)v->n);
-    for (int32_t a = 0; a < v->n_paths; a++)
-        for (int32_t at = v->path_off[a]; at < v->path_off[a + 1]; at++)
-            s->on_path[v->path_op[at]] += s->price[relax_path_at(v, a)];
 }
 
 void relax_set_costs(relax_state *s)
 {
     const relax_view *v = s->v;
     int32_t K = v->K;
-    price_paths(s);
     for (int32_t i = 0; i < v->n; i++)
         for (int32_t k = 0; k < K; k++)
             s->unary[(int64_t)i * K + k] = s->c->devices[i] >> k & 1 ? relax_own_cost(s, i, k) : NEVER;
-    for (int32_t j = 0; j < v->n_packets; j++) {
+    for (int32_t j = 0; j < v->n_packets; j++)
         pay_for_served(s, j);
-        if (!s->open[j] && relax_single(s->c->devices[relax_producer(v, j)]))
-            pay_by_readers(s, j);
-    }
 }
 
 /* ---- messages ---- */
@@ -176,18 +118,14 @@ static void costs_of(double *cost, const relax_state *s, int32_t i)
     int32_t K = v->K;
     memcpy(cost, s->unary + (int64_t)i * K, sizeof *cost * (size_t)K);
     if (s->n_in[i] > 0)
-        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
-            int32_t m = s->live[p->op_in_edge[a]];
-            for (int32_t k = 0; m != MOIRAI_NONE && k < K; k++)
-                cost[k] += s->to[(int64_t)m * K + k];
-        }
+        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
+            for (int32_t k = 0; k < K; k++)
+                cost[k] += s->to[(int64_t)p->op_in_edge[a] * K + k];
     if (s->n_out[i] > 0)
         for (int32_t o = v->out_off[i]; o < v->out_off[i + 1]; o++)
-            for (int32_t e = v->packet_off[v->out[o]]; e < v->packet_off[v->out[o] + 1]; e++) {
-                int32_t m = s->live[e];
-                for (int32_t k = 0; m != MOIRAI_NONE && k < K; k++)
-                    cost[k] += s->from[(int64_t)m * K + k];
-            }
+            for (int32_t e = v->packet_off[v->out[o]]; e < v->packet_off[v->out[o] + 1]; e++)
+                for (int32_t k = 0; relax_live(s, e) && k < K; k++)
+                    cost[k] += s->from[(int64_t)e * K + k];
 }
 
 static double take(double a, double b)
@@ -195,18 +133,19 @@ static double take(double a, double b)
     return a + b > 0 ? a + b : 0;
 }
 
-/* cost[k * K + l]: of the packet, 0 where it gets to l in any case. */
+/* cost[k * K + l]: of the packet, 0 where it gets to l in any case, and where it is not sent from k. */
 static void packet_costs(double *cost, const relax_state *s, int32_t packet)
 {
     const int64_t *d = relax_transfers(s->v, packet);
     int32_t K = s->v->K;
+    uint64_t from = s->c->devices[relax_producer(s->v, packet)];
     for (int32_t k = 0; k < K; k++)
         for (int32_t l = 0; l < K; l++)
-            cost[k * K + l] = l == k || s->served[packet] >> l & 1 ? 0 : relax_cost(s, d, k, l);
+            cost[k * K + l] = l == k || !(from >> k & 1) || s->served[packet] >> l & 1 ? 0 : relax_cost(s, d, k, l);
 }
 
 /* The largest `to` that `from` and the edge's part of the costs allow. */
-static void answer_forwards(relax_state *s, int32_t m, const double *cost, uint64_t from, uint64_t to)
+static void answer_forwards(relax_state *s, int32_t e, const double *cost, uint64_t from, uint64_t to)
 {
     int32_t K = s->v->K;
     double best[MOIRAI_MASK_DEVICES];
@@ -214,33 +153,33 @@ static void answer_forwards(relax_state *s, int32_t m, const double *cost, uint6
         best[l] = NEVER;
     for (; from; from &= from - 1) {
         int32_t k = __builtin_ctzll(from);
-        double own = s->from[(int64_t)m * K + k];
+        double own = s->from[(int64_t)e * K + k];
         for (int32_t l = 0; l < K; l++)
             best[l] = UTIL_MIN(best[l], cost[k * K + l] - own);
     }
     for (int32_t l = 0; l < K; l++)
-        s->to[(int64_t)m * K + l] = to >> l & 1 ? best[l] : 0;
+        s->to[(int64_t)e * K + l] = to >> l & 1 ? best[l] : 0;
 }
 
-static void answer_backwards(relax_state *s, int32_t m, const double *cost, uint64_t from, uint64_t to)
+static void answer_backwards(relax_state *s, int32_t e, const double *cost, uint64_t from, uint64_t to)
 {
     int32_t K = s->v->K;
     for (int32_t k = 0; k < K; k++) {
         double best = NEVER;
         for (uint64_t left = to; left; left &= left - 1) {
             int32_t l = __builtin_ctzll(left);
-            best = UTIL_MIN(best, cost[k * K + l] - s->to[(int64_t)m * K + l]);
+            best = UTIL_MIN(best, cost[k * K + l] - s->to[(int64_t)e * K + l]);
         }
-        s->from[(int64_t)m * K + k] = from >> k & 1 ? best : 0;
+        s->from[(int64_t)e * K + k] = from >> k & 1 ? best : 0;
     }
 }
 
 /* Shares of a packet's costs for one edge: what it takes now, less where all take too much, more where some is left. */
-static void share_of(double *part, const relax_state *s, int32_t packet, int32_t m, const double *cost,
+static void share_of(double *part, const relax_state *s, int32_t packet, int32_t e, const double *cost,
                      const double *used)
 {
     int32_t K = s->v->K;
-    const double *from = s->from + (int64_t)m * K, *to = s->to + (int64_t)m * K;
+    const double *from = s->from + (int64_t)e * K, *to = s->to + (int64_t)e * K;
     for (int32_t k = 0; k < K; k++)
         for (int32_t l = 0; l < K; l++) {
             double c = cost[k * K + l], u = used[k * K + l], own = k == l ? 0 : take(from[k], to[l]);
@@ -248,10 +187,10 @@ static void share_of(double *part, const relax_state *s, int32_t packet, int32_t
         }
 }
 
-static void add_use(double *used, const relax_state *s, int32_t m, double sign)
+static void add_use(double *used, const relax_state *s, int32_t e, double sign)
 {
     int32_t K = s->v->K;
-    const double *from = s->from + (int64_t)m * K, *to = s->to + (int64_t)m * K;
+    const double *from = s->from + (int64_t)e * K, *to = s->to + (int64_t)e * K;
     for (int32_t k = 0; k < K; k++)
         for (int32_t l = 0; l < K; l++)
             if (k != l)
@@ -269,42 +208,41 @@ static void send_forwards(relax_state *s, int32_t packet, const double *push, do
     if (used) { /* as the messages are now, whatever prices they were made at */
         memset(used, 0, sizeof *used * (size_t)K * (size_t)K);
         for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
-            if (s->live[e] != MOIRAI_NONE)
-                add_use(used, s, s->live[e], 1);
+            if (relax_live(s, e))
+                add_use(used, s, e, 1);
         memcpy(old, used, sizeof *used * (size_t)K * (size_t)K);
         memset(used, 0, sizeof *used * (size_t)K * (size_t)K);
     }
     for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
-        int32_t m = s->live[e];
-        if (m == MOIRAI_NONE)
+        if (!relax_live(s, e))
             continue;
         if (used)
-            share_of(part, s, packet, m, cost, old);
+            share_of(part, s, packet, e, cost, old);
         for (int32_t k = 0; k < K; k++)
-            s->from[(int64_t)m * K + k] -= from >> k & 1 ? push[k] : 0;
-        answer_forwards(s, m, used ? part : cost, from, s->c->devices[v->p->edge_reader[e]]);
+            s->from[(int64_t)e * K + k] -= from >> k & 1 ? push[k] : 0;
+        answer_forwards(s, e, used ? part : cost, from, s->c->devices[v->p->edge_reader[e]]);
         if (used)
-            add_use(used, s, m, 1);
+            add_use(used, s, e, 1);
     }
 }
 
 static void send_backwards(relax_state *s, int32_t e, const double *push, double *cost)
 {
     const relax_view *v = s->v;
-    int32_t K = v->K, packet = relax_packet_of(v, e), m = s->live[e];
+    int32_t K = v->K, packet = relax_packet_of(v, e);
     uint64_t from = s->c->devices[relax_producer(v, packet)], to = s->c->devices[v->p->edge_reader[e]];
     double *used = s->shared[packet] == MOIRAI_NONE ? NULL : s->used + (int64_t)s->shared[packet] * K * K;
     packet_costs(cost, s, packet);
     if (used) {
-        add_use(used, s, m, -1);
+        add_use(used, s, e, -1);
         for (int32_t at = 0; at < K * K; at++)
             cost[at] = take(cost[at], -UTIL_MAX(used[at], 0));
     }
     for (int32_t l = 0; l < K; l++)
-        s->to[(int64_t)m * K + l] -= to >> l & 1 ? push[l] : 0;
-    answer_backwards(s, m, cost, from, to);
+        s->to[(int64_t)e * K + l] -= to >> l & 1 ? push[l] : 0;
+    answer_backwards(s, e, cost, from, to);
     if (used)
-        add_use(used, s, m, 1);
+        add_use(used, s, e, 1);
 }
 
 /* Whether it is time to end; looked at before every so many packets. */
@@ -320,7 +258,7 @@ bool relax_sweep(relax_state *s, const util_stop *stop)
     const moirai_problem *p = v->p;
     double push[MOIRAI_MASK_DEVICES], cost[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES],
         part[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES], old[MOIRAI_MASK_DEVICES * MOIRAI_MASK_DEVICES];
-    for (int32_t z = 0; z < v->n && s->n_live > 0; z++) {
+    for (int32_t z = 0; z < v->n && s->n_messages > 0; z++) {
         int32_t i = p->topo[z];
         if (s->n_out[i] == 0)
             continue;
@@ -334,19 +272,18 @@ bool relax_sweep(relax_state *s, const util_stop *stop)
                 send_forwards(s, v->out[o], push, cost, part, old);
             }
     }
-    for (int32_t z = v->n - 1; z >= 0 && s->n_live > 0; z--) {
+    for (int32_t z = v->n - 1; z >= 0 && s->n_messages > 0; z--) {
         int32_t i = p->topo[z];
         if (s->n_in[i] == 0)
             continue;
         costs_of(push, s, i);
         for (int32_t k = 0; k < v->K; k++)
             push[k] /= UTIL_MAX(s->n_in[i], s->n_out[i]);
-        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
-            if (s->live[p->op_in_edge[a]] != MOIRAI_NONE) {
-                if (is_late(stop, &n))
-                    return false;
-                send_backwards(s, p->op_in_edge[a], push, cost);
-            }
+        for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++) {
+            if (is_late(stop, &n))
+                return false;
+            send_backwards(s, p->op_in_edge[a], push, cost);
+        }
     }
     return true;
 }
@@ -379,14 +316,12 @@ void relax_decode(uint8_t *device, const relax_state *s)
         int32_t i = p->topo[z], best = __builtin_ctzll(s->c->devices[i]);
         costs_of(cost, s, i);
         for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1] && s->n_in[i] > 0; a++) {
-            int32_t e = p->op_in_edge[a], m = s->live[e];
-            if (m == MOIRAI_NONE)
-                continue;
+            int32_t e = p->op_in_edge[a];
             int32_t packet = relax_packet_of(v, e), k = device[relax_producer(v, packet)];
             uint64_t there = s->there[packet] | UINT64_C(1) << k;
             const int64_t *d = relax_transfers(v, packet);
             for (int32_t l = 0; l < K; l++)
-                cost[l] += (there >> l & 1 ? 0 : relax_cost(s, d, k, l)) - s->to[(int64_t)m * K + l];
+                cost[l] += (there >> l & 1 ? 0 : relax_cost(s, d, k, l)) - s->to[(int64_t)e * K + l];
         }
         for (int32_t k = 0; k < K; k++)
             if (s->c->devices[i] >> k & 1 && cost[k] < cost[best])

@@ -1,4 +1,4 @@
-/* What every operator costs at given prices, its own part, and messages over edges whose ends are both open; and what is made of it: better
+/* What every operator costs at given prices, its own part, and messages over edges whose readers are open; and what is made of it: better
  * prices, the numbers of a leaf, balanced loads. Private. */
 #ifndef MOIRAI_RELAX_MESSAGES_H
 #define MOIRAI_RELAX_MESSAGES_H
@@ -11,13 +11,11 @@ typedef struct relax_state {
     const relax_case *c;
     double *price;      /* per resource */
     double *byte_price; /* per device */
-    double *on_path;    /* per operator: the prices of all paths that it is on */
     double *unary;      /* [op * K + device]: without messages */
 
-    /* Live edges: both ends open, or one of several readers of a packet from a known device. */
-    int32_t n_live;
-    int32_t *live;         /* edge -> its number, MOIRAI_NONE: not live; NULL where there are no packets */
-    double *from, *to;     /* [live * K + device] */
+    /* Live edges: those whose reader is open. */
+    size_t n_messages;     /* edges x devices; 0: transfers load nothing */
+    double *from, *to;     /* [edge * K + device] */
     int32_t *open;         /* packet -> how many live edges; */
     uint64_t *served;      /* and which devices get it in any case of this case */
     int32_t *shared;       /* packet -> its number among those with several live edges, or MOIRAI_NONE */
@@ -30,7 +28,7 @@ typedef struct relax_state {
 int relax_state_open(relax_state *s, const relax_view *v, const relax_case *c);
 void relax_state_close(relax_state *s);
 
-/* An operator on a device at the prices: its time, there and within shifts, and its bytes. */
+/* An operator on a device at the prices: its time, its bytes, and its parts. */
 double relax_own_cost(const relax_state *s, int32_t i, int32_t k);
 /* The costs at s->price and s->byte_price. Messages are feasible again after the next relax_sweep. O(V K + E K^2). */
 void relax_set_costs(relax_state *s);
@@ -50,14 +48,9 @@ static inline double relax_cost(const relax_state *s, const int64_t *transfer_ns
     return price * (double)transfer_ns[k * s->v->K + l];
 }
 
-/* Readers of the packet that may be on l. */
-static inline int32_t relax_readers_at(const relax_state *s, int32_t packet, int32_t l)
+static inline bool relax_live(const relax_state *s, int32_t e)
 {
-    const relax_view *v = s->v;
-    int32_t n = 0;
-    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
-        n += (int32_t)(s->c->devices[v->p->edge_reader[e]] >> l & 1);
-    return n;
+    return !relax_single(s->c->devices[s->v->p->edge_reader[e]]);
 }
 
 /* ---- prices.c: the best prices of a case, by cutting planes ---- */
@@ -83,11 +76,17 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
                     int32_t n_fixed);
 /* Copies of shifts and paths for a leaf that has none; a failure is seen by util_taken_all. */
-void relax_leaf_take_rows(relax_leaf *leaf, int32_t n_shifts, const relax_shift *shift, int32_t n_paths,
-                          const int32_t *path_off, const int32_t *path_op);
+void relax_leaf_take_rows(relax_leaf *leaf, const relax_rows *rows);
 void relax_leaf_clear(relax_leaf *leaf);
 /* The leaf is all of the proof, and is left empty. */
 int relax_proof_alone(relax_proof *out, relax_leaf *leaf);
+
+/* ---- paths.c: paths as rows, for shifts.c ---- */
+
+/* Room for the operators of all paths. */
+size_t relax_paths_room(const moirai_problem *p);
+/* Paths that take longer than `length`: the longest first, then the longest by operators of no other. O(E) each. */
+int relax_paths_add(relax_rows *rows, const moirai_problem *p, const double *time, double length);
 
 /* ---- balance.c: from the cheapest devices at good prices to loads that are balanced ---- */
 

@@ -120,19 +120,14 @@ static double value_of(const search *x, double sum)
     return value;
 }
 
-static size_t messages(const search *x)
-{
-    return (size_t)x->s->n_live * (size_t)x->K;
-}
-
 static void keep(search *x, double value)
 {
     const relax_state *s = x->s;
     x->best = value;
     memcpy(x->price, s->price, sizeof *x->price * (size_t)x->R);
     memcpy(x->price + x->R, s->byte_price, sizeof *x->price * (size_t)x->K);
-    memcpy(x->from, s->from, sizeof *x->from * messages(x));
-    memcpy(x->to, s->to, sizeof *x->to * messages(x));
+    memcpy(x->from, s->from, sizeof *x->from * x->s->n_messages);
+    memcpy(x->to, s->to, sizeof *x->to * x->s->n_messages);
 }
 
 static void restore(search *x)
@@ -140,8 +135,8 @@ static void restore(search *x)
     relax_state *s = x->s;
     memcpy(s->price, x->price, sizeof *x->price * (size_t)x->R);
     memcpy(s->byte_price, x->price + x->R, sizeof *x->price * (size_t)x->K);
-    memcpy(s->from, x->from, sizeof *x->from * messages(x));
-    memcpy(s->to, x->to, sizeof *x->to * messages(x));
+    memcpy(s->from, x->from, sizeof *x->from * x->s->n_messages);
+    memcpy(s->to, x->to, sizeof *x->to * x->s->n_messages);
     relax_set_costs(s);
 }
 
@@ -150,7 +145,7 @@ static bool evaluate(search *x, int32_t sweeps)
 {
     bool whole = true, first = x->best == -HUGE_VAL; /* first: messages of these prices, or none */
     relax_set_costs(x->s);
-    for (int32_t i = 0; i < sweeps && x->s->n_live > 0 && whole; i++)
+    for (int32_t i = 0; i < sweeps && x->s->n_messages > 0 && whole; i++)
         whole = relax_sweep(x->s, &x->job->stop) || i > 0;
     if (!whole && !first) /* some messages are of other prices: what they seem to prove they do not */
         return false;
@@ -228,7 +223,7 @@ static void send_messages(search *x)
         relax_set_costs(x->s); /* the prices to begin with */
     x->best = -HUGE_VAL;
     for (int32_t i = 0; i < RELAX_PRICES_LAST_SWEEPS && whole; i++) {
-        whole = x->s->n_live > 0 && relax_sweep(x->s, &x->job->stop);
+        whole = x->s->n_messages > 0 && relax_sweep(x->s, &x->job->stop);
         double value = value_of(x, relax_value(x->s)), before = x->best;
         if (value > before && (whole || i == 0))
             keep(x, value);
@@ -241,8 +236,8 @@ static int search_open(search *x)
     size_t rows = (size_t)x->n_rows, K = (size_t)x->K;
     UTIL_TAKE(&x->memory, x->price, (size_t)x->R + K);
     UTIL_TAKE(&x->memory, x->dual, rows + K);
-    UTIL_TAKE(&x->memory, x->from, messages(x));
-    UTIL_TAKE(&x->memory, x->to, messages(x));
+    UTIL_TAKE(&x->memory, x->from, x->s->n_messages);
+    UTIL_TAKE(&x->memory, x->to, x->s->n_messages);
     UTIL_TAKE(&x->memory, x->load_ns, rows + K);
     UTIL_TAKE(&x->memory, x->row, rows);
     UTIL_TAKE(&x->memory, x->value, rows);

@@ -20,15 +20,22 @@ typedef struct relax_shift {
     int64_t head_ns, tail_ns;
 } relax_shift;
 
+/* Rows of a relaxation besides those of resources: each device within a shift, and operators in a row, each of which reads what the one before
+ * makes (docs/theory.md, Lemma 49). */
+typedef struct relax_rows {
+    int32_t n_shifts;
+    relax_shift *shift;
+    int32_t n_paths;             /* at most RELAX_MOST_PATHS */
+    int32_t *path_off, *path_op; /* a path -> its operators */
+} relax_rows;
+
+#define RELAX_MOST_PATHS 64
+
 /* One case: some operators are on the devices said here. All numbers are in the same unit, which cancels out. */
 typedef struct relax_leaf {
     int32_t n_fixed;
     relax_fixed *fixed; /* in the order in which cases were divided */
-    int32_t n_shifts;
-    relax_shift *shift;
-    int32_t n_paths;
-    int32_t *path_off,
-        *path_op; /* a path -> its operators, each of which reads what the one before makes (docs/theory.md, Lemma 49) */
+    relax_rows rows;
     int64_t *price;      /* >= 0, per resource (view.h), then per shift and device, then per path: of a nanosecond */
     int64_t *byte_price; /* >= 0, per device: of a byte; NULL: all 0 */
     int64_t *from, *to; /* [edge * devices + device]: added to what its producer, its reader costs there; NULL: all 0 */
@@ -71,7 +78,7 @@ typedef struct relax_task {
     const relax_fixed
         *fixed; /* operators that are on one device in all cases: the ends of a block. At most RELAX_ENDS */
     int32_t n_fixed;
-    const relax_leaf *first; /* shifts, paths and prices to begin with; NULL: none. Not with `plans` or `rate` */
+    const relax_leaf *first; /* rows and prices to begin with; NULL: none. Not with `plans` or `rate` */
     int64_t goal_ns;         /* no use in proving more */
     int64_t known_ns;        /* proven otherwise: blocks that come nowhere near it are given up (relax_solve_chain) */
     int32_t cases;           /* at most; 1: none are told apart */

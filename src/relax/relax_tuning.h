@@ -37,7 +37,6 @@
 #define RELAX_CHAIN_HOPE 0.9 /* of what is known: below it after the first level, loads do not decide */
 
 /* paths.c: paths that are rows of their own, switch `shifts`; chains of 1,000 operators on 8 devices have 10.4 % without them, 2.9 with */
-#define RELAX_PATHS_MOST 64
 #define RELAX_PATHS_EACH_TIME 16
 #define RELAX_PATHS_ROOM (INT64_C(1) << 18) /* operators of all paths */
 #define RELAX_PATHS_WORTH 1.002             /* longer by less: not worth a row */

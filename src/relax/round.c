@@ -38,22 +38,6 @@ static void write_served(relax_leaf *leaf, const relax_state *s, int32_t packet)
     }
 }
 
-/* Open readers of a packet from a known device pay in equal shares. */
-static void write_readers(relax_leaf *leaf, const relax_state *s, int32_t packet)
-{
-    const relax_view *v = s->v;
-    const int64_t *d = relax_transfers(v, packet);
-    int32_t K = v->K, k = __builtin_ctzll(s->c->devices[relax_producer(v, packet)]);
-    for (int32_t l = 0; l < K; l++) {
-        if (l == k || s->served[packet] >> l & 1)
-            continue;
-        int32_t n = relax_readers_at(s, packet, l);
-        for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
-            if (s->c->devices[v->p->edge_reader[e]] >> l & 1)
-                leaf->to[(int64_t)e * K + l] = transfer_cost(v, leaf->price, d, k, l) / n;
-    }
-}
-
 static int64_t whole(double a, double scale)
 {
     double b = a * scale, most = ldexp(1, 61);
@@ -62,13 +46,12 @@ static int64_t whole(double a, double scale)
 
 static void write_live(relax_leaf *leaf, const relax_state *s, double scale)
 {
-    int32_t K = s->v->K;
-    for (int32_t e = 0; e < s->v->p->n_edges; e++)
-        if (s->live[e] != MOIRAI_NONE)
-            for (int32_t k = 0; k < K; k++) {
-                leaf->from[(int64_t)e * K + k] = whole(s->from[(int64_t)s->live[e] * K + k], scale);
-                leaf->to[(int64_t)e * K + k] = whole(s->to[(int64_t)s->live[e] * K + k], scale);
-            }
+    size_t K = (size_t)s->v->K;
+    for (size_t at = 0; at < s->n_messages; at++)
+        if (relax_live(s, (int32_t)(at / K))) {
+            leaf->from[at] = whole(s->from[at], scale);
+            leaf->to[at] = whole(s->to[at], scale);
+        }
 }
 
 /* A copy of the leaf's own; NULL where there is nothing to copy. */
@@ -82,17 +65,16 @@ static void *own(relax_leaf *leaf, const void *from, size_t n, size_t size)
 
 int32_t relax_leaf_prices(const relax_leaf *leaf, const moirai_problem *p)
 {
-    return schedule_resources(p) + leaf->n_shifts * p->n_devices + leaf->n_paths;
+    return schedule_resources(p) + leaf->rows.n_shifts * p->n_devices + leaf->rows.n_paths;
 }
 
-void relax_leaf_take_rows(relax_leaf *leaf, int32_t n_shifts, const relax_shift *shift, int32_t n_paths,
-                          const int32_t *path_off, const int32_t *path_op)
+void relax_leaf_take_rows(relax_leaf *leaf, const relax_rows *rows)
 {
-    leaf->n_shifts = n_shifts;
-    leaf->n_paths = n_paths;
-    leaf->shift = own(leaf, shift, (size_t)n_shifts, sizeof *shift);
-    leaf->path_off = n_paths > 0 ? own(leaf, path_off, (size_t)n_paths + 1, sizeof *path_off) : NULL;
-    leaf->path_op = n_paths > 0 ? own(leaf, path_op, (size_t)path_off[n_paths], sizeof *path_op) : NULL;
+    size_t n = (size_t)rows->n_paths;
+    leaf->rows = *rows;
+    leaf->rows.shift = own(leaf, rows->shift, (size_t)rows->n_shifts, sizeof *rows->shift);
+    leaf->rows.path_off = own(leaf, rows->path_off, n + 1, sizeof *rows->path_off);
+    leaf->rows.path_op = own(leaf, rows->path_op, n ? (size_t)rows->path_off[n] : 0, sizeof *rows->path_op);
 }
 
 int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, const relax_fixed *fixed,
@@ -101,7 +83,7 @@ int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
     size_t cells = (size_t)p->n_edges * (size_t)p->n_devices;
     *out = (relax_leaf){.n_fixed = n_fixed, .unit = leaf->unit, .proven_ns = leaf->proven_ns};
     out->fixed = own(out, fixed, (size_t)n_fixed, sizeof *fixed);
-    relax_leaf_take_rows(out, leaf->n_shifts, leaf->shift, leaf->n_paths, leaf->path_off, leaf->path_op);
+    relax_leaf_take_rows(out, &leaf->rows);
     out->price = own(out, leaf->price, (size_t)relax_leaf_prices(leaf, p), sizeof *leaf->price);
     out->byte_price = own(out, leaf->byte_price, (size_t)p->n_devices, sizeof *leaf->byte_price);
     out->from = own(out, leaf->from, cells, sizeof *leaf->from);
@@ -142,7 +124,7 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
     bool bytes = false;
     leaf->n_fixed = n_fixed;
     leaf->fixed = own(leaf, fixed, (size_t)n_fixed, sizeof *fixed);
-    relax_leaf_take_rows(leaf, v->n_shifts, v->shift, v->n_paths, v->path_off, v->path_op);
+    relax_leaf_take_rows(leaf, &v->rows);
     UTIL_TAKE(&leaf->memory, leaf->price, (size_t)v->n_resources);
     for (int32_t k = 0; k < v->K; k++)
         bytes |= s->byte_price[k] * scale >= 1;
@@ -158,11 +140,8 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
         leaf->price[r] = (int64_t)(fmax(s->price[r], 0) * scale);
     for (int32_t k = 0; k < v->K && bytes; k++)
         leaf->byte_price[k] = (int64_t)fmin(fmax(s->byte_price[k], 0) * scale, ldexp(1, 40));
-    for (int32_t j = 0; j < v->n_packets; j++) {
+    for (int32_t j = 0; j < v->n_packets; j++)
         write_served(leaf, s, j);
-        if (!s->open[j] && relax_single(s->c->devices[relax_producer(v, j)]))
-            write_readers(leaf, s, j);
-    }
     leaf->unit = UTIL_MAX((int64_t)(ldexp(fmax(length_ns, 1) * scale, -LOST_BITS) / (2.0 * v->p->n_edges + 1)), 1);
     if (v->n_packets > 0) {
         write_live(leaf, s, scale);

@@ -15,7 +15,6 @@
 
 #include "relax/relax_tuning.h"
 #include "relax/messages.h"
-#include "relax/paths.h"
 #include "relax/view.h"
 #include "schedule/paths.h"
 #include "util/sort.h"
@@ -26,17 +25,13 @@
 typedef struct game {
     relax_view v;
     relax_case c;
+    relax_rows rows;
     int64_t *head, *tail;              /* [op * K + device] */
     int64_t end[2][RELAX_SHIFTS_ENDS]; /* heads and tails of shifts */
     int32_t n_ends[2];
-    int32_t n;                                   /* shifts in the game: 0 is the whole, by the offsets of the case */
-    relax_shift shift[RELAX_SHIFTS_MOST_SHIFTS]; /* of those after it */
-    double *part;                                /* [(shift * ops + op) * K + device] */
-    double *price, *price_mean, *price_regret;   /* [shift * K + device] */
-    double *load;
-    relax_paths paths;                         /* rows as well */
-    double *share, *share_mean, *share_regret; /* [op * K + device] */
-    double *cost;                              /* of one operator */
+    double *price, *price_mean, *price_regret, *load; /* per resource; ports stay idle */
+    double *share, *share_mean, *share_regret;        /* [op * K + device] */
+    double *time;                                     /* of an operator at the mean of all shares */
     util_memory memory;
     util_stop stop;
 } game;
@@ -46,7 +41,7 @@ static bool may(const game *g, int64_t at)
     return g->c.devices[at / g->v.K] >> (at % g->v.K) & 1;
 }
 
-/* ---- the shifts that are tried ---- */
+/* ---- the rows ---- */
 
 /* So many of the operators' least heads, or tails, that are all different, evenly. */
 static int find_ends(game *g, int32_t which)
@@ -86,26 +81,31 @@ static double largest(const game *g, relax_shift s)
     return most + (double)(s.head_ns + s.tail_ns);
 }
 
-static void add(game *g, relax_shift s)
+/* The case by the rows of now, and the state of paths behind those of so many more shifts. */
+static int take_rows(game *g, int32_t more)
 {
-    int64_t cells = (int64_t)g->v.n * g->v.K;
-    double *part = g->part + cells * g->n;
-    for (int64_t at = 0; at < cells; at++)
-        part[at] =
-            may(g, at) ? (double)relax_within(s, g->head[at], g->v.p->op_time_ns[at], g->tail[at], g->c.path_ns) : 0;
-    g->shift[g->n++] = s;
+    int32_t K = g->v.K, n = g->rows.n_paths, to = schedule_resources(g->v.p) + g->rows.n_shifts * K,
+            from = to - more * K;
+    double *of_rows[] = {g->price, g->price_regret};
+    for (size_t i = 0; i < 2; i++) {
+        memmove(of_rows[i] + to, of_rows[i] + from, sizeof **of_rows * (size_t)n);
+        memset(of_rows[i] + from, 0, sizeof **of_rows * (size_t)(to - from));
+    }
+    relax_view_take_rows(&g->v, &g->rows);
+    relax_case_close(&g->c);
+    return relax_case_open(&g->c, &g->v, NULL, 0, false, &(util_stop){0});
 }
 
 static bool known(const game *g, relax_shift s)
 {
-    for (int32_t i = 1; i < g->n; i++)
-        if (g->shift[i].head_ns == s.head_ns && g->shift[i].tail_ns == s.tail_ns)
+    for (int32_t i = 0; i < g->rows.n_shifts; i++)
+        if (g->rows.shift[i].head_ns == s.head_ns && g->rows.shift[i].tail_ns == s.tail_ns)
             return true;
     return false;
 }
 
-/* Adds those that are overstepped most, if any is; how many. */
-static int32_t add_overstepped(game *g, double value)
+/* Adds those that are overstepped most. */
+static void add_overstepped(game *g, double value)
 {
     relax_shift best[RELAX_SHIFTS_EACH_TIME] = {{0}};
     double by[RELAX_SHIFTS_EACH_TIME] = {0};
@@ -124,35 +124,35 @@ static int32_t add_overstepped(game *g, double value)
                 s = moved;
             }
     }
-    int32_t before = g->n;
-    for (int32_t j = 0; j < RELAX_SHIFTS_EACH_TIME && g->n < RELAX_SHIFTS_MOST_SHIFTS; j++)
+    for (int32_t j = 0; j < RELAX_SHIFTS_EACH_TIME && g->rows.n_shifts < RELAX_SHIFTS_MOST_SHIFTS; j++)
         if (by[j] > RELAX_SHIFTS_WORTH * value)
-            add(g, best[j]);
-    return g->n - before;
+            g->rows.shift[g->rows.n_shifts++] = best[j];
 }
 
 /* ---- the game ---- */
 
-/* What an operator takes where it has so much of each device: in the first shift, which is all of the time, its parts are its times. */
-static double time_at(const game *g, const double *share, int32_t i)
+/* What an operator loads where it has so much of each device. */
+static void add_load(game *g, int32_t i, const double *share)
 {
-    double sum = 0;
+    int64_t at = (int64_t)i * g->v.K;
     for (int32_t k = 0; k < g->v.K; k++)
-        sum += share[k] * g->part[(int64_t)i * g->v.K + k];
-    return sum;
+        g->load[k] += share[k] * (double)g->v.p->op_time_ns[at + k];
+    for (int32_t k = 0; g->c.part_off && k < g->v.K; k++)
+        for (int64_t j = g->c.part_off[at + k]; share[k] > 0 && j < g->c.part_off[at + k + 1]; j++)
+            g->load[g->c.part[j].resource] += share[k] * (double)g->c.part[j].ns;
 }
 
 /* One operator at the prices: its regrets, its shares, and what it loads. */
 static void put(game *g, int32_t i, double weight)
 {
     int32_t K = g->v.K, best = MOIRAI_NONE;
-    int64_t cells = (int64_t)g->v.n * K, at = (int64_t)i * K;
-    double mean = 0, sum = 0, *cost = g->cost, *share = g->share + at, *regret = g->share_regret + at;
+    int64_t at = (int64_t)i * K;
+    double mean = 0, sum = 0, cost[MOIRAI_MASK_DEVICES], *share = g->share + at, *regret = g->share_regret + at;
     for (int32_t k = 0; k < K; k++)
-        cost[k] = (g->price[k] + g->paths.on_path[i]) * g->part[at + k];
-    for (int32_t s = 1; s < g->n; s++)
-        for (int32_t k = 0; k < K; k++)
-            cost[k] += g->price[s * K + k] * g->part[s * cells + at + k];
+        cost[k] = g->price[k] * (double)g->v.p->op_time_ns[at + k];
+    for (int32_t k = 0; g->c.part_off && k < K; k++)
+        for (int64_t j = g->c.part_off[at + k]; j < g->c.part_off[at + k + 1]; j++)
+            cost[k] += g->price[g->c.part[j].resource] * (double)g->c.part[j].ns;
     for (int32_t k = 0; k < K; k++)
         mean += share[k] * cost[k];
     for (int32_t k = 0; k < K; k++) {
@@ -166,87 +166,56 @@ static void put(game *g, int32_t i, double weight)
         share[k] = sum > 0 ? regret[k] / sum : k == best;
         g->share_mean[at + k] += weight * share[k];
     }
-    g->paths.time[i] = time_at(g, share, i);
-    for (int32_t s = 0; s < g->n; s++)
-        for (int32_t k = 0; k < K; k++)
-            g->load[s * K + k] += share[k] * g->part[s * cells + at + k];
+    add_load(g, i, share);
 }
 
-static double offset(const game *g, int32_t r)
+static void begin_loads(game *g)
 {
-    relax_shift s = g->shift[r / g->v.K];
-    return (double)(r < g->v.K ? g->c.offset_ns[r] : s.head_ns + s.tail_ns);
+    int32_t ports = schedule_resources(g->v.p);
+    for (int32_t r = 0; r < g->v.n_resources; r++)
+        g->load[r] = r < g->v.K || r >= ports ? (double)g->c.offset_ns[r] : 0;
 }
 
-/* Of the other side: by how much more than in the mean it would have seen where it had looked at each row; their sum. */
-static double regrets(double *regret, const double *load, int32_t n, double mean)
-{
-    double sum = 0;
-    for (int32_t r = 0; r < n; r++) {
-        regret[r] = fmax(regret[r] + load[r] - mean, 0);
-        sum += regret[r];
-    }
-    return sum;
-}
-
-static void follow(double *price, double *price_mean, const double *regret, int32_t n, double sum, double weight)
-{
-    for (int32_t r = 0; r < n; r++) {
-        price[r] = sum > 0 ? regret[r] / sum : price[r];
-        price_mean[r] += weight * price[r];
-    }
-}
-
-/* The other side looks where the loads are largest. */
+/* The other side looks where the loads are largest, by how much more than in the mean it would have seen at each row. */
 static void look(game *g, double weight)
 {
     double mean = 0, sum = 0;
-    int32_t R = g->n * g->v.K;
-    for (int32_t r = 0; r < R; r++)
+    for (int32_t r = 0; r < g->v.n_resources; r++)
         mean += g->price[r] * g->load[r];
-    for (int32_t a = 0; a < g->paths.n; a++)
-        mean += g->paths.price[a] * g->paths.load[a];
-    sum = regrets(g->price_regret, g->load, R, mean) + regrets(g->paths.regret, g->paths.load, g->paths.n, mean);
-    follow(g->price, g->price_mean, g->price_regret, R, sum, weight);
-    follow(g->paths.price, g->paths.mean, g->paths.regret, g->paths.n, sum, weight);
+    for (int32_t r = 0; r < g->v.n_resources; r++) {
+        g->price_regret[r] = fmax(g->price_regret[r] + g->load[r] - mean, 0);
+        sum += g->price_regret[r];
+    }
+    for (int32_t r = 0; r < g->v.n_resources; r++) {
+        g->price[r] = sum > 0 ? g->price_regret[r] / sum : g->price[r];
+        g->price_mean[r] += weight * g->price[r];
+    }
 }
 
 /* So many rounds, or as many as there is time for; the largest load at the mean of all shares is where the programme's value lies below. */
 static double play(game *g, int32_t rounds)
 {
-    size_t R = (size_t)g->n * (size_t)g->v.K, cells = (size_t)g->v.n * (size_t)g->v.K;
+    size_t R = (size_t)g->v.n_resources, cells = (size_t)g->v.n * (size_t)g->v.K;
     double weights = 0, most = 0;
     memset(g->price_mean, 0, sizeof *g->price_mean * R);
-    memset(g->paths.mean, 0, sizeof g->paths.mean);
     memset(g->share_mean, 0, sizeof *g->share_mean * cells);
-    rounds = (int32_t)fmin(rounds, RELAX_SHIFTS_MOST_WORK / (double)(cells * (size_t)g->n) + 1);
+    rounds = (int32_t)fmin(rounds, RELAX_SHIFTS_MOST_WORK / (double)(cells * (size_t)(1 + g->rows.n_shifts)) + 1);
     for (int32_t round = 1; round <= rounds && (round == 1 || !util_stopped(&g->stop)); round++) {
         double weight = (double)round * round;
-        for (size_t r = 0; r < R; r++)
-            g->load[r] = offset(g, (int32_t)r);
-        relax_paths_price(&g->paths, g->v.n);
+        begin_loads(g);
         for (int32_t i = 0; i < g->v.n; i++)
             put(g, i, weight);
-        relax_paths_load(&g->paths);
         look(g, weight);
         weights += weight;
     }
     for (size_t at = 0; at < cells; at++)
         g->share_mean[at] /= weights;
+    begin_loads(g);
+    for (int32_t i = 0; i < g->v.n; i++)
+        add_load(g, i, g->share_mean + (int64_t)i * g->v.K);
     for (size_t r = 0; r < R; r++) {
         g->price_mean[r] /= weights;
-        g->load[r] = offset(g, (int32_t)r);
-    }
-    for (size_t at = 0; at < cells * (size_t)g->n; at++)
-        g->load[at / cells * (size_t)g->v.K + at % (size_t)g->v.K] += g->share_mean[at % cells] * g->part[at];
-    for (size_t r = 0; r < R; r++)
         most = fmax(most, g->load[r]);
-    for (int32_t i = 0; i < g->v.n; i++)
-        g->paths.time[i] = time_at(g, g->share_mean + (int64_t)i * g->v.K, i);
-    relax_paths_load(&g->paths);
-    for (int32_t a = 0; a < g->paths.n; a++) {
-        g->paths.mean[a] /= weights;
-        most = fmax(most, g->paths.load[a]);
     }
     return most;
 }
@@ -255,12 +224,15 @@ static double play(game *g, int32_t rounds)
 
 static int open_game(game *g, const moirai_problem *p)
 {
-    size_t cells = (size_t)p->n_ops * (size_t)p->n_devices, R = (size_t)RELAX_SHIFTS_MOST_SHIFTS * (size_t)p->n_devices;
+    size_t cells = (size_t)p->n_ops * (size_t)p->n_devices, K = (size_t)p->n_devices,
+           R = (size_t)schedule_resources(p) + RELAX_SHIFTS_MOST_SHIFTS * K + RELAX_MOST_PATHS;
     int rc = relax_view_open(&g->v, p, 100);
     rc = rc ? rc : relax_case_open(&g->c, &g->v, NULL, 0, false, &g->stop);
+    UTIL_TAKE(&g->memory, g->rows.shift, RELAX_SHIFTS_MOST_SHIFTS);
+    UTIL_TAKE(&g->memory, g->rows.path_off, RELAX_MOST_PATHS + 1);
+    UTIL_TAKE(&g->memory, g->rows.path_op, relax_paths_room(p));
     UTIL_TAKE(&g->memory, g->head, cells);
     UTIL_TAKE(&g->memory, g->tail, cells);
-    UTIL_TAKE(&g->memory, g->part, cells * RELAX_SHIFTS_MOST_SHIFTS);
     UTIL_TAKE(&g->memory, g->price, R);
     UTIL_TAKE(&g->memory, g->price_mean, R);
     UTIL_TAKE(&g->memory, g->price_regret, R);
@@ -268,7 +240,7 @@ static int open_game(game *g, const moirai_problem *p)
     UTIL_TAKE(&g->memory, g->share, cells);
     UTIL_TAKE(&g->memory, g->share_mean, cells);
     UTIL_TAKE(&g->memory, g->share_regret, cells);
-    UTIL_TAKE(&g->memory, g->cost, (size_t)p->n_devices);
+    UTIL_TAKE(&g->memory, g->time, (size_t)p->n_ops);
     if (rc || g->memory.failed)
         return rc ? rc : MOIRAI_EFAIL;
     schedule_paths paths = {.p = p, .devices = g->c.devices, .stop = &g->stop};
@@ -276,70 +248,81 @@ static int open_game(game *g, const moirai_problem *p)
     schedule_tails(g->tail, &paths);
     for (int32_t k = 0; k < p->n_devices; k++)
         g->price[k] = 1.0 / p->n_devices;
-    rc = relax_paths_new(&g->paths, p);
-    rc = rc ? rc : find_ends(g, 0);
+    rc = find_ends(g, 0);
     return rc ? rc : find_ends(g, 1);
 }
 
 static void close_game(game *g)
 {
-    relax_paths_free(&g->paths);
     util_release(&g->memory);
     relax_case_close(&g->c);
     relax_view_close(&g->v);
 }
 
-/* Shifts that nobody looks at leave the game: where transfers come in, each of them is a price for each device to be found. */
-static void drop_idle(game *g)
+/* Rows that are overstepped most come in; *any: whether there are such. */
+static int add_rows(game *g, double value, bool *any)
 {
-    int32_t K = g->v.K, n = 1;
-    for (int32_t s = 1; s < g->n; s++) {
-        double sum = 0;
-        for (int32_t k = 0; k < K; k++)
-            sum += g->price_mean[s * K + k];
-        if (sum < RELAX_SHIFTS_IDLE)
-            continue;
-        g->shift[n] = g->shift[s];
-        memmove(g->price_mean + n++ * K, g->price_mean + s * K, sizeof *g->price_mean * (size_t)K);
+    int32_t shifts = g->rows.n_shifts, paths = g->rows.n_paths;
+    for (int32_t i = 0; i < g->v.n; i++) {
+        g->time[i] = 0;
+        for (int64_t at = (int64_t)i * g->v.K; at < (int64_t)(i + 1) * g->v.K; at++)
+            g->time[i] += g->share_mean[at] * (double)g->v.p->op_time_ns[at];
     }
-    g->n = n;
-    relax_paths_keep(&g->paths, RELAX_SHIFTS_IDLE);
+    add_overstepped(g, value);
+    int rc = relax_paths_add(&g->rows, g->v.p, g->time, value);
+    *any = g->rows.n_shifts > shifts || g->rows.n_paths > paths;
+    return rc || !*any ? rc : take_rows(g, g->rows.n_shifts - shifts);
 }
 
-/* The mean prices as whole numbers: devices, those of shifts, paths. */
-static int write_leaf(relax_leaf *leaf, const game *g)
+/* The mean prices as whole numbers. Rows that nobody looks at are left out: where transfers come in, each shift is a price for each device to be
+ * found. */
+static int write_leaf(relax_leaf *leaf, game *g)
 {
-    int32_t K = g->v.K, R = schedule_resources(g->v.p);
+    relax_rows *rows = &g->rows;
+    int32_t K = g->v.K, R = schedule_resources(g->v.p), n = 0, paths = 0, used = 0;
+    double *price = g->price_mean + R;
+    for (int32_t s = 0; s < rows->n_shifts; s++) {
+        double sum = 0;
+        for (int32_t k = 0; k < K; k++)
+            sum += price[s * K + k];
+        if (sum < RELAX_SHIFTS_IDLE)
+            continue;
+        rows->shift[n] = rows->shift[s];
+        memmove(price + n++ * K, price + s * K, sizeof *price * (size_t)K);
+    }
+    for (int32_t a = 0; a < rows->n_paths; a++) {
+        int32_t first = rows->path_off[a], size = rows->path_off[a + 1] - first;
+        if (price[rows->n_shifts * K + a] < RELAX_SHIFTS_IDLE)
+            continue;
+        memmove(rows->path_op + used, rows->path_op + first, sizeof *rows->path_op * (size_t)size);
+        price[n * K + paths] = price[rows->n_shifts * K + a];
+        rows->path_off[++paths] = used += size;
+    }
+    rows->n_shifts = n;
+    rows->n_paths = paths;
     leaf->unit = 1;
-    relax_leaf_take_rows(leaf, g->n - 1, g->shift + 1, g->paths.n, g->paths.off, g->paths.op);
-    UTIL_TAKE(&leaf->memory, leaf->price, (size_t)relax_leaf_prices(leaf, g->v.p));
-    if (leaf->memory.failed)
-        return MOIRAI_EFAIL;
-    for (int32_t r = 0; r < g->n * K; r++)
-        leaf->price[r < K ? r : R - K + r] = (int64_t)ldexp(g->price_mean[r], SCALE_BITS);
-    for (int32_t a = 0; a < g->paths.n; a++)
-        leaf->price[R + (g->n - 1) * K + a] = (int64_t)ldexp(g->paths.mean[a], SCALE_BITS);
-    return 0;
+    relax_leaf_take_rows(leaf, rows);
+    int32_t prices = relax_leaf_prices(leaf, g->v.p);
+    UTIL_TAKE(&leaf->memory, leaf->price, (size_t)prices);
+    for (int32_t r = 0; leaf->price && r < prices; r++)
+        leaf->price[r] = (int64_t)ldexp(g->price_mean[r], SCALE_BITS);
+    return util_taken_all(&leaf->memory);
 }
 
 /* *else_ns: what loads or paths prove without shifts, about. */
 static int find_leaf(relax_leaf *leaf, double *else_ns, const moirai_problem *p, const util_stop *stop)
 {
     game g = {.stop = *stop};
+    bool any = true;
     int rc = open_game(&g, p);
+    for (int32_t turn = 0; turn < RELAX_SHIFTS_TURNS && !rc && any && !util_stopped(stop); turn++) {
+        double value = play(&g, RELAX_SHIFTS_ROUNDS);
+        *else_ns = turn == 0 ? fmax(value, (double)g.c.path_ns) : *else_ns;
+        rc = add_rows(&g, value, &any);
+    }
     if (!rc) {
-        add(&g, (relax_shift){0}); /* all of the time */
-        for (int32_t turn = 0; turn < RELAX_SHIFTS_TURNS && !rc && !util_stopped(stop); turn++) {
-            double value = play(&g, RELAX_SHIFTS_ROUNDS);
-            *else_ns = turn == 0 ? fmax(value, (double)g.c.path_ns) : *else_ns;
-            int32_t paths = g.paths.n;
-            rc = relax_paths_add(&g.paths, p, value);
-            if (add_overstepped(&g, value) == 0 && g.paths.n == paths)
-                break;
-        }
         play(&g, RELAX_SHIFTS_LAST_ROUNDS);
-        drop_idle(&g);
-        rc = rc ? rc : write_leaf(leaf, &g);
+        rc = write_leaf(leaf, &g);
     }
     close_game(&g);
     util_stop evaluation = util_stop_at_least(stop, RELAX_SHIFTS_MOMENT_S);

@@ -79,14 +79,10 @@ void relax_view_close(relax_view *v)
     util_release(&v->memory);
 }
 
-void relax_view_take_rows(relax_view *v, const relax_leaf *leaf)
+void relax_view_take_rows(relax_view *v, const relax_rows *rows)
 {
-    v->n_shifts = leaf->n_shifts;
-    v->shift = leaf->shift;
-    v->n_paths = leaf->n_paths;
-    v->path_off = leaf->path_off;
-    v->path_op = leaf->path_op;
-    v->n_resources += leaf->n_shifts * v->K + leaf->n_paths;
+    v->rows = *rows;
+    v->n_resources = schedule_resources(v->p) + rows->n_shifts * v->K + rows->n_paths;
 }
 
 /* ---- heads and tails of resources ---- */
@@ -146,8 +142,13 @@ static void find_offsets(relax_case *c, windows *w, const relax_view *v, const i
     }
     for (int32_t r = 0; r < v->n_resources; r++)
         c->offset_ns[r] = w->head[r] >= SCHEDULE_NEVER_NS ? c->path_ns : UTIL_MIN(w->head[r] + w->tail[r], c->path_ns);
-    for (int32_t a = 0; a < v->n_paths; a++)
-        c->offset_ns[relax_path_at(v, a)] = 0;
+    int64_t *offset_ns = c->offset_ns + schedule_resources(v->p);
+    for (int32_t at = 0; at < v->rows.n_shifts * v->K; at++) {
+        relax_shift s = v->rows.shift[at / v->K];
+        offset_ns[at] = UTIL_MIN(s.head_ns + s.tail_ns, c->path_ns);
+    }
+    for (int32_t a = 0; a < v->rows.n_paths; a++)
+        offset_ns[v->rows.n_shifts * v->K + a] = 0;
 }
 
 static int64_t longest(const relax_view *v, const uint64_t *devices, const int64_t *head, const int64_t *tail)
@@ -165,15 +166,35 @@ static int64_t longest(const relax_view *v, const uint64_t *devices, const int64
     return longest_ns;
 }
 
-static void find_shifts(relax_case *c, const relax_view *v, const int64_t *head, const int64_t *tail)
+/* Parts of operators within shifts, and the whole of those on paths. */
+static int find_parts(relax_case *c, const relax_view *v, const int64_t *head, const int64_t *tail)
 {
-    int64_t S = v->n_shifts;
-    for (int32_t s = 0; s < S; s++)
-        for (int32_t k = 0; k < v->K; k++)
-            c->offset_ns[relax_shift_at(v, s, k)] = UTIL_MIN(v->shift[s].head_ns + v->shift[s].tail_ns, c->path_ns);
-    for (int64_t at = 0; at < (int64_t)v->n * v->K; at++)
-        for (int32_t s = 0; s < S && c->devices[at / v->K] >> (at % v->K) & 1; s++)
-            c->shift_ns[at * S + s] = relax_within(v->shift[s], head[at], v->p->op_time_ns[at], tail[at], c->path_ns);
+    const relax_rows *rows = &v->rows;
+    int64_t cells = (int64_t)v->n * v->K, most = cells * rows->n_shifts, n = 0;
+    uint64_t *paths;
+    if (rows->n_shifts + rows->n_paths == 0)
+        return 0;
+    UTIL_TAKE(&c->memory, paths, (size_t)v->n);
+    for (int32_t a = 0; paths && a < rows->n_paths; a++)
+        for (int32_t at = rows->path_off[a]; at < rows->path_off[a + 1]; at++, most += v->K)
+            paths[rows->path_op[at]] |= UINT64_C(1) << a;
+    UTIL_TAKE(&c->memory, c->part_off, (size_t)cells + 1);
+    UTIL_TAKE(&c->memory, c->part, (size_t)most);
+    if (c->memory.failed)
+        return MOIRAI_EFAIL;
+    for (int64_t at = 0; at < cells; at++, c->part_off[at] = n) {
+        int32_t row = schedule_resources(v->p) + (int32_t)(at % v->K);
+        if (!(c->devices[at / v->K] >> (at % v->K) & 1))
+            continue;
+        for (int32_t s = 0; s < rows->n_shifts; s++, row += v->K) {
+            int64_t ns = relax_within(rows->shift[s], head[at], v->p->op_time_ns[at], tail[at], c->path_ns);
+            c->part[n] = (relax_part){row, ns};
+            n += ns > 0;
+        }
+        for (uint64_t left = paths[at / v->K]; left; left &= left - 1)
+            c->part[n++] = (relax_part){v->n_resources - rows->n_paths + __builtin_ctzll(left), v->p->op_time_ns[at]};
+    }
+    return 0;
 }
 
 static int find_windows(relax_case *c, const relax_view *v, const util_stop *stop)
@@ -190,7 +211,7 @@ static int find_windows(relax_case *c, const relax_view *v, const util_stop *sto
         schedule_tails(tail, &paths);
         c->path_ns = longest(v, c->devices, head, tail);
         find_offsets(c, &w, v, head, tail, stop);
-        find_shifts(c, v, head, tail);
+        rc = find_parts(c, v, head, tail);
     }
     util_release(&m);
     return rc;
@@ -202,7 +223,6 @@ int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed
     *c = (relax_case){0};
     UTIL_TAKE(&c->memory, c->devices, (size_t)v->n);
     UTIL_TAKE(&c->memory, c->offset_ns, (size_t)v->n_resources);
-    UTIL_TAKE(&c->memory, c->shift_ns, (size_t)v->n * (size_t)v->K * (size_t)v->n_shifts);
     if (c->memory.failed)
         return MOIRAI_EFAIL;
     memcpy(c->devices, v->p->op_devices, sizeof *c->devices * (size_t)v->n);
@@ -242,10 +262,9 @@ void relax_loads(int64_t *load_ns, const relax_view *v, const uint8_t *device)
 
 void relax_row_loads(int64_t *load_ns, const relax_view *v, const relax_case *c, const uint8_t *device)
 {
-    for (int32_t i = 0; i < v->n; i++)
-        for (int32_t s = 0; s < v->n_shifts; s++)
-            load_ns[relax_shift_at(v, s, device[i])] += c->shift_ns[((int64_t)i * v->K + device[i]) * v->n_shifts + s];
-    for (int32_t a = 0; a < v->n_paths; a++)
-        for (int32_t at = v->path_off[a]; at < v->path_off[a + 1]; at++)
-            load_ns[relax_path_at(v, a)] += moirai_op_ns(v->p, v->path_op[at], device[v->path_op[at]]);
+    for (int32_t i = 0; i < v->n; i++) {
+        int64_t at = (int64_t)i * v->K + device[i];
+        for (int64_t j = relax_first_part(c, at); j < relax_first_part(c, at + 1); j++)
+            load_ns[c->part[j].resource] += c->part[j].ns;
+    }
 }

@@ -6,8 +6,8 @@
 #include "schedule/resources.h"
 #include "util/util.h"
 
-/* A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. Resources are those of schedule/resources.h, devices within
- * shifts, and paths, each of which is busy with one of its operators at a time, wherever that is. */
+/* A packet is what is sent at once: a tensor with flow tensor, an edge with flow edge. Resources are those of schedule/resources.h, then each device
+ * within each shift, then paths, each of which is busy with one of its operators at a time, wherever that is. */
 typedef struct relax_view {
     const moirai_problem *p;
     int32_t n, K, n_resources;
@@ -16,29 +16,15 @@ typedef struct relax_view {
     const int64_t *transfer_ns;   /* of all classes: the problem's, or made longer */
     const int32_t *out_off, *out; /* operator -> packets that it produces, read or not */
     bool bytes_bind;              /* memory may be short */
-    int32_t n_shifts;             /* whose devices are resources, too */
-    const relax_shift *shift;
-    int32_t n_paths; /* the last ones */
-    const int32_t *path_off, *path_op;
+    relax_rows rows;
     util_memory memory;
 } relax_view;
-
-/* A device within a shift, as a resource. */
-static inline int32_t relax_shift_at(const relax_view *v, int32_t shift, int32_t k)
-{
-    return v->n_resources - v->n_paths - (v->n_shifts - shift) * v->K + k;
-}
-
-static inline int32_t relax_path_at(const relax_view *v, int32_t path)
-{
-    return v->n_resources - v->n_paths + path;
-}
 
 /* `send_percent`: 100, or transfers are made so much longer or shorter: for plans that send less, never for bounds. */
 int relax_view_open(relax_view *v, const moirai_problem *p, int32_t send_percent);
 void relax_view_close(relax_view *v);
-/* The leaf's shifts and paths, which must outlive the view. */
-void relax_view_take_rows(relax_view *v, const relax_leaf *leaf);
+/* The rows' arrays must outlive the view. */
+void relax_view_take_rows(relax_view *v, const relax_rows *rows);
 
 /* The packet of an edge. */
 static inline int32_t relax_packet_of(const relax_view *v, int32_t e)
@@ -66,14 +52,27 @@ static inline bool relax_single(uint64_t devices)
     return (devices & (devices - 1)) == 0;
 }
 
+/* What an operator on a device loads of a shift or a path. */
+typedef struct relax_part {
+    int32_t resource;
+    int64_t ns;
+} relax_part;
+
 /* A case: which devices are left, and what must come before and after the use of each resource. */
 typedef struct relax_case {
     uint64_t *devices;  /* per operator */
     int64_t *offset_ns; /* per resource */
-    int64_t *shift_ns;  /* [(op * K + device) * shifts + shift]: what of its time lies within the shift at least */
-    int64_t path_ns;    /* the longest path */
+    int64_t *part_off;  /* op * K + device -> its parts; NULL: there are none */
+    relax_part *part;
+    int64_t path_ns; /* the longest path */
     util_memory memory;
 } relax_case;
+
+/* The first part of op * K + device: they end with the first of the next. */
+static inline int64_t relax_first_part(const relax_case *c, int64_t at)
+{
+    return c->part_off ? c->part_off[at] : 0;
+}
 
 /* O(E K^2). With `rate` offsets are 0. */
 int relax_case_open(relax_case *c, const relax_view *v, const relax_fixed *fixed, int32_t n_fixed, bool rate,

@@ -136,7 +136,7 @@ int __wrap_pricing_simplex_solve(pricing_simplex *lp, const util_stop *stop, dou
 /* Every edge between every two devices, forwards and backwards. */
 static double sweep_us(const relax_state *s)
 {
-    return 2e-3 * s->n_live * s->v->K * s->v->K;
+    return 2e-3 * (double)s->n_messages * s->v->K;
 }
 
 void __wrap_relax_set_costs(relax_state *s)

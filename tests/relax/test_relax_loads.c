@@ -273,11 +273,11 @@ static void attack(relax_proof *proof, const moirai_problem *p, util_rng *rng)
         relax_leaf *leaf = &proof->leaf[i];
         for (int32_t z = 0; z < 4; z++) {
             leaf->price[util_rng_below(rng, (uint32_t)relax_leaf_prices(leaf, p))] = llabs(any_number(rng));
-            if (leaf->n_shifts > 0)
-                leaf->shift[util_rng_below(rng, (uint32_t)leaf->n_shifts)] = (relax_shift){
+            if (leaf->rows.n_shifts > 0)
+                leaf->rows.shift[util_rng_below(rng, (uint32_t)leaf->rows.n_shifts)] = (relax_shift){
                     util_rng_below(rng, (uint32_t)longest + 1), util_rng_below(rng, (uint32_t)longest + 1)};
-            if (leaf->n_paths > 0) /* most are paths no more, and prove nothing */
-                leaf->path_op[util_rng_below(rng, (uint32_t)leaf->path_off[leaf->n_paths])] =
+            if (leaf->rows.n_paths > 0) /* most are paths no more, and prove nothing */
+                leaf->rows.path_op[util_rng_below(rng, (uint32_t)leaf->rows.path_off[leaf->rows.n_paths])] =
                     (int32_t)util_rng_below(rng, (uint32_t)p->n_ops);
             if (leaf->byte_price)
                 leaf->byte_price[util_rng_below(rng, (uint32_t)K)] = llabs(any_number(rng));
@@ -320,8 +320,8 @@ static void check_shifts(const moirai_problem *p, const relax_task *job, int64_t
     if (answer.lower_ns > optimum)
         fail_msg("seed %llu: shifts prove %lld, optimum %lld", (unsigned long long)seed, (long long)answer.lower_ns,
                  (long long)optimum);
-    n->shifts += answer.proof.leaf->n_shifts > 0;
-    n->paths += answer.proof.leaf->n_paths > 0;
+    n->shifts += answer.proof.leaf->rows.n_shifts > 0;
+    n->paths += answer.proof.leaf->rows.n_paths > 0;
     n->higher += answer.lower_ns > without;
     util_rng_seed(&rng, seed + 1);
     check_attacks(p, &answer.proof, optimum, seed, &rng, n);

@@ -155,8 +155,8 @@ static bool check_shifts(const moirai_problem *p, relax_task job, int64_t optimu
     bool good = !relax_solve_shifts(&answer, p, &job) || false_bound_fail(why, "shifts: %s", moirai_error_message());
     relax_certificate from = {.p = p, .whole = &answer.proof, .proven_ns = answer.lower_ns};
     good = good && certify(&from, optimum, seed, counts, why);
-    counts->shifts += answer.proof.n_leaves > 0 && answer.proof.leaf->n_shifts > 0;
-    counts->paths += answer.proof.n_leaves > 0 && answer.proof.leaf->n_paths > 0;
+    counts->shifts += answer.proof.n_leaves > 0 && answer.proof.leaf->rows.n_shifts > 0;
+    counts->paths += answer.proof.n_leaves > 0 && answer.proof.leaf->rows.n_paths > 0;
     relax_answer_clear(&answer);
     return good;
 }
