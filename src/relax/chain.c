@@ -10,6 +10,7 @@
 
 #include "decompose/block.h"
 #include "relax/chain.h"
+#include "relax/messages.h"
 #include "relax/relax_tuning.h"
 #include "schedule/paths.h"
 #include "util/pool.h"
@@ -39,6 +40,8 @@ static void begin_pairs(relax_chain *c, int32_t class_, int32_t k, int64_t *head
 
 static int open_class(relax_chain *c, int32_t class_)
 {
+    for (int32_t k = 0; k < c->K; k++)
+        relax_pair_at(c, class_, k, c->K)->level = relax_pair_at(c, class_, c->K, k)->level = -1;
     int rc = decompose_block_new(&c->block[class_], c->p, c->cuts, c->cuts->class_block[class_]);
     if (rc)
         return rc;
@@ -61,7 +64,7 @@ static int open_class(relax_chain *c, int32_t class_)
 static int open_chain(relax_chain *c)
 {
     int64_t K3 = (int64_t)c->K * c->K * c->K;
-    int rc = c->K > RELAX_CHAIN_DEVICES || (int64_t)c->p->n_edges * K3 > RELAX_CHAIN_MOST_WORK
+    int rc = c->K > RELAX_CHAIN_MOST_DEVICES || (int64_t)c->p->n_edges * K3 > RELAX_CHAIN_MOST_WORK
                  ? MOIRAI_ELIMIT
                  : decompose_cuts_new(&c->cuts, c->p);
     if (rc)
@@ -73,12 +76,11 @@ static int open_chain(relax_chain *c)
     if (large < 2 || classes * K * K > RELAX_CHAIN_MOST_PAIRS)
         return MOIRAI_ELIMIT;
     UTIL_TAKE(&c->memory, c->block, classes);
-    UTIL_TAKE(&c->memory, c->pair, classes * K * K);
+    UTIL_TAKE(&c->memory, c->pair, classes * (K + 1) * (K + 1));
     UTIL_TAKE(&c->memory, c->reach, cuts * K);
     UTIL_TAKE(&c->memory, c->before, cuts * K);
     UTIL_TAKE(&c->memory, c->path, cuts);
     UTIL_TAKE(&c->memory, c->due, 2 * (cuts + 1));
-    UTIL_TAKE(&c->memory, c->end, classes * 2);
     if (c->memory.failed)
         return MOIRAI_EFAIL;
     for (int32_t i = 0; i < c->cuts->n_classes && !rc; i++)
@@ -91,136 +93,134 @@ static void close_chain(relax_chain *c)
 {
     for (int32_t i = 0; c->cuts && c->block && i < c->cuts->n_classes; i++)
         decompose_block_free(c->block[i]);
-    for (int64_t i = 0; c->cuts && c->pair && i < (int64_t)c->cuts->n_classes * c->K * c->K; i++) {
+    for (int64_t i = 0; c->cuts && c->pair && i < (int64_t)c->cuts->n_classes * (c->K + 1) * (c->K + 1); i++) {
         free(c->pair[i].choice.device);
         relax_answer_clear(&(relax_answer){.proof = c->pair[i].proof});
     }
-    for (int32_t i = 0; c->cuts && c->end && i < 2 * c->cuts->n_classes; i++)
-        relax_end_clear(&c->end[i]);
     util_release(&c->memory);
-}
-
-/* ---- ends ---- */
-
-static int solve_end(void *data, int32_t which)
-{
-    const relax_chain *c = data;
-    int32_t at = c->due[which], class_ = at / (2 * c->K);
-    const decompose_block *b = c->block[class_];
-    relax_task job = *c->job;
-    if (util_stopped(&job.stop)) /* even the first sweeps of a large block take long */
-        return 0;
-    job.goal_ns = RELAX_NEVER;
-    job.threads = 1;
-    job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
-    return relax_end_solve(&c->found[which], &b->problem, (relax_fixed){at / c->K % 2 ? b->exit : b->entry, at % c->K},
-                           &job);
-}
-
-/* The ends of pairs on the path, where they are not solved; a block without an entry or an exit has no more pairs than ends. */
-static void list_ends(relax_chain *c)
-{
-    c->n_due = 0;
-    for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-        int32_t class_ = c->cuts->block_class[b], at = relax_chain_pair(c, b);
-        const decompose_block *block = c->block[class_];
-        if (block->n_interior < RELAX_CHAIN_LEAST_BLOCK || block->entry == MOIRAI_NONE || block->exit == MOIRAI_NONE)
-            continue;
-        for (int32_t is_exit = 0; is_exit < 2; is_exit++) {
-            relax_end *end = &c->end[2 * class_ + is_exit];
-            int32_t device = is_exit ? at % c->K : at / c->K % c->K;
-            if (!(end->solved >> device & 1))
-                c->due[c->n_due++] = (2 * class_ + is_exit) * c->K + device;
-            end->solved |= UINT32_C(1) << device; /* marked: copies are not listed again */
-        }
-    }
-}
-
-static int raise_ends(relax_chain *c)
-{
-    int rc = 0;
-    do {
-        relax_chain_path(c, false);
-        list_ends(c);
-        c->found = util_alloc((size_t)c->n_due, sizeof *c->found);
-        rc = c->found ? util_pool_run(solve_end, c, c->n_due, c->job->threads) : MOIRAI_EFAIL;
-        for (int32_t i = 0; c->found && i < c->n_due; i++)
-            relax_end_take(&c->end[c->due[i] / c->K], &c->found[i]);
-        free(c->found);
-    } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
-    return rc;
 }
 
 /* ---- pairs ---- */
 
+static void keep_answer(relax_pair *y, relax_answer *answer, bool proof)
+{
+    y->lower_ns = UTIL_MAX(y->lower_ns, answer->lower_ns);
+    if (proof && answer->proof.proven_ns > UTIL_MAX(y->proof.proven_ns, y->path_ns)) {
+        relax_proof before = y->proof;
+        y->proof = answer->proof;
+        answer->proof = before;
+    }
+    if (answer->n_choices > 0 && (!y->choice.device || answer->choice[0].load_ns < y->choice.load_ns)) {
+        free(y->choice.device);
+        y->choice = answer->choice[0];
+        answer->choice[0] = (relax_choice){0};
+    }
+}
+
 static int solve_pair(void *data, int32_t which)
 {
     const relax_chain *c = data;
-    int32_t at = c->due[which], K = c->K, class_ = at / (K * K);
-    const decompose_block *b = c->block[class_];
-    relax_pair *y = &c->pair[at];
+    int32_t at = c->due[which], n = c->K + 1, k = at / n % n, l = at % n;
+    const decompose_block *b = c->block[at / (n * n)];
     relax_fixed fixed[RELAX_ENDS];
     relax_task job = *c->job;
+    if (c->level == 0 && util_stopped(&job.stop)) /* even the first sweeps of a large block take long */
+        return 0;
     job.fixed = fixed;
     job.n_fixed = 0;
-    if (b->entry != MOIRAI_NONE)
-        fixed[job.n_fixed++] = (relax_fixed){b->entry, at / K % K};
-    if (b->exit != MOIRAI_NONE)
-        fixed[job.n_fixed++] = (relax_fixed){b->exit, at % K};
+    if (b->entry != MOIRAI_NONE && k < c->K)
+        fixed[job.n_fixed++] = (relax_fixed){b->entry, k};
+    if (b->exit != MOIRAI_NONE && l < c->K)
+        fixed[job.n_fixed++] = (relax_fixed){b->exit, l};
     job.goal_ns = RELAX_NEVER;
     job.threads = 1;
-    if (c->level == 1) {
+    job.plans &= c->level > 0;
+    if (c->level <= 1) {
         job.rounds = UTIL_MIN(job.rounds, RELAX_CHAIN_FIRST_ROUNDS);
         job.cases = 1;
     }
     relax_answer answer;
     int rc = relax_solve(&answer, &b->problem, &job);
-    if (!rc) {
-        y->lower_ns = UTIL_MAX(y->lower_ns, answer.lower_ns);
-        y->level = c->level;
-        if (job.row && answer.proof.proven_ns > UTIL_MAX(y->proof.proven_ns, y->path_ns)) {
-            relax_proof before = y->proof;
-            y->proof = answer.proof;
-            answer.proof = before;
-        }
-        if (answer.n_choices > 0 && (!y->choice.device || answer.choice[0].load_ns < y->choice.load_ns)) {
-            free(y->choice.device);
-            y->choice = answer.choice[0];
-            answer.choice[0] = (relax_choice){0};
-        }
-    }
+    if (!rc)
+        keep_answer(&c->pair[at], &answer, job.row || c->level == 0);
+    c->pair[at].fresh = c->level == 0 && c->pair[at].proof.n_leaves == 1;
     relax_answer_clear(&answer);
     return rc;
 }
 
-/* Pairs on the path that are not solved at this level, each once. */
+/* The ends of a class on one side: what is new of one of them is tried for all others. */
+static int share_ends(void *data, int32_t which)
+{
+    const relax_chain *c = data;
+    const util_stop *stop = &c->job->stop;
+    int32_t class_ = which / 2, K = c->K, side = which % 2;
+    int rc = 0;
+    for (int32_t k = 0; k < K; k++) {
+        relax_pair *from = side ? relax_pair_at(c, class_, K, k) : relax_pair_at(c, class_, k, K);
+        for (int32_t l = 0; l < K && from->fresh && !rc && !util_stopped(stop); l++) {
+            relax_pair *to = side ? relax_pair_at(c, class_, K, l) : relax_pair_at(c, class_, l, K);
+            relax_answer answer = {0};
+            relax_leaf leaf = {0};
+            if (l == k || !(c->block[class_]->problem.op_devices[from->proof.leaf->fixed[0].op] >> l & 1))
+                continue;
+            rc = relax_leaf_exchange(&leaf, from->proof.leaf, &c->block[class_]->problem, l, stop);
+            rc = rc ? rc : relax_proof_alone(&answer.proof, &leaf);
+            answer.lower_ns = answer.proof.proven_ns;
+            keep_answer(to, &answer, c->job->row);
+            relax_leaf_clear(&leaf);
+            relax_answer_clear(&answer);
+        }
+        from->fresh = false;
+        if (!c->job->row) {
+            relax_answer_clear(&(relax_answer){.proof = from->proof});
+            from->proof = (relax_proof){0};
+        }
+    }
+    return rc;
+}
+
+/* Once per level: copies are not listed again. */
+static void add_due(relax_chain *c, relax_pair *y)
+{
+    if (y->level >= c->level)
+        return;
+    y->level = c->level;
+    c->due[c->n_due++] = (int32_t)(y - c->pair);
+}
+
+/* Pairs on the path, or their ends alone; a block without an entry or an exit has no more pairs than ends. */
 static void list_due(relax_chain *c)
 {
     c->n_due = 0;
-    for (int32_t b = 0; b < c->cuts->n_blocks; b++) {
-        relax_pair *y = &c->pair[relax_chain_pair(c, b)];
-        if (y->level >= c->level)
-            continue;
-        y->level = c->level; /* marked: copies are not listed again */
-        c->due[c->n_due++] = (int32_t)(y - c->pair);
+    for (int32_t b = 0, k, l; b < c->cuts->n_blocks; b++) {
+        int32_t class_ = c->cuts->block_class[b];
+        const decompose_block *block = c->block[class_];
+        relax_chain_ends(c, b, &k, &l);
+        if (c->level > 0) {
+            add_due(c, relax_pair_at(c, class_, k, l));
+        } else if (block->n_interior >= RELAX_CHAIN_LEAST_BLOCK && block->entry != MOIRAI_NONE &&
+                   block->exit != MOIRAI_NONE) {
+            add_due(c, relax_pair_at(c, class_, k, c->K));
+            add_due(c, relax_pair_at(c, class_, c->K, l));
+        }
     }
 }
 
 static int raise_chain(relax_chain *c)
 {
-    bool ends = c->K > RELAX_CHAIN_MANY_DEVICES || c->job->ends;
-    int rc = ends ? raise_ends(c) : 0;
-    if (ends && util_stopped(&c->job->stop))
-        return rc;
-    for (c->level = 1; c->level <= RELAX_CHAIN_LEVELS && !rc; c->level++) {
+    int rc = 0;
+    for (c->level = c->K <= RELAX_CHAIN_MANY_DEVICES && !c->job->ends; c->level <= RELAX_CHAIN_LEVELS && !rc;
+         c->level++) {
         do {
             relax_chain_path(c, false);
             list_due(c);
             rc = util_pool_run(solve_pair, c, c->n_due, c->job->threads);
+            if (!rc && c->level == 0 && c->n_due > 0)
+                rc = util_pool_run(share_ends, c, 2 * c->cuts->n_classes, c->job->threads);
         } while (!rc && c->n_due > 0 && !util_stopped(&c->job->stop));
         int64_t now = relax_chain_path(c, false);
-        if (now >= c->job->goal_ns || (double)now < RELAX_CHAIN_HOPE * (double)c->job->known_ns ||
-            util_stopped(&c->job->stop))
+        if (now >= c->job->goal_ns || util_stopped(&c->job->stop) ||
+            (c->level > 0 && (double)now < RELAX_CHAIN_HOPE * (double)c->job->known_ns))
             break;
     }
     return rc;

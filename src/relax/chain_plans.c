@@ -5,16 +5,11 @@
 #include "relax/relax_tuning.h"
 #include "util/util.h"
 
-static relax_pair *pair_of(const relax_chain *c, int32_t block, int32_t k, int32_t l)
-{
-    return relax_pair_at(c, c->cuts->block_class[block], k, l);
-}
-
 /* ---- the shortest path ---- */
 
 static int64_t proven(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
 {
-    int64_t ends = UTIL_MAX(c->end[2 * class_].leaf[k].proven_ns, c->end[2 * class_ + 1].leaf[l].proven_ns);
+    int64_t ends = UTIL_MAX(relax_pair_at(c, class_, k, c->K)->lower_ns, relax_pair_at(c, class_, c->K, l)->lower_ns);
     return UTIL_MAX(relax_pair_at(c, class_, k, l)->lower_ns, ends);
 }
 
@@ -25,7 +20,7 @@ static int64_t way(const relax_chain *c, int32_t block, int32_t k, int32_t l, bo
     int64_t lower = proven(c, class_, k, l);
     return !loads || c->block[class_]->n_interior < RELAX_CHAIN_LEAST_BLOCK
                ? lower
-               : UTIL_MAX(pair_of(c, block, k, l)->choice.load_ns, lower);
+               : UTIL_MAX(relax_pair_at(c, class_, k, l)->choice.load_ns, lower);
 }
 
 int64_t relax_chain_path(relax_chain *c, bool loads)
@@ -64,10 +59,10 @@ int64_t relax_chain_path(relax_chain *c, bool loads)
     return best;
 }
 
-int32_t relax_chain_pair(const relax_chain *c, int32_t block)
+void relax_chain_ends(const relax_chain *c, int32_t block, int32_t *k, int32_t *l)
 {
-    int32_t k = block > 0 ? c->path[block - 1] : 0, l = block < c->cuts->n_cuts ? c->path[block] : 0;
-    return (int32_t)(pair_of(c, block, k, l) - c->pair);
+    *k = block > 0 ? c->path[block - 1] : 0;
+    *l = block < c->cuts->n_cuts ? c->path[block] : 0;
 }
 
 /* ---- plans ---- */
@@ -75,9 +70,11 @@ int32_t relax_chain_pair(const relax_chain *c, int32_t block)
 /* Devices of a block, and of the cut behind it. */
 static void choose_block(relax_choice *out, const relax_chain *c, int32_t b)
 {
-    const decompose_block *block = c->block[c->cuts->block_class[b]];
-    const relax_choice *own = &c->pair[relax_chain_pair(c, b)].choice;
-    int32_t near = b < c->cuts->n_cuts ? c->path[b] : b > 0 ? c->path[b - 1] : 0;
+    int32_t class_ = c->cuts->block_class[b], k, l;
+    const decompose_block *block = c->block[class_];
+    relax_chain_ends(c, b, &k, &l);
+    const relax_choice *own = &relax_pair_at(c, class_, k, l)->choice;
+    int32_t near = b < c->cuts->n_cuts ? l : k;
     for (int32_t i = block->first; i < block->first + block->n_interior; i++) {
         int32_t op = decompose_block_global_op(block, c->p, c->cuts, b, i);
         bool may = c->p->op_devices[op] >> near & 1; /* where the block has no choice */

@@ -3,19 +3,18 @@
 #include "relax/messages.h"
 #include "util/util.h"
 
-/* What proves most of a pair: its own proof, or the numbers of one of its ends. NULL: the longest path does. */
+/* What proves more of a pair than its own proof and the longest path: the numbers of one of its ends. NULL: nothing does. */
 static const relax_leaf *end_of(const relax_chain *c, int32_t class_, int32_t k, int32_t l)
 {
-    const relax_pair *y = relax_pair_at(c, class_, k, l);
+    const relax_pair *y = relax_pair_at(c, class_, k, l),
+                     *end[] = {relax_pair_at(c, class_, k, c->K), relax_pair_at(c, class_, c->K, l)};
     const relax_leaf *best = NULL;
     int64_t most = UTIL_MAX(y->path_ns, y->proof.proven_ns);
-    for (int32_t is_exit = 0; is_exit < 2; is_exit++) {
-        const relax_leaf *leaf = &c->end[2 * class_ + is_exit].leaf[is_exit ? l : k];
-        if (leaf->price && leaf->proven_ns > most) {
-            best = leaf;
-            most = leaf->proven_ns;
+    for (int32_t i = 0; i < 2; i++)
+        if (end[i]->proof.proven_ns > most) {
+            best = end[i]->proof.leaf;
+            most = end[i]->proof.proven_ns;
         }
-    }
     return best;
 }
 
@@ -40,7 +39,7 @@ int relax_chain_keep(relax_row *row, relax_chain *c)
     for (int32_t i = 0; i < pairs; i++) {
         bool copied = end_of(c, i / K / K, i / K % K, i % K) != NULL;
         numbers += copied ? (int64_t)2 * c->block[i / K / K]->problem.n_edges * K : 0;
-        row->n_pairs += copied || c->pair[i].proof.leaf;
+        row->n_pairs += copied || relax_pair_at(c, i / K / K, i / K % K, i % K)->proof.leaf;
     }
     row->pair = util_alloc((size_t)row->n_pairs, sizeof *row->pair);
     row->n_pairs = 0;
@@ -48,7 +47,7 @@ int relax_chain_keep(relax_row *row, relax_chain *c)
         int32_t class_ = i / K / K, k = i / K % K, l = i % K;
         const decompose_block *b = c->block[class_];
         const relax_leaf *end = numbers <= RELAX_MOST_NUMBERS ? end_of(c, class_, k, l) : NULL;
-        relax_proof *proof = &c->pair[i].proof;
+        relax_proof *proof = &relax_pair_at(c, class_, k, l)->proof;
         rc = end ? take_end(proof, end, b, k, l) : 0;
         if (rc || !proof->leaf)
             continue;

@@ -28,10 +28,10 @@ static void swap_columns(int64_t *x, int64_t rows, int32_t K, int32_t a, int32_t
         swap(&x[r * K + a], &x[r * K + b]);
 }
 
-/* The same numbers with devices a and b exchanged. To be cleared also after a failure. */
-static int exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, int32_t a, int32_t b)
+int relax_leaf_exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, int32_t device,
+                        const util_stop *stop)
 {
-    int32_t K = p->n_devices;
+    int32_t K = p->n_devices, a = leaf->fixed[0].device, b = device;
     int rc = relax_leaf_with(out, leaf, p, leaf->fixed, leaf->n_fixed);
     if (rc)
         return rc;
@@ -44,66 +44,5 @@ static int exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
     swap_columns(out->byte_price, 1, K, a, b);
     swap_columns(out->from, p->n_edges, K, a, b);
     swap_columns(out->to, p->n_edges, K, a, b);
-    return 0;
-}
-
-static void keep(relax_end *out, int32_t device, relax_leaf *leaf, bool wanted)
-{
-    out->leaf[device] = wanted ? *leaf : (relax_leaf){.proven_ns = leaf->proven_ns};
-    if (wanted)
-        *leaf = (relax_leaf){0};
-}
-
-static int try_others(relax_end *out, const relax_leaf *leaf, const moirai_problem *p, relax_fixed end,
-                      const relax_task *job)
-{
-    int rc = 0;
-    for (int32_t k = 0; k < p->n_devices && !rc && !util_stopped(&job->stop); k++) {
-        relax_leaf other = {0};
-        if (k == end.device || !(p->op_devices[end.op] >> k & 1))
-            continue;
-        rc = exchange(&other, leaf, p, end.device, k);
-        rc = rc ? rc : relax_evaluate(&other.proven_ns, p, &other, false, &job->stop);
-        if (!rc)
-            keep(out, k, &other, job->row);
-        relax_leaf_clear(&other);
-    }
-    return rc;
-}
-
-int relax_end_solve(relax_end *out, const moirai_problem *p, relax_fixed end, const relax_task *job)
-{
-    relax_answer answer;
-    relax_task own = *job;
-    own.fixed = &end;
-    own.n_fixed = 1;
-    own.cases = 1;
-    own.plans = false;
-    *out = (relax_end){.solved = UINT32_C(1) << end.device};
-    int rc = relax_solve(&answer, p, &own);
-    if (!rc && answer.proof.n_leaves == 1) {
-        rc = try_others(out, answer.proof.leaf, p, end, job);
-        keep(out, end.device, answer.proof.leaf, job->row);
-    }
-    relax_answer_clear(&answer);
-    return rc;
-}
-
-void relax_end_take(relax_end *to, relax_end *from)
-{
-    for (int32_t k = 0; k < RELAX_CHAIN_DEVICES; k++) {
-        if (from->leaf[k].proven_ns > to->leaf[k].proven_ns) {
-            relax_leaf before = to->leaf[k];
-            to->leaf[k] = from->leaf[k];
-            from->leaf[k] = before;
-        }
-        relax_leaf_clear(&from->leaf[k]);
-    }
-    to->solved |= from->solved;
-}
-
-void relax_end_clear(relax_end *x)
-{
-    for (int32_t k = 0; k < RELAX_CHAIN_DEVICES; k++)
-        relax_leaf_clear(&x->leaf[k]);
+    return relax_evaluate(&out->proven_ns, p, out, false, stop);
 }

@@ -32,6 +32,7 @@
 #define RELAX_CHAIN_LEAST_BLOCK 3 /* operators: smaller ones are known from their longest paths */
 #define RELAX_CHAIN_FIRST_ROUNDS 24
 #define RELAX_CHAIN_MOST_PAIRS 400000
+#define RELAX_CHAIN_MOST_DEVICES 16
 #define RELAX_CHAIN_MANY_DEVICES 3               /* more: ends alone come first */
 #define RELAX_CHAIN_MOST_WORK (INT64_C(1) << 28) /* edges x devices^3: longest paths of all pairs */
 #define RELAX_CHAIN_HOPE 0.9 /* of what is known: below it after the first level, loads do not decide */
