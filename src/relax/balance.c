@@ -16,6 +16,7 @@
 #include "util/util.h"
 
 #define STOP_EVERY 1024
+#define ROUNDING 1e-12 /* of a value that is not raised at all */
 
 typedef struct move {
     double regret; /* what it costs at the prices */
@@ -26,12 +27,10 @@ typedef struct move {
 typedef struct balance {
     const relax_state *s;
     uint8_t *device;
-    int64_t *load_ns;  /* per resource, offsets included; then per device its bytes */
-    int64_t *delta_ns; /* per resource: of the move that is tried */
-    int32_t *touched;  /* resources */
-    int32_t n_touched;
+    int64_t *load_ns; /* per resource, offsets included; then per device its bytes */
     int32_t *readers; /* [packet * K + device] */
     int64_t target_ns;
+    double raise; /* of the value: by how much the changes since it was 0 have raised it, in squares of the target */
     move *moves;
     int64_t n_moves;
     util_memory memory;
@@ -39,104 +38,63 @@ typedef struct balance {
 
 /* ---- what a move changes ---- */
 
-static void add(balance *b, int32_t resource, int64_t ns)
+static int64_t capacity(const balance *b, int32_t k)
 {
-    if (b->delta_ns[resource] == 0)
-        b->touched[b->n_touched++] = resource; /* twice where it went through 0: harmless */
-    b->delta_ns[resource] += ns;
+    return b->s->v->p->device_memory_bytes[k];
+}
+
+/* What a load is worth, in squares of the target. Bytes count linearly: squares would let a little of them stay. */
+static double above(const balance *b, int32_t r, int64_t load)
+{
+    int32_t k = r - b->s->v->n_resources;
+    double most = (double)UTIL_MAX(k < 0 ? b->target_ns : capacity(b, k), 1), over = ((double)load - most) / most;
+    return over <= 0 ? 0 : k < 0 ? over * over : RELAX_BALANCE_OVERFLOW * over;
+}
+
+static void add(balance *b, int32_t r, int64_t ns)
+{
+    b->raise += above(b, r, b->load_ns[r] + ns) - above(b, r, b->load_ns[r]);
+    b->load_ns[r] += ns;
 }
 
 static void add_transfer(balance *b, int32_t packet, int32_t k, int32_t l, int64_t sign)
 {
     const relax_view *v = b->s->v;
     int64_t ns = sign * relax_transfers(v, packet)[k * v->K + l];
-    if (ns == 0)
-        return;
     schedule_held held = schedule_holds(v->p, k, l);
+    if (ns == 0 || k == l)
+        return;
     add(b, held.a, ns);
     if (held.b != MOIRAI_NONE)
         add(b, held.b, ns);
 }
 
-/* The operator from device a to device c, as changes of loads. */
-static void weigh(balance *b, int32_t op, int32_t a, int32_t c)
+/* Moves the operator, and says by how much that raises the value. */
+static double move_to(balance *b, int32_t op, int32_t c)
 {
     const relax_view *v = b->s->v;
     const moirai_problem *p = v->p;
-    int32_t K = v->K;
+    int32_t K = v->K, a = b->device[op];
+    b->raise = 0;
     add(b, a, -moirai_op_ns(p, op, a));
     add(b, c, moirai_op_ns(p, op, c));
     add(b, v->n_resources + a, -p->op_memory_bytes[op]);
     add(b, v->n_resources + c, p->op_memory_bytes[op]);
-    if (v->n_packets == 0)
-        return;
-    for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1]; i++) {
+    for (int32_t i = p->op_in_off[op]; i < p->op_in_off[op + 1] && v->n_packets > 0; i++) {
         int32_t j = relax_packet_of(v, p->op_in_edge[i]), k = b->device[relax_producer(v, j)];
-        if (a != k && b->readers[(int64_t)j * K + a] == 1)
+        if (--b->readers[(int64_t)j * K + a] == 0)
             add_transfer(b, j, k, a, -1);
-        if (c != k && b->readers[(int64_t)j * K + c] == 0)
+        if (b->readers[(int64_t)j * K + c]++ == 0)
             add_transfer(b, j, k, c, 1);
     }
-    for (int32_t o = v->out_off[op]; o < v->out_off[op + 1]; o++)
+    for (int32_t o = v->out_off[op]; o < v->out_off[op + 1] && v->n_packets > 0; o++)
         for (int32_t l = 0, j = v->out[o]; l < K; l++)
             if (b->readers[(int64_t)j * K + l] > 0) {
-                if (l != a)
-                    add_transfer(b, j, a, l, -1);
-                if (l != c)
-                    add_transfer(b, j, c, l, 1);
+                add_transfer(b, j, a, l, -1);
+                add_transfer(b, j, c, l, 1);
             }
-}
-
-static int64_t capacity(const balance *b, int32_t k)
-{
-    return b->s->v->p->device_memory_bytes[k];
-}
-
-/* Bytes count linearly: squares would let a little of them stay. */
-static double above(const balance *b, int32_t r, int64_t load)
-{
-    int32_t k = r - b->s->v->n_resources;
-    double target = (double)b->target_ns;
-    double over = (double)(load - (k < 0 ? b->target_ns : capacity(b, k)));
-    if (over <= 0)
-        return 0;
-    return k < 0 ? over * over : RELAX_BALANCE_OVERFLOW * target * target * over / fmax((double)capacity(b, k), 1);
-}
-
-/* By how much the changes so far raise the sum of squares; forgets them unless they are kept. */
-static double judge(balance *b)
-{
-    double sum = 0;
-    for (int32_t i = 0; i < b->n_touched; i++) {
-        int32_t r = b->touched[i];
-        bool again = false;
-        for (int32_t j = 0; j < i && !again; j++)
-            again = b->touched[j] == r;
-        if (!again)
-            sum += above(b, r, b->load_ns[r] + b->delta_ns[r]) - above(b, r, b->load_ns[r]);
-    }
-    return sum;
-}
-
-static void forget(balance *b, bool keep)
-{
-    for (int32_t i = 0; i < b->n_touched; i++) {
-        int32_t r = b->touched[i];
-        b->load_ns[r] += keep ? b->delta_ns[r] : 0;
-        b->delta_ns[r] = 0;
-    }
-    b->n_touched = 0;
-}
-
-static void set_device(balance *b, int32_t op, int32_t c)
-{
-    const relax_view *v = b->s->v;
-    for (int32_t i = v->p->op_in_off[op]; i < v->p->op_in_off[op + 1] && v->n_packets > 0; i++) {
-        int64_t j = (int64_t)relax_packet_of(v, v->p->op_in_edge[i]) * v->K;
-        b->readers[j + b->device[op]]--;
-        b->readers[j + c]++;
-    }
     b->device[op] = (uint8_t)c;
+    return b->raise;
 }
 
 /* ---- moves ---- */
@@ -215,13 +173,11 @@ static bool pass(balance *b, const util_stop *stop)
             return false;
         if (a == m->device)
             continue;
-        weigh(b, m->op, a, m->device);
-        bool better = judge(b) < 0;
-        forget(b, better);
-        if (better) {
-            set_device(b, m->op, m->device);
+        if (move_to(b, m->op, m->device) < -ROUNDING) {
             m->device = a;
             any = true;
+        } else {
+            move_to(b, m->op, a);
         }
     }
     return any;
@@ -232,8 +188,6 @@ static int open_balance(balance *b)
     const relax_view *v = b->s->v;
     size_t R = (size_t)v->n_resources + (size_t)v->K;
     UTIL_TAKE(&b->memory, b->load_ns, R);
-    UTIL_TAKE(&b->memory, b->delta_ns, R);
-    UTIL_TAKE(&b->memory, b->touched, 8 * R + 8 * RELAX_BALANCE_MOST_DEGREE * (size_t)v->K);
     UTIL_TAKE(&b->memory, b->readers, (size_t)v->n_packets * (size_t)v->K);
     if (b->memory.failed)
         return MOIRAI_EFAIL;
@@ -271,17 +225,6 @@ typedef struct annealing {
     double value;       /* squares above the target, in those of the target */
 } annealing;
 
-/* Moves the operator, and says by how much that raises the value. */
-static double move_to(annealing *x, int32_t op, int32_t device)
-{
-    balance *b = &x->b;
-    weigh(b, op, b->device[op], device);
-    double raise = judge(b) / ((double)b->target_ns * (double)b->target_ns);
-    forget(b, true);
-    set_device(b, op, device);
-    return raise;
-}
-
 /* An operator on `device` that may be on `other`, or MOIRAI_NONE. */
 static int32_t partner(annealing *x, int32_t device, int32_t other)
 {
@@ -293,7 +236,7 @@ static int32_t partner(annealing *x, int32_t device, int32_t other)
     return MOIRAI_NONE;
 }
 
-static bool try_move(void *data, double above)
+static bool try_move(void *data, double most)
 {
     annealing *x = data;
     balance *b = &x->b;
@@ -302,12 +245,12 @@ static bool try_move(void *data, double above)
     if (a == c || !(b->s->c->devices[op] >> c & 1))
         return true;
     int32_t second = util_rng_below(&x->rng, 2) ? partner(x, c, a) : MOIRAI_NONE;
-    double raise = move_to(x, op, c);
-    raise += second == MOIRAI_NONE ? 0 : move_to(x, second, a);
-    if (raise > above) {
+    double raise = move_to(b, op, c);
+    raise += second == MOIRAI_NONE ? 0 : move_to(b, second, a);
+    if (raise > most) {
         if (second != MOIRAI_NONE)
-            move_to(x, second, c);
-        move_to(x, op, a);
+            move_to(b, second, c);
+        move_to(b, op, a);
     } else {
         x->value += raise;
     }
@@ -328,7 +271,7 @@ static int open_annealing(annealing *x)
         if (movable(b, i))
             x->op[x->n_ops++] = i;
     for (int32_t r = 0; r < v->n_resources + v->K; r++)
-        x->value += above(b, r, b->load_ns[r]) / ((double)b->target_ns * (double)b->target_ns);
+        x->value += above(b, r, b->load_ns[r]);
     return 0;
 }
 
