@@ -200,19 +200,18 @@ static void write_pair(writing *x, const relax_proof *proof, int32_t entry, int3
     util_writer_close(x->w, '}');
 }
 
-static void write_row(writing *x, const relax_row *row)
+static void write_row(writing *x, const decompose_cuts *cuts, const relax_row_pair *pair, int32_t n_pairs)
 {
-    const decompose_cuts *cuts = row->cuts;
     int32_t at = 0;
     relax_certificate_cuts(x->w, cuts->n_cuts, cuts->cut, cuts->block_class);
     for (int32_t c = 0; c < cuts->n_classes; c++) {
         util_writer_break(x->w);
         util_writer_open(x->w, '{');
-        if (at < row->n_pairs && row->pair[at].class_ == c) {
+        if (at < n_pairs && pair[at].class_ == c) {
             util_writer_pair_open(x->w, "pairs", '[');
-            for (; at < row->n_pairs && row->pair[at].class_ == c; at++) {
-                x->n_edges = row->pair[at].n_edges;
-                write_pair(x, &row->pair[at].proof, row->pair[at].entry, row->pair[at].exit, row->pair[at].n_ends);
+            for (; at < n_pairs && pair[at].class_ == c; at++) {
+                x->n_edges = pair[at].n_edges;
+                write_pair(x, &pair[at].proof, pair[at].entry, pair[at].exit, pair[at].n_ends);
             }
             util_writer_close(x->w, ']');
         }
@@ -221,22 +220,15 @@ static void write_row(writing *x, const relax_row *row)
     util_writer_close(x->w, ']');
 }
 
-/* ---- the file ---- */
-
-/* The whole as one block without cuts; proof NULL: nothing is said of it. */
+/* The whole is one block without cuts; proof NULL: nothing is said of it. */
 static void write_whole(writing *x, const relax_proof *proof)
 {
     int32_t none = 0;
-    relax_certificate_cuts(x->w, 0, &none, &none);
-    util_writer_open(x->w, '{');
-    if (proof) {
-        util_writer_pair_open(x->w, "pairs", '[');
-        write_pair(x, proof, 0, 0, 0);
-        util_writer_close(x->w, ']');
-    }
-    util_writer_close(x->w, '}');
-    util_writer_close(x->w, ']');
+    relax_row_pair pair = {.n_edges = x->n_edges, .proof = proof ? *proof : (relax_proof){0}};
+    write_row(x, &(decompose_cuts){.cut = &none, .block_class = &none, .n_classes = 1}, &pair, proof != NULL);
 }
+
+/* ---- the file ---- */
 
 void relax_certificate_names(util_writer *w, const moirai_problem *p)
 {
@@ -267,7 +259,7 @@ static void write_all(util_writer *w, const relax_certificate *from)
     x.by_number = NULL; /* blocks are numbered as the verifier does it */
     x.op = NULL;
     if (of_one && from->row)
-        write_row(&x, from->row);
+        write_row(&x, from->row->cuts, from->row->pair, from->row->n_pairs);
     util_writer_break(w);
     util_writer_pair_int(w, "lower_bound_ns", UTIL_MAX(from->lower_bound_ns, from->proven_ns));
     util_writer_pair_int(w, "certified_bound_ns", from->proven_ns);

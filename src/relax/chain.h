@@ -23,8 +23,8 @@ typedef struct relax_chain {
     decompose_block **block; /* per class */
     relax_pair *pair;        /* [(class * (K + 1) + k) * (K + 1) + l] */
     int32_t K;
-    int64_t *reach;  /* [cut * K + device]: the least finish */
-    int32_t *before; /* [cut * K + device]: the device of the cut before */
+    int64_t *reach;  /* [block * K + device]: the least finish of the cut behind it */
+    int32_t *before; /* [block * K + device]: the device of the cut before it */
     int32_t *path;   /* per cut */
     int32_t *due;    /* pairs to be solved now */
     int32_t n_due, level;
@@ -43,19 +43,9 @@ int64_t relax_chain_path(relax_chain *c, bool loads);
 /* The pair of a block on that path: its devices. */
 void relax_chain_ends(const relax_chain *c, int32_t block, int32_t *k, int32_t *l);
 
-/* ---- ends (ends.c) ---- */
-
-/* The numbers of a leaf whose first operator is on another device, which is exchanged with the one that it is on; what they prove is evaluated.
- * To be cleared also after a failure. */
-int relax_leaf_exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, int32_t device,
-                        const util_stop *stop);
-
 /* ---- plans (chain_plans.c) ---- */
 
 /* Devices of the path of least loads, or of the bound's. */
 int relax_chain_choose(relax_choice *out, relax_chain *c, bool loads);
-
-/* The proofs leave the chain (chain_row.c). */
-int relax_chain_keep(relax_row *row, relax_chain *c);
 
 #endif

@@ -26,37 +26,24 @@ static int64_t way(const relax_chain *c, int32_t block, int32_t k, int32_t l, bo
 int64_t relax_chain_path(relax_chain *c, bool loads)
 {
     int32_t K = c->K, n = c->cuts->n_cuts;
-    for (int32_t b = 0; b < n; b++)
-        for (int32_t l = 0; l < K; l++) {
-            int64_t best = RELAX_NEVER;
-            int32_t cut = c->cuts->cut[b], from = 0;
+    for (int32_t b = 0; b <= n; b++) /* the last block has no exit, and the first no entry: both on device 0 */
+        for (int32_t l = 0; l < (b < n ? K : 1); l++) {
+            int64_t best = RELAX_NEVER, at = (int64_t)b * K + l;
             for (int32_t k = 0; k < (b ? K : 1); k++) {
-                int64_t at = (b ? c->reach[(int64_t)(b - 1) * K + k] : 0);
-                at = at >= RELAX_NEVER ? RELAX_NEVER : UTIL_MIN(RELAX_NEVER, at + way(c, b, k, l, loads));
-                if (at < best) {
-                    best = at;
-                    from = k;
+                int64_t begin = b ? c->reach[at - l - K + k] : 0;
+                int64_t end = begin >= RELAX_NEVER ? RELAX_NEVER : begin + way(c, b, k, l, loads);
+                if (end < best) {
+                    best = end;
+                    c->before[at] = k;
                 }
             }
-            bool may = c->p->op_devices[cut] >> l & 1;
-            c->reach[(int64_t)b * K + l] =
-                !may || best >= RELAX_NEVER ? RELAX_NEVER : best + moirai_op_ns(c->p, cut, l);
-            c->before[(int64_t)b * K + l] = from;
+            bool may = b == n || c->p->op_devices[c->cuts->cut[b]] >> l & 1;
+            c->reach[at] =
+                !may || best >= RELAX_NEVER ? RELAX_NEVER : best + (b < n ? moirai_op_ns(c->p, c->cuts->cut[b], l) : 0);
         }
-    int64_t best = RELAX_NEVER;
-    int32_t at = 0;
-    for (int32_t k = 0; k < K; k++) {
-        int64_t end = c->reach[(int64_t)(n - 1) * K + k];
-        if (end < RELAX_NEVER && end + way(c, n, k, 0, loads) < best) {
-            best = end + way(c, n, k, 0, loads);
-            at = k;
-        }
-    }
-    for (int32_t b = n - 1; b >= 0; b--) {
-        c->path[b] = at;
-        at = c->before[(int64_t)b * K + at];
-    }
-    return best;
+    for (int32_t b = n - 1, at = 0; b >= 0; b--)
+        c->path[b] = at = c->before[(int64_t)(b + 1) * K + at];
+    return c->reach[(int64_t)n * K];
 }
 
 void relax_chain_ends(const relax_chain *c, int32_t block, int32_t *k, int32_t *l)

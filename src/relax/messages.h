@@ -78,6 +78,10 @@ int relax_leaf_with(relax_leaf *out, const relax_leaf *leaf, const moirai_proble
 /* Copies of shifts and paths for a leaf that has none; a failure is seen by util_taken_all. */
 void relax_leaf_take_rows(relax_leaf *leaf, const relax_rows *rows);
 void relax_leaf_clear(relax_leaf *leaf);
+/* The same on another device of its first operator, which is exchanged with the one that it is on; what that proves is evaluated: any numbers
+ * prove something (docs/theory.md, Theorem 15). To be cleared also after a failure. */
+int relax_leaf_exchange(relax_leaf *out, const relax_leaf *leaf, const moirai_problem *p, int32_t device,
+                        const util_stop *stop);
 /* The leaf is all of the proof, and is left empty. */
 int relax_proof_alone(relax_proof *out, relax_leaf *leaf);
 

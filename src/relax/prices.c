@@ -140,8 +140,8 @@ static void restore(search *x)
     relax_set_costs(s);
 }
 
-/* One evaluation: costs, messages, value, an assignment. True where it is a gain worth a further round. */
-static bool evaluate(search *x, int32_t sweeps)
+/* Messages at the prices, which say what all operators cost, and an assignment by them. False where there was no time for that. */
+static bool ask_messages(search *x, int32_t sweeps, double *sum)
 {
     bool whole = true, first = x->best == -HUGE_VAL; /* first: messages of these prices, or none */
     relax_set_costs(x->s);
@@ -149,35 +149,35 @@ static bool evaluate(search *x, int32_t sweeps)
         whole = relax_sweep(x->s, &x->job->stop) || i > 0;
     if (!whole && !first) /* some messages are of other prices: what they seem to prove they do not */
         return false;
-    double value = value_of(x, relax_value(x->s)), before = x->best;
-    if (value > x->best)
-        keep(x, value);
+    *sum = relax_value(x->s);
     relax_decode(x->device, x->s);
-    return value > before + RELAX_PRICES_WORTH * fabs(before);
+    return true;
 }
 
 /* The same without messages: the assignment is the cheapest. */
-static int evaluate_exactly(search *x, bool *gain)
+static int ask_exactly(search *x, double *sum)
 {
     const relax_state *s = x->s;
-    double sum, before = x->best;
     for (int32_t i = 0; i < s->v->n; i++)
         for (int32_t k = 0; k < x->K; k++)
             x->cost[(int64_t)i * x->K + k] = s->c->devices[i] >> k & 1 ? relax_own_cost(s, i, k) : HUGE_VAL;
-    int rc = x->job->exactly->find(x->job->exactly->data, x->cost, s->price, x->device, &sum, &x->stop);
-    double value = rc ? -HUGE_VAL : value_of(x, sum);
-    if (value > x->best)
-        keep(x, value);
-    *gain = !rc && value > before + RELAX_PRICES_WORTH * fabs(before);
-    return rc;
+    return x->job->exactly->find(x->job->exactly->data, x->cost, s->price, x->device, sum, &x->stop);
 }
 
+/* One evaluation. *gain: whether it is worth a further round. */
 static int ask(search *x, int32_t sweeps, bool *gain)
 {
+    double sum = -HUGE_VAL, before = x->best;
+    int rc = 0;
     if (x->job->exactly)
-        return evaluate_exactly(x, gain);
-    *gain = evaluate(x, sweeps);
-    return 0;
+        rc = ask_exactly(x, &sum);
+    else
+        ask_messages(x, sweeps, &sum);
+    double value = rc ? -HUGE_VAL : value_of(x, sum);
+    if (value > before)
+        keep(x, value);
+    *gain = value > before + RELAX_PRICES_WORTH * fabs(before);
+    return rc;
 }
 
 /* How far to go after so many idle rounds. */

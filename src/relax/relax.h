@@ -89,7 +89,6 @@ typedef struct relax_task {
     bool plans;                  /* devices are wanted */
     bool row;                    /* proofs of blocks are wanted (relax_solve_chain) */
     bool ends;                   /* their ends alone come first even where devices are few (relax_solve_chain) */
-    int32_t evaluations;         /* of plans of each block (relax_solve_chain); 0: loads alone decide */
     int32_t
         send_percent; /* more than 100: as if transfers took so much longer, for devices that send less (a plan cannot keep all
                              resources busy); the bound is true, but worth little. 0: 100 */
