@@ -254,7 +254,7 @@ static bool try_move(void *data, double most)
     } else {
         x->value += raise;
     }
-    return x->value > 0;
+    return x->value > ROUNDING;
 }
 
 static int open_annealing(annealing *x)
