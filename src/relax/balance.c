@@ -30,7 +30,7 @@ typedef struct balance {
     int64_t *load_ns; /* per resource, offsets included; then per device its bytes */
     int32_t *readers; /* [packet * K + device] */
     int64_t target_ns;
-    double raise; /* of the value: by how much the changes since it was 0 have raised it, in squares of the target */
+    double value; /* what is above the target, in squares of it, and above the memory */
     move *moves;
     int64_t n_moves;
     util_memory memory;
@@ -38,22 +38,18 @@ typedef struct balance {
 
 /* ---- what a move changes ---- */
 
-static int64_t capacity(const balance *b, int32_t k)
-{
-    return b->s->v->p->device_memory_bytes[k];
-}
-
 /* What a load is worth, in squares of the target. Bytes count linearly: squares would let a little of them stay. */
 static double above(const balance *b, int32_t r, int64_t load)
 {
     int32_t k = r - b->s->v->n_resources;
-    double most = (double)UTIL_MAX(k < 0 ? b->target_ns : capacity(b, k), 1), over = ((double)load - most) / most;
+    double most = (double)(k < 0 ? b->target_ns : b->s->v->p->device_memory_bytes[k]),
+           over = ((double)load - most) / fmax(most, 1);
     return over <= 0 ? 0 : k < 0 ? over * over : RELAX_BALANCE_OVERFLOW * over;
 }
 
 static void add(balance *b, int32_t r, int64_t ns)
 {
-    b->raise += above(b, r, b->load_ns[r] + ns) - above(b, r, b->load_ns[r]);
+    b->value += above(b, r, b->load_ns[r] + ns) - above(b, r, b->load_ns[r]);
     b->load_ns[r] += ns;
 }
 
@@ -75,7 +71,7 @@ static double move_to(balance *b, int32_t op, int32_t c)
     const relax_view *v = b->s->v;
     const moirai_problem *p = v->p;
     int32_t K = v->K, a = b->device[op];
-    b->raise = 0;
+    double before = b->value;
     add(b, a, -moirai_op_ns(p, op, a));
     add(b, c, moirai_op_ns(p, op, c));
     add(b, v->n_resources + a, -p->op_memory_bytes[op]);
@@ -94,7 +90,7 @@ static double move_to(balance *b, int32_t op, int32_t c)
                 add_transfer(b, j, c, l, 1);
             }
     b->device[op] = (uint8_t)c;
-    return b->raise;
+    return b->value - before;
 }
 
 /* ---- moves ---- */
@@ -154,19 +150,11 @@ static int64_t largest(const balance *b)
     return most;
 }
 
-static bool overflows(const balance *b)
-{
-    for (int32_t k = 0; k < b->s->v->K; k++)
-        if (b->load_ns[b->s->v->n_resources + k] > capacity(b, k))
-            return true;
-    return false;
-}
-
 /* Each move once; each has a way back in the next pass, since its device is then another. */
 static bool pass(balance *b, const util_stop *stop)
 {
     bool any = false;
-    for (int64_t i = 0; i < b->n_moves && (largest(b) > b->target_ns || overflows(b)); i++) {
+    for (int64_t i = 0; i < b->n_moves && b->value > ROUNDING; i++) {
         move *m = &b->moves[i];
         int32_t a = b->device[m->op];
         if (i % STOP_EVERY == 0 && util_stopped(stop))
@@ -198,12 +186,14 @@ static int open_balance(balance *b)
     for (int32_t j = 0; j < v->n_packets; j++)
         for (int32_t e = v->packet_off[j]; e < v->packet_off[j + 1]; e++)
             b->readers[(int64_t)j * v->K + b->device[v->p->edge_reader[e]]]++;
+    for (int32_t r = 0; r < v->n_resources + v->K; r++)
+        b->value += above(b, r, b->load_ns[r]);
     return 0;
 }
 
 int relax_balance(int64_t *load_ns, uint8_t *device, const relax_state *s, int64_t target_ns, const util_stop *stop)
 {
-    balance b = {.s = s, .device = device, .target_ns = target_ns};
+    balance b = {.s = s, .device = device, .target_ns = UTIL_MAX(target_ns, 1)};
     int rc = open_balance(&b);
     bool stopped = rc || util_stopped(stop);
     rc = stopped ? rc : list_moves(&b);
@@ -222,7 +212,6 @@ typedef struct annealing {
     util_rng rng;
     int32_t *op, n_ops; /* that may move */
     uint8_t *before;    /* the devices to begin with */
-    double value;       /* squares above the target, in those of the target */
 } annealing;
 
 /* An operator on `device` that may be on `other`, or MOIRAI_NONE. */
@@ -251,10 +240,8 @@ static bool try_move(void *data, double most)
         if (second != MOIRAI_NONE)
             move_to(b, second, c);
         move_to(b, op, a);
-    } else {
-        x->value += raise;
     }
-    return x->value > ROUNDING;
+    return b->value > ROUNDING;
 }
 
 static int open_annealing(annealing *x)
@@ -270,8 +257,6 @@ static int open_annealing(annealing *x)
     for (int32_t i = 0; i < v->n; i++)
         if (movable(b, i))
             x->op[x->n_ops++] = i;
-    for (int32_t r = 0; r < v->n_resources + v->K; r++)
-        x->value += above(b, r, b->load_ns[r]);
     return 0;
 }
 
@@ -282,8 +267,8 @@ int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v,
     annealing x = {.b = {.s = &s, .device = device, .target_ns = UTIL_MAX(target_ns, 1)}};
     util_rng_seed(&x.rng, 1);
     int rc = open_annealing(&x);
-    if (!rc && x.n_ops > 0 && x.value > 0) {
-        double value = x.value;
+    if (!rc && x.n_ops > 0 && x.b.value > 0) {
+        double value = x.b.value;
         anneal_run(&(anneal_task){.hot = RELAX_BALANCE_HOT,
                                   .cold = RELAX_BALANCE_COLD,
                                   .steps = steps,
@@ -292,7 +277,7 @@ int relax_balance_anneal(int64_t *load_ns, uint8_t *device, const relax_view *v,
                                   .stop = stop,
                                   .data = &x,
                                   .judge = try_move});
-        if (x.value < value)
+        if (x.b.value < value)
             *load_ns = largest(&x.b);
         else
             memcpy(device, x.before, sizeof *device * (size_t)v->n);

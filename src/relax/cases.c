@@ -99,14 +99,13 @@ static int32_t next_hub(const tree *t, const node *x)
 static void begin_at_loads(relax_state *s)
 {
     const relax_view *v = s->v;
-    int64_t weight[MOIRAI_MASK_DEVICES] = {0};
-    double sum = 0;
+    int64_t weight[MOIRAI_MASK_DEVICES] = {0}, sum = 0;
     if (v->K > RELAX_CASES_MANY_DEVICES)
         schedule_bound_load(weight, v->p);
     for (int32_t k = 0; k < v->K; k++)
-        sum += (double)weight[k];
-    for (int32_t r = 0; r < v->n_resources; r++)
-        s->price[r] = r >= v->K ? 0 : sum > 0 ? (double)weight[r] / sum : 1.0 / v->K;
+        sum += weight[k];
+    for (int32_t k = 0; k < v->K; k++)
+        s->price[k] = sum > 0 ? (double)weight[k] / (double)sum : 1.0 / v->K;
 }
 
 /* Prices and messages to begin with: the parent's, if there is one. */

@@ -118,26 +118,18 @@ static wide loss(judge *x, int32_t packet, int32_t k)
     return sum;
 }
 
-static void add_packet(judge *x, int32_t packet)
+static void add_packets(judge *x)
 {
-    const moirai_problem *p = x->p;
-    int32_t K = x->K, i = relax_producer(&x->v, packet);
-    for (int32_t k = 0; k < K && !x->late; k++) {
+    int32_t K = x->K;
+    for (int64_t at = 0; at < (int64_t)x->v.n_packets * K && !x->late; at++) {
+        int32_t packet = (int32_t)(at / K), k = (int32_t)(at % K), i = relax_producer(&x->v, packet);
         if (may(x, i, k))
             x->message[(int64_t)i * K + k] -= loss(x, packet, k);
         for (int32_t e = x->v.packet_off[packet]; e < x->v.packet_off[packet + 1]; e++) {
             x->message[(int64_t)i * K + k] += x->leaf->from[(int64_t)e * K + k];
-            x->message[(int64_t)p->edge_reader[e] * K + k] += x->leaf->to[(int64_t)e * K + k];
+            x->message[(int64_t)x->p->edge_reader[e] * K + k] += x->leaf->to[(int64_t)e * K + k];
         }
     }
-}
-
-/* Whether all of them were added. */
-static bool add_packets(judge *x)
-{
-    for (int32_t j = 0; j < x->v.n_packets && !x->late; j++)
-        add_packet(x, j);
-    return !x->late;
 }
 
 static wide cost_of(const judge *x, int32_t op, int32_t k)
@@ -173,8 +165,8 @@ static int64_t verdict(judge *x, bool rate)
 {
     const relax_leaf *leaf = x->leaf;
     wide total = 0, prices = 0;
-    if (leaf->from && !add_packets(x))
-        return 0;
+    if (leaf->from)
+        add_packets(x);
     for (int32_t r = 0; r < x->v.n_resources; r++) { /* offsets of a period are 0 */
         total += (wide)leaf->price[r] * x->c.offset_ns[r];
         prices += leaf->price[r];

@@ -1,17 +1,7 @@
-/* Costs and messages at given prices.
+/* Costs and messages at given prices: f and g of docs/theory.md, Theorem 15, are `from` and `to`, with which no packet has a loss.
  *
- * With prices on resources, the least total cost over all assignments bounds the makespan (relax.c). What an assignment costs is a
- * sum over operators, t(i, k) at the device's price, and over packets, the transfers at the ports' prices: a labelling problem on the
- * graph, whose linear relaxation is bounded by *messages*: for an edge e from i to j, numbers from(e, k) and to(e, l) with
- *
- *     from(e, k) + to(e, l) <= cost(e, k, l) for all k, l        (cost 0 where k = l).
- *
- * Then sum over i of the least over k of [own cost + from of its outputs + to of its inputs] is at most the cost of every assignment.
  * A packet with several readers on one device is sent there once: its edges share the cost of (k, l), and what they take together,
- * the positive parts of from + to, is kept in `used`.
- *
- * **Closed forms.** Where the case fixes a reader, the producer pays: no message is needed. A reader on a known device pays for all
- * others there.
+ * the positive parts of from + to, is kept in `used`. Where the case fixes a reader, the producer pays, and nobody else for what gets there.
  *
  * **Sweeps** are those of sequential tree-reweighted message passing (Kolmogorov 2006): in the order of the graph, each operator
  * hands 1 / max(inputs, outputs) of its costs to each of its outputs, and the message's other side becomes the largest that is feasible;
@@ -75,15 +65,22 @@ void relax_state_close(relax_state *s)
 
 /* ---- costs without messages ---- */
 
-/* Readers on known devices are paid for by the producer. */
+/* Messages to readers on known devices: the producer pays, once for each device. */
 static void pay_for_served(relax_state *s, int32_t packet)
 {
-    const int64_t *d = relax_transfers(s->v, packet);
-    int32_t K = s->v->K, from = relax_producer(s->v, packet);
-    for (int32_t k = 0; k < K; k++)
-        if (s->c->devices[from] >> k & 1)
-            for (uint64_t to = s->served[packet] & ~(UINT64_C(1) << k); to; to &= to - 1)
-                s->unary[(int64_t)from * K + k] += relax_cost(s, d, k, __builtin_ctzll(to));
+    const relax_view *v = s->v;
+    const int64_t *d = relax_transfers(v, packet);
+    uint64_t left = s->served[packet], from = s->c->devices[relax_producer(v, packet)];
+    for (int32_t e = v->packet_off[packet]; s->served[packet] && e < v->packet_off[packet + 1]; e++) {
+        uint64_t to = s->c->devices[v->p->edge_reader[e]];
+        if (!relax_single(to))
+            continue;
+        for (int32_t k = 0, l = __builtin_ctzll(to); k < v->K; k++) {
+            s->from[(int64_t)e * v->K + k] = k != l && left & to && from >> k & 1 ? relax_cost(s, d, k, l) : 0;
+            s->to[(int64_t)e * v->K + k] = 0;
+        }
+        left &= ~to;
+    }
 }
 
 double relax_own_cost(const relax_state *s, int32_t i, int32_t k)
@@ -121,11 +118,10 @@ static void costs_of(double *cost, const relax_state *s, int32_t i)
         for (int32_t a = p->op_in_off[i]; a < p->op_in_off[i + 1]; a++)
             for (int32_t k = 0; k < K; k++)
                 cost[k] += s->to[(int64_t)p->op_in_edge[a] * K + k];
-    if (s->n_out[i] > 0)
-        for (int32_t o = v->out_off[i]; o < v->out_off[i + 1]; o++)
-            for (int32_t e = v->packet_off[v->out[o]]; e < v->packet_off[v->out[o] + 1]; e++)
-                for (int32_t k = 0; relax_live(s, e) && k < K; k++)
-                    cost[k] += s->from[(int64_t)e * K + k];
+    for (int32_t o = v->out_off[i]; o < v->out_off[i + 1] && s->n_messages > 0; o++)
+        for (int32_t e = v->packet_off[v->out[o]]; e < v->packet_off[v->out[o] + 1]; e++)
+            for (int32_t k = 0; k < K; k++)
+                cost[k] += s->from[(int64_t)e * K + k];
 }
 
 static double take(double a, double b)

@@ -1,7 +1,6 @@
 /* Prices and messages as whole numbers.
  *
- * Prices become whole by rounding down, to 2^-SCALE_BITS, or more where lengths are enormous. Where the state has no messages because one end
- * is known, closed forms are written down from the whole prices. All messages are rounded down to multiples of a unit, which makes
+ * Prices become whole by rounding down, to 2^-SCALE_BITS, or more where lengths are enormous. Messages are rounded down to multiples of a unit, which makes
  * certificates a third shorter: with every edge that loses at most two units, all edges together 2^-LOST_BITS of the length. */
 #include <math.h>
 #include <stdlib.h>
@@ -14,44 +13,12 @@
 #define SUM_BITS 58 /* a message is below: it is at most the whole length */
 #define LOST_BITS 24
 
-static int64_t transfer_cost(const relax_view *v, const int64_t *price, const int64_t *d, int32_t k, int32_t l)
-{
-    schedule_held held = schedule_holds(v->p, k, l);
-    int64_t one = price[held.a] + (held.b == MOIRAI_NONE ? 0 : price[held.b]), cost;
-    return k == l ? 0 : util_mul64(&cost, one, d[k * v->K + l]) ? cost : 0;
-}
-
-/* The first reader on each known device has the producer pay. */
-static void write_served(relax_leaf *leaf, const relax_state *s, int32_t packet)
-{
-    const relax_view *v = s->v;
-    const int64_t *d = relax_transfers(v, packet);
-    uint64_t left = s->served[packet], from = s->c->devices[relax_producer(v, packet)];
-    for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++) {
-        uint64_t to = s->c->devices[v->p->edge_reader[e]];
-        if (!relax_single(to) || !(left & to))
-            continue;
-        left &= ~to;
-        for (int32_t k = 0; k < v->K; k++)
-            if (from >> k & 1)
-                leaf->from[(int64_t)e * v->K + k] = transfer_cost(v, leaf->price, d, k, __builtin_ctzll(to));
-    }
-}
-
-static int64_t whole(double a, double scale)
+/* Rounded down to a multiple of the unit. */
+static int64_t whole(double a, double scale, int64_t unit)
 {
     double b = a * scale, most = ldexp(1, 61);
-    return (int64_t)(b > most ? most : b < -most ? -most : floor(b));
-}
-
-static void write_live(relax_leaf *leaf, const relax_state *s, double scale)
-{
-    size_t K = (size_t)s->v->K;
-    for (size_t at = 0; at < s->n_messages; at++)
-        if (relax_live(s, (int32_t)(at / K))) {
-            leaf->from[at] = whole(s->from[at], scale);
-            leaf->to[at] = whole(s->to[at], scale);
-        }
+    int64_t n = (int64_t)(b > most ? most : b < -most ? -most : floor(b));
+    return n - n % unit - (n % unit < 0 ? unit : 0);
 }
 
 /* A copy of the leaf's own; NULL where there is nothing to copy. */
@@ -108,17 +75,10 @@ int relax_proof_alone(relax_proof *out, relax_leaf *leaf)
     return 0;
 }
 
-static void round_down(int64_t *message, size_t n, int64_t unit)
-{
-    for (size_t i = 0; i < n; i++)
-        message[i] -= message[i] % unit + (message[i] % unit < 0 ? unit : 0);
-}
-
 int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *fixed, int32_t n_fixed,
                      double length_ns)
 {
     const relax_view *v = s->v;
-    size_t cells = (size_t)v->p->n_edges * (size_t)v->K;
     int32_t bits = (int32_t)fmin(SCALE_BITS, SUM_BITS - log2(fmax(length_ns, 1)));
     double scale = ldexp(1, UTIL_MAX(bits, 0));
     bool bytes = false;
@@ -131,8 +91,8 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
     if (bytes)
         UTIL_TAKE(&leaf->memory, leaf->byte_price, (size_t)v->K);
     if (v->n_packets > 0) {
-        UTIL_TAKE(&leaf->memory, leaf->from, cells);
-        UTIL_TAKE(&leaf->memory, leaf->to, cells);
+        UTIL_TAKE(&leaf->memory, leaf->from, s->n_messages);
+        UTIL_TAKE(&leaf->memory, leaf->to, s->n_messages);
     }
     if (leaf->memory.failed)
         return MOIRAI_EFAIL;
@@ -140,13 +100,10 @@ int relax_leaf_write(relax_leaf *leaf, const relax_state *s, const relax_fixed *
         leaf->price[r] = (int64_t)(fmax(s->price[r], 0) * scale);
     for (int32_t k = 0; k < v->K && bytes; k++)
         leaf->byte_price[k] = (int64_t)fmin(fmax(s->byte_price[k], 0) * scale, ldexp(1, 40));
-    for (int32_t j = 0; j < v->n_packets; j++)
-        write_served(leaf, s, j);
     leaf->unit = UTIL_MAX((int64_t)(ldexp(fmax(length_ns, 1) * scale, -LOST_BITS) / (2.0 * v->p->n_edges + 1)), 1);
-    if (v->n_packets > 0) {
-        write_live(leaf, s, scale);
-        round_down(leaf->from, cells, leaf->unit);
-        round_down(leaf->to, cells, leaf->unit);
+    for (size_t at = 0; at < s->n_messages; at++) {
+        leaf->from[at] = whole(s->from[at], scale, leaf->unit);
+        leaf->to[at] = whole(s->to[at], scale, leaf->unit);
     }
     return 0;
 }

@@ -29,9 +29,10 @@ typedef struct game {
     int64_t *head, *tail;              /* [op * K + device] */
     int64_t end[2][RELAX_SHIFTS_ENDS]; /* heads and tails of shifts */
     int32_t n_ends[2];
-    double *price, *price_mean, *price_regret, *load; /* per resource; ports stay idle */
-    double *share, *share_mean, *share_regret;        /* [op * K + device] */
-    double *time;                                     /* of an operator at the mean of all shares */
+    bool taken[RELAX_SHIFTS_ENDS * RELAX_SHIFTS_ENDS]; /* pairs of them that are in the game */
+    double *price, *price_mean, *price_regret, *load;  /* per resource; ports stay idle */
+    double *share, *share_mean, *share_regret;         /* [op * K + device] */
+    double *time;                                      /* of an operator at the mean of all shares */
     util_memory memory;
     util_stop stop;
 } game;
@@ -67,6 +68,11 @@ static int find_ends(game *g, int32_t which)
     return 0;
 }
 
+static relax_shift shift_at(const game *g, int32_t i)
+{
+    return (relax_shift){g->end[0][i / g->n_ends[1]], g->end[1][i % g->n_ends[1]]};
+}
+
 /* The largest load of a device within a shift at the mean of all shares, with what comes before and after. */
 static double largest(const game *g, relax_shift s)
 {
@@ -81,52 +87,41 @@ static double largest(const game *g, relax_shift s)
     return most + (double)(s.head_ns + s.tail_ns);
 }
 
-/* The case by the rows of now, and the state of paths behind those of so many more shifts. */
-static int take_rows(game *g, int32_t more)
+/* The case by the rows of now; the other side forgets what it regrets. */
+static int take_rows(game *g)
 {
-    int32_t K = g->v.K, n = g->rows.n_paths, to = schedule_resources(g->v.p) + g->rows.n_shifts * K,
-            from = to - more * K;
-    double *of_rows[] = {g->price, g->price_regret};
-    for (size_t i = 0; i < 2; i++) {
-        memmove(of_rows[i] + to, of_rows[i] + from, sizeof **of_rows * (size_t)n);
-        memset(of_rows[i] + from, 0, sizeof **of_rows * (size_t)(to - from));
-    }
     relax_view_take_rows(&g->v, &g->rows);
+    memset(g->price_regret, 0, sizeof *g->price_regret * (size_t)g->v.n_resources);
+    memset(g->price + schedule_resources(g->v.p), 0,
+           sizeof *g->price * (size_t)(g->v.n_resources - schedule_resources(g->v.p)));
     relax_case_close(&g->c);
     return relax_case_open(&g->c, &g->v, NULL, 0, false, &(util_stop){0});
-}
-
-static bool known(const game *g, relax_shift s)
-{
-    for (int32_t i = 0; i < g->rows.n_shifts; i++)
-        if (g->rows.shift[i].head_ns == s.head_ns && g->rows.shift[i].tail_ns == s.tail_ns)
-            return true;
-    return false;
 }
 
 /* Adds those that are overstepped most. */
 static void add_overstepped(game *g, double value)
 {
-    relax_shift best[RELAX_SHIFTS_EACH_TIME] = {{0}};
+    int32_t best[RELAX_SHIFTS_EACH_TIME] = {0};
     double by[RELAX_SHIFTS_EACH_TIME] = {0};
     for (int32_t i = 0; i < g->n_ends[0] * g->n_ends[1] && !util_stopped(&g->stop); i++) {
-        relax_shift s = {g->end[0][i / g->n_ends[1]], g->end[1][i % g->n_ends[1]]};
-        if (s.head_ns + s.tail_ns == 0 || s.head_ns + s.tail_ns >= g->c.path_ns || known(g, s))
-            continue;
-        double most = largest(g, s);
-        for (int32_t j = 0; j < RELAX_SHIFTS_EACH_TIME; j++)
+        relax_shift s = shift_at(g, i);
+        bool tried = !g->taken[i] && s.head_ns + s.tail_ns > 0 && s.head_ns + s.tail_ns < g->c.path_ns;
+        double most = tried ? largest(g, s) : 0;
+        for (int32_t j = 0, at = i; j < RELAX_SHIFTS_EACH_TIME; j++)
             if (most > by[j]) {
                 double other = by[j];
-                relax_shift moved = best[j];
+                int32_t moved = best[j];
                 by[j] = most;
-                best[j] = s;
+                best[j] = at;
                 most = other;
-                s = moved;
+                at = moved;
             }
     }
     for (int32_t j = 0; j < RELAX_SHIFTS_EACH_TIME && g->rows.n_shifts < RELAX_SHIFTS_MOST_SHIFTS; j++)
-        if (by[j] > RELAX_SHIFTS_WORTH * value)
-            g->rows.shift[g->rows.n_shifts++] = best[j];
+        if (by[j] > RELAX_SHIFTS_WORTH * value) {
+            g->rows.shift[g->rows.n_shifts++] = shift_at(g, best[j]);
+            g->taken[best[j]] = true;
+        }
 }
 
 /* ---- the game ---- */
@@ -271,7 +266,7 @@ static int add_rows(game *g, double value, bool *any)
     add_overstepped(g, value);
     int rc = relax_paths_add(&g->rows, g->v.p, g->time, value);
     *any = g->rows.n_shifts > shifts || g->rows.n_paths > paths;
-    return rc || !*any ? rc : take_rows(g, g->rows.n_shifts - shifts);
+    return rc || !*any ? rc : take_rows(g);
 }
 
 /* The mean prices as whole numbers. Rows that nobody looks at are left out: where transfers come in, each shift is a price for each device to be

@@ -129,7 +129,8 @@ static void widen_by_packet(windows *w, const relax_view *v, const uint64_t *dev
 static void find_offsets(relax_case *c, windows *w, const relax_view *v, const int64_t *head, const int64_t *tail,
                          const util_stop *stop)
 {
-    for (int32_t r = 0; r < v->n_resources; r++)
+    int32_t R = schedule_resources(v->p);
+    for (int32_t r = 0; r < R; r++)
         w->head[r] = w->tail[r] = SCHEDULE_NEVER_NS;
     for (int32_t i = 0; i < v->n; i++)
         for (int32_t k = 0; k < v->K; k++)
@@ -140,15 +141,12 @@ static void find_offsets(relax_case *c, windows *w, const relax_view *v, const i
             return;
         widen_by_packet(w, v, c->devices, j, head, tail);
     }
-    for (int32_t r = 0; r < v->n_resources; r++)
+    for (int32_t r = 0; r < R; r++)
         c->offset_ns[r] = w->head[r] >= SCHEDULE_NEVER_NS ? c->path_ns : UTIL_MIN(w->head[r] + w->tail[r], c->path_ns);
-    int64_t *offset_ns = c->offset_ns + schedule_resources(v->p);
-    for (int32_t at = 0; at < v->rows.n_shifts * v->K; at++) {
+    for (int32_t at = 0; at < v->rows.n_shifts * v->K; at++) { /* those of paths stay 0 */
         relax_shift s = v->rows.shift[at / v->K];
-        offset_ns[at] = UTIL_MIN(s.head_ns + s.tail_ns, c->path_ns);
+        c->offset_ns[R + at] = UTIL_MIN(s.head_ns + s.tail_ns, c->path_ns);
     }
-    for (int32_t a = 0; a < v->rows.n_paths; a++)
-        offset_ns[v->rows.n_shifts * v->K + a] = 0;
 }
 
 static int64_t longest(const relax_view *v, const uint64_t *devices, const int64_t *head, const int64_t *tail)
