@@ -129,15 +129,14 @@ static double take(double a, double b)
     return a + b > 0 ? a + b : 0;
 }
 
-/* cost[k * K + l]: of the packet, 0 where it gets to l in any case, and where it is not sent from k. */
-static void packet_costs(double *cost, const relax_state *s, int32_t packet)
+/* cost[k * K + l], for all k in `from`, as all tables below: of the packet, 0 where it gets to l in any case. */
+static void packet_costs(double *cost, const relax_state *s, int32_t packet, uint64_t from)
 {
     const int64_t *d = relax_transfers(s->v, packet);
     int32_t K = s->v->K;
-    uint64_t from = s->c->devices[relax_producer(s->v, packet)];
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K; l++)
-            cost[k * K + l] = l == k || !(from >> k & 1) || s->served[packet] >> l & 1 ? 0 : relax_cost(s, d, k, l);
+    for (; from; from &= from - 1)
+        for (int32_t l = 0, k = __builtin_ctzll(from); l < K; l++)
+            cost[k * K + l] = l == k || s->served[packet] >> l & 1 ? 0 : relax_cost(s, d, k, l);
 }
 
 /* The largest `to` that `from` and the edge's part of the costs allow. */
@@ -162,7 +161,7 @@ static void answer_backwards(relax_state *s, int32_t e, const double *cost, uint
     int32_t K = s->v->K;
     for (int32_t k = 0; k < K; k++) {
         double best = NEVER;
-        for (uint64_t left = to; left; left &= left - 1) {
+        for (uint64_t left = from >> k & 1 ? to : 0; left; left &= left - 1) {
             int32_t l = __builtin_ctzll(left);
             best = UTIL_MIN(best, cost[k * K + l] - s->to[(int64_t)e * K + l]);
         }
@@ -171,26 +170,26 @@ static void answer_backwards(relax_state *s, int32_t e, const double *cost, uint
 }
 
 /* Shares of a packet's costs for one edge: what it takes now, less where all take too much, more where some is left. */
-static void share_of(double *part, const relax_state *s, int32_t packet, int32_t e, const double *cost,
+static void share_of(double *part, const relax_state *s, int32_t e, uint64_t from, int32_t packet, const double *cost,
                      const double *used)
 {
     int32_t K = s->v->K;
-    const double *from = s->from + (int64_t)e * K, *to = s->to + (int64_t)e * K;
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K; l++) {
-            double c = cost[k * K + l], u = used[k * K + l], own = k == l ? 0 : take(from[k], to[l]);
+    const double *f = s->from + (int64_t)e * K, *to = s->to + (int64_t)e * K;
+    for (; from; from &= from - 1)
+        for (int32_t l = 0, k = __builtin_ctzll(from); l < K; l++) {
+            double c = cost[k * K + l], u = used[k * K + l], own = k == l ? 0 : take(f[k], to[l]);
             part[k * K + l] = u > c ? own * (c / u) : own + (c - u) / s->open[packet];
         }
 }
 
-static void add_use(double *used, const relax_state *s, int32_t e, double sign)
+static void add_use(double *used, const relax_state *s, int32_t e, uint64_t from, double sign)
 {
     int32_t K = s->v->K;
-    const double *from = s->from + (int64_t)e * K, *to = s->to + (int64_t)e * K;
-    for (int32_t k = 0; k < K; k++)
-        for (int32_t l = 0; l < K; l++)
+    const double *f = s->from + (int64_t)e * K, *to = s->to + (int64_t)e * K;
+    for (; from; from &= from - 1)
+        for (int32_t l = 0, k = __builtin_ctzll(from); l < K; l++)
             if (k != l)
-                used[k * K + l] += sign * take(from[k], to[l]);
+                used[k * K + l] += sign * take(f[k], to[l]);
 }
 
 /* All live edges of a packet, whose producer hands `push` to each. */
@@ -200,12 +199,12 @@ static void send_forwards(relax_state *s, int32_t packet, const double *push, do
     int32_t K = v->K;
     uint64_t from = s->c->devices[relax_producer(v, packet)];
     double *used = s->shared[packet] == MOIRAI_NONE ? NULL : s->used + (int64_t)s->shared[packet] * K * K;
-    packet_costs(cost, s, packet);
+    packet_costs(cost, s, packet, from);
     if (used) { /* as the messages are now, whatever prices they were made at */
         memset(used, 0, sizeof *used * (size_t)K * (size_t)K);
         for (int32_t e = v->packet_off[packet]; e < v->packet_off[packet + 1]; e++)
             if (relax_live(s, e))
-                add_use(used, s, e, 1);
+                add_use(used, s, e, from, 1);
         memcpy(old, used, sizeof *used * (size_t)K * (size_t)K);
         memset(used, 0, sizeof *used * (size_t)K * (size_t)K);
     }
@@ -213,12 +212,12 @@ static void send_forwards(relax_state *s, int32_t packet, const double *push, do
         if (!relax_live(s, e))
             continue;
         if (used)
-            share_of(part, s, packet, e, cost, old);
+            share_of(part, s, e, from, packet, cost, old);
         for (int32_t k = 0; k < K; k++)
             s->from[(int64_t)e * K + k] -= from >> k & 1 ? push[k] : 0;
         answer_forwards(s, e, used ? part : cost, from, s->c->devices[v->p->edge_reader[e]]);
         if (used)
-            add_use(used, s, e, 1);
+            add_use(used, s, e, from, 1);
     }
 }
 
@@ -228,17 +227,18 @@ static void send_backwards(relax_state *s, int32_t e, const double *push, double
     int32_t K = v->K, packet = relax_packet_of(v, e);
     uint64_t from = s->c->devices[relax_producer(v, packet)], to = s->c->devices[v->p->edge_reader[e]];
     double *used = s->shared[packet] == MOIRAI_NONE ? NULL : s->used + (int64_t)s->shared[packet] * K * K;
-    packet_costs(cost, s, packet);
+    packet_costs(cost, s, packet, from);
     if (used) {
-        add_use(used, s, e, -1);
-        for (int32_t at = 0; at < K * K; at++)
-            cost[at] = take(cost[at], -UTIL_MAX(used[at], 0));
+        add_use(used, s, e, from, -1);
+        for (uint64_t left = from; left; left &= left - 1)
+            for (int32_t at = __builtin_ctzll(left) * K, end = at + K; at < end; at++)
+                cost[at] = take(cost[at], -UTIL_MAX(used[at], 0));
     }
     for (int32_t l = 0; l < K; l++)
         s->to[(int64_t)e * K + l] -= to >> l & 1 ? push[l] : 0;
     answer_backwards(s, e, cost, from, to);
     if (used)
-        add_use(used, s, e, 1);
+        add_use(used, s, e, from, 1);
 }
 
 /* Whether it is time to end; looked at before every so many packets. */
