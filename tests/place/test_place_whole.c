@@ -2,7 +2,6 @@
 #include <moirai/moirai.h>
 
 #include "place/moirai/whole/whole_anneal.h"
-#include "place/moirai/whole/whole_anneal.h"
 #include "place/moirai/whole/whole_sim.h"
 #include "support/check.h"
 #include "support/random_problem.h"
@@ -114,6 +113,34 @@ static moirai_plan *annealed(const moirai_problem *p, int threads, uint64_t seed
     return plan;
 }
 
+/* No state is set up then: the second chain's end is unknown, and the plan stays. */
+static void test_a_round_without_time_leaves_the_plan_as_it_is(void **state)
+{
+    (void)state;
+    moirai_problem *p = NULL;
+    moirai_place_options o;
+    moirai_plan *plan = NULL, *before;
+    moirai_place_options_init(&o);
+    for (uint64_t seed = 1; !plan; seed++) { /* the first that fits its memory */
+        random_spec spec = random_spec_draw(seed, 40);
+        moirai_problem_free(p);
+        p = random_problem(&spec);
+        if (p && moirai_place(&plan, p, "heft", &o))
+            plan = NULL;
+    }
+    assert_ok(moirai_plan_copy(&before, plan));
+    int64_t second_ns = 0;
+    place_whole_task job = {
+        .evaluations = 1500, .seed = 1, .threads = 2, .second_ns = &second_ns, .stop.deadline = util_seconds() - 1};
+    assert_ok(place_whole_anneal(&plan, p, &job));
+    assert_int_equal(second_ns, INT64_MAX);
+    assert_int_equal(plan->makespan_ns, before->makespan_ns);
+    assert_memory_equal(plan->op_device, before->op_device, sizeof *plan->op_device * (size_t)p->n_ops);
+    moirai_plan_free(before);
+    moirai_plan_free(plan);
+    moirai_problem_free(p);
+}
+
 static void test_annealed_plans_are_correct_and_no_longer_in_every_mode(void **state)
 {
     (void)state;
@@ -177,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trials_leave_the_state_that_a_simulation_from_nothing_gives),
+        cmocka_unit_test(test_a_round_without_time_leaves_the_plan_as_it_is),
         cmocka_unit_test(test_annealed_plans_are_correct_and_no_longer_in_every_mode),
         cmocka_unit_test(test_annealing_does_not_depend_on_the_threads),
         cmocka_unit_test(test_exchanges_leave_packings_that_no_single_move_leaves),

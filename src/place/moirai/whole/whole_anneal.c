@@ -225,6 +225,9 @@ static int run_chain(void *data, int32_t i)
     round_ *r = data;
     const place_whole_task *job = r->job;
     place_mover *m = &r->chain[i];
+    r->end_ns[i] = INT64_MAX;
+    if (util_stopped(&job->stop)) /* to set up a state of many operators on many devices takes long */
+        return 0;
     int rc = place_mover_open(m, r->p, &job->stop);
     if (rc)
         return rc;
@@ -293,7 +296,7 @@ int place_whole_anneal(moirai_plan **plan, const moirai_problem *p, const place_
     if (!rc && job->second_ns)
         *job->second_ns = second_end(&r);
     for (int32_t i = 0; i < PLACE_WHOLE_CHAINS; i++) {
-        rc = rc ? rc : take(plan, sim, r.chain[i].w);
+        rc = rc || !r.chain[i].w ? rc : take(plan, sim, r.chain[i].w);
         place_mover_clear(&r.chain[i]);
     }
     moirai_sim_free(sim);
