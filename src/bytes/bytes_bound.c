@@ -1,4 +1,4 @@
-/* Memory that binds: the bound (docs/theory.md, Theorem 34), by values of blocks from pair/priced.
+/* Memory that binds: the bound (docs/theory.md, Theorem 34), by values of blocks from their cases (pair/cases.h).
  *
  * The best prices on bytes are found by a master (Dantzig and Wolfe): every path met so far is a column with its time and its bytes, the
  * cheapest combination of paths that fits on average gives the next prices, and these the next path. A handful of rounds per device that
@@ -14,7 +14,7 @@
 
 static void free_pair(bytes_pair *v)
 {
-    pair_priced_free(&v->priced);
+    pair_cases_free(&v->priced);
     for (int32_t i = 0; i < v->n_plans; i++)
         pair_plan_free(&v->plans[i].plan);
 }
@@ -65,7 +65,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
         return MOIRAI_EFAIL;
     }
     for (size_t i = 0; i < pairs; i++)
-        m->pair[i].priced = (pair_priced){.pair = c->pair[i]};
+        m->pair[i].priced = (pair_cases){.pair = c->pair[i]};
     *out = m;
     return 0;
 }
@@ -75,11 +75,11 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
 static int update_pair(void *data, int32_t i)
 {
     bytes_prices *m = data;
-    pair_priced_task task = bytes_task(m);
+    pair_cases_task task = bytes_task(m);
     m->work.pair_cost[i] = 0; /* nothing known: nothing claimed */
     if (!pair_chain_get(m->c, i)->open)
         return 0;
-    pair_priced_update(&m->pair[i].priced, &task);
+    pair_cases_update(&m->pair[i].priced, &task);
     m->work.pair_cost[i] = m->pair[i].priced.value;
     return 0;
 }
@@ -96,7 +96,7 @@ static void path_bytes(const bytes_prices *m, double *use)
     const pair_chain *c = m->c;
     memset(use, 0, sizeof *use * MOIRAI_MASK_DEVICES);
     for (int32_t i = 0; i < c->s->n_blocks; i++) {
-        const pair_priced *v = &m->pair[bytes_pair_of(m, i)].priced;
+        const pair_cases *v = &m->pair[bytes_pair_of(m, i)].priced;
         for (int32_t k = 0; k < m->K; k++)
             use[k] += v->use[k];
         if (i < c->s->n_cuts)
@@ -308,7 +308,7 @@ const int64_t *bytes_prices_per_byte(const bytes_prices *m)
     return m->now.price;
 }
 
-pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair)
+pair_cases *bytes_priced_at(bytes_prices *m, int32_t pair)
 {
     return &m->pair[pair].priced;
 }

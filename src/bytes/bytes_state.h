@@ -7,7 +7,6 @@
 #include "bytes/bytes.h"
 #include "util/pool.h"
 #include "util/util.h"
-#include "pair/priced/priced.h"
 
 #define BYTES_BLOCK_PLANS 48
 #define BYTES_LEAST_PART 0.02 /* of a path in the LP solution: its pairs are refined */
@@ -19,7 +18,7 @@ typedef struct bytes_block_plan {
 
 /* A pair under prices on bytes. */
 typedef struct bytes_pair {
-    pair_priced priced;
+    pair_cases priced;
     bytes_block_plan plans[BYTES_BLOCK_PLANS];
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
@@ -109,9 +108,9 @@ void bytes_master_free(bytes_master *x);
 int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, double overflow_ns, double *dual_ns);
 
 /* The prices at hand, for pairs. */
-static inline pair_priced_task bytes_task(const bytes_prices *m)
+static inline pair_cases_task bytes_task(const bytes_prices *m)
 {
-    return (pair_priced_task){.byte_price = m->now.price, .stamp = m->now.stamp, .centre = m->now.centre};
+    return (pair_cases_task){.byte_price = m->now.price, .stamp = m->now.stamp, .centre = m->now.centre};
 }
 /* Prices per byte, in units, from dual values of whole devices (paths.c). */
 void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price);

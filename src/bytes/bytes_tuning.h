@@ -4,9 +4,8 @@
 #define MOIRAI_BYTES_TUNING_H
 
 /* block_plans.c: the runs of a search for block plans */
-#define BYTES_BLOCK_PLANS_TRIALS 5
 #define BYTES_BLOCK_PLANS_SMALL_SHARE 0.02
-#define BYTES_BLOCK_PLANS_FINALISTS 2
+#define BYTES_BLOCK_PLANS_BUCKETS 10
 
 /* bytes_bound.c: rounds and steps of the search for prices */
 #define BYTES_BOUND_SETTLE_ROUNDS 12

@@ -163,7 +163,7 @@ static int measure_pair(void *data, int32_t i)
 {
     measuring *g = data;
     measured_pair *p = &g->of[i];
-    p->value = pair_priced_value_at(&g->m->pair[p->pair].priced, g->price, p->use);
+    p->value = pair_cases_value_at(&g->m->pair[p->pair].priced, g->price, p->use);
     return 0;
 }
 
