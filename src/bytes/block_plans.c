@@ -149,10 +149,9 @@ void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last)
         m->at.picked[i] = m->work.plan_pick[bytes_pair_of(m, i)];
 }
 
-void bytes_price_plans(bytes_prices *m, bool jumps)
+void bytes_price_plans(bytes_prices *m)
 {
     int32_t pairs = m->c->s->n_classes * m->K * m->K;
-    m->jump.counted = jumps;
     for (int32_t i = 0; i < pairs; i++)
         m->work.pair_cost[i] = bytes_block_plan_cost(m, i, m->now.price, &m->work.plan_pick[i]);
 }
@@ -163,10 +162,8 @@ bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last)
     bytes_path out = {0};
     for (int32_t i = first; i <= last; i++) {
         int64_t length, pair = bytes_pair_of(m, i);
-        int64_t late = bytes_late_ns(m, i, (int32_t)(pair / m->K % m->K), (int32_t)(pair % m->K));
         const int64_t *bytes = bytes_block_plan_at(m, pair, m->at.picked[i], &length);
-        out.time_ns += (double)(length + late);
-        out.jump_ns += (double)late;
+        out.time_ns += (double)length;
         for (int32_t k = 0; k < m->K; k++)
             out.use[k] += (double)bytes[k];
         if (i < c->s->n_cuts) {

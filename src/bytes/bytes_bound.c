@@ -38,8 +38,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     if (!m)
         return MOIRAI_EFAIL;
     size_t K = (size_t)c->K, blocks = (size_t)c->s->n_blocks, pairs = (size_t)pair_chain_count(c);
-    double most = BYTES_BOUND_MOST_BYTES + 8.0 * c->p->n_ops * c->K, rows = (double)pairs * sizeof *m->jump.ns;
-    if ((double)pairs * sizeof *m->pair + rows > most) {
+    if ((double)pairs * sizeof *m->pair > BYTES_BOUND_MOST_BYTES + 8.0 * c->p->n_ops * c->K) {
         free(m);
         return moirai_error(MOIRAI_ELIMIT, "'%s': too many pairs for prices on bytes", c->p->name);
     }
@@ -60,7 +59,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
     UTIL_TAKE(&m->memory, m->work.pair_cost, pairs);
     UTIL_TAKE(&m->memory, m->work.plan_pick, pairs);
     UTIL_TAKE(&m->memory, m->at.picked, blocks);
-    if (bytes_find_jumps(m, most / 8) || m->memory.failed) {
+    if (m->memory.failed) {
         bytes_prices_free(m);
         return MOIRAI_EFAIL;
     }
@@ -86,7 +85,6 @@ static int update_pair(void *data, int32_t i)
 
 int64_t bytes_bound_path(bytes_prices *m, int32_t threads)
 {
-    m->jump.counted = false;                                                  /* no bound knows of them */
     util_pool_run(update_pair, m, m->c->s->n_classes * m->K * m->K, threads); /* no job fails */
     return bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1);
 }
@@ -162,24 +160,6 @@ static int measure_solution_again(bytes_prices *m, int32_t threads, bool *any)
     return rc;
 }
 
-/* The path at hand as a column, and paths of plans in the LP solution by what is known of their pairs: these were refined,
- * too, and the LP solution should know what came of it. */
-static int add_cuts(bytes_prices *m, int32_t threads, const bytes_path *found)
-{
-    size_t n = m->cuts.n;
-    int rc = bytes_master_add(&m->cuts, m, *found, m->at.device, NULL);
-    for (size_t i = 0; i < n && !rc; i++) {
-        bytes_path *x = &m->cuts.path[i], twin = *found;
-        if (x->refined >= 0 || x->twin || x->part < BYTES_LEAST_PART)
-            continue;
-        x->twin = true;
-        twin.part = 0;
-        rc = bytes_master_add(&m->cuts, m, twin, x->device, NULL);
-        rc = rc ? rc : bytes_measure_again(m, &m->cuts.path[m->cuts.n - 1], threads);
-    }
-    return rc;
-}
-
 /* What a component pays must stay well below what the pricing takes for "does not fit": prices go up to a few units per
  * ns. Units are chosen such that only times of months do not. */
 static bool units_fit(const bytes_prices *m, const bytes_bound_task *job)
@@ -196,43 +176,21 @@ static int take_plans(bytes_prices *m)
         bytes_path path = m->plans.path[m->n_plans_taken];
         path.refined = -1;
         path.part = 0;
-        path.time_ns -= path.jump_ns;
         rc = bytes_master_add(&m->cuts, m, path, path.device, NULL);
     }
     return rc;
 }
 
-/* Prices of the plans' master, if they are others than those looked at by the last round; dual_ns is left alone if not.
- * Plans are a few percent from the truth everywhere, while hardly anything is known of some pairs: an LP solution over
- * paths of the bound goes there. *any: they are. */
-static int plan_duals(bytes_prices *m, const bytes_bound_task *job, double *dual_ns, bool *any)
-{
-    double found[MOIRAI_MASK_DEVICES];
-    memcpy(found, dual_ns, sizeof found);
-    *any = false;
-    int rc = m->plans.n ? bytes_master_solve(m, &m->plans, 1, 4 * (double)job->upper_ns, found) : MOIRAI_ELIMIT;
-    for (int32_t k = 0; k < m->K && !rc; k++)
-        *any |= fabs(found[k] - dual_ns[k]) > BYTES_BOUND_LEAST_MOVE * (double)job->upper_ns;
-    if (*any)
-        memcpy(dual_ns, found, sizeof found);
-    return rc == MOIRAI_ELIMIT ? 0 : rc;
-}
-
-/* The next prices to look at: the best so far once more, whose pairs can be refined further; then those of the plans, as
- * long as little is proven; then towards those of the LP solution: all the way at first, less where that led astray, since
- * hardly anything is known of pairs far from all prices that were looked at. */
+/* The next prices to look at: the best so far once more, whose pairs can be refined further; then towards those of the LP solution: all the
+ * way at first, less where that led astray, since hardly anything is known of pairs far from all prices that were looked at. */
 static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *job, int32_t round, double *dual_ns)
 {
+    bool any = x->n > 0;
+    int rc = 0;
     if (m->search.best_ns && round == 0) {
         memcpy(dual_ns, m->search.best_dual_ns, sizeof m->search.best_dual_ns);
         return 0;
     }
-    bool any = false, first = m->search.best_ns && round == 1 &&
-                              (double)m->search.best_ns < BYTES_BOUND_FAR_BELOW * (double)job->upper_ns;
-    int rc = first ? plan_duals(m, job, dual_ns, &any) : 0;
-    if (rc || any)
-        return rc;
-    any = x->n > 0;
     for (int32_t i = 0; i < BYTES_BOUND_MEASURES && any && !rc; i++) {
         rc = bytes_master_solve(m, x, 1, 4 * (double)job->upper_ns, dual_ns);
         rc = rc ? rc : measure_solution_again(m, job->threads, &any);
@@ -283,7 +241,7 @@ int bytes_bound(int64_t *lower_ns, bytes_prices *m, const bytes_bound_task *job)
             m->search.best_ns = bound;
             memcpy(m->search.best_dual_ns, dual_ns, sizeof dual_ns);
         }
-        rc = add_cuts(m, job->threads, &found);
+        rc = bytes_master_add(x, m, found, m->at.device, NULL);
     }
     set_step(m, most);
     *lower_ns = m->search.best_ns;
@@ -316,6 +274,5 @@ pair_cases *bytes_priced_at(bytes_prices *m, int32_t pair)
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value)
 {
     memcpy(m->work.pair_cost, value, sizeof *value * (size_t)(m->c->s->n_classes * m->K * m->K));
-    m->jump.counted = false;
     return lagrangian_ns(m, bytes_cheapest_path(m, 0, m->c->s->n_blocks - 1));
 }

@@ -4,7 +4,7 @@
  * that the annealing finds for each pair at the prices met (block_plans.c). The final combination of paths says which part of the layers
  * goes which way: the chain is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where
  * two stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so the path is annealed then
- * (bytes_polish.c). Times count what edges over a block are late where it changes the device (jumps.c). */
+ * (bytes_polish.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,19 +67,18 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
     return rc;
 }
 
-/* A column of the plans' master at these dual values, as if edges over blocks were free: these are the paths near which the
- * bound's prices are. */
+/* A column of the plans' master at these dual values. */
 static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
                        int32_t round)
 {
     bytes_set_duals(m, dual_ns);
-    bytes_price_plans(m, false);
+    bytes_price_plans(m);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = round % 3 == 0 && round < 3 * job->searches ? enrich_path(m, job) : 0;
     if (rc)
         return rc;
-    bytes_price_plans(m, false);
+    bytes_price_plans(m);
     planned_path(m);
     return bytes_master_add(x, m, bytes_measure_path(m), m->at.device, m->at.picked);
 }

@@ -35,7 +35,7 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
     for (int32_t k = 0; k < m->K; k++)
         drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
     bytes_set_duals(m, drawn);
-    bytes_price_plans(m, true);
+    bytes_price_plans(m);
 }
 
 typedef struct polishing {

@@ -29,13 +29,11 @@ typedef struct bytes_pair {
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MASK_DEVICES]; /* bytes */
-    double jump_ns;  /* of the time: what edges over blocks are late, which no bound sees; plans only */
-    int32_t *device; /* of the cuts */
-    int8_t *pick;    /* block plan of each block; in bytes_prices.plans only */
-    double dual_ns[MOIRAI_MASK_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
-    int64_t refined;                     /* and the refinements of pairs by then; -1: a path of plans */
-    bool twin;                           /* of plans: the same devices are there as a path of the bound */
-    double part;                         /* of the last LP solution */
+    int32_t *device;                          /* of the cuts */
+    int8_t *pick;                             /* block plan of each block; in bytes_prices.plans only */
+    double dual_ns[MOIRAI_MASK_DEVICES];      /* paths of the bound: the prices at which its pairs' values were taken */
+    int64_t refined;                          /* and the refinements of pairs by then; -1: a path of plans */
+    double part;                              /* of the last LP solution */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
@@ -72,13 +70,6 @@ typedef struct bytes_choice {
     int8_t *picked;
 } bytes_choice;
 
-/* What edges over a block are late, about (jumps.c). */
-typedef struct bytes_jumps {
-    int64_t *ns;  /* [(row * K + entry) * K + exit] */
-    int32_t *row; /* per block: its row, which may be its class's */
-    bool counted; /* by the dynamic programme */
-} bytes_jumps;
-
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
@@ -91,10 +82,9 @@ struct bytes_prices {
     size_t n_plans_taken;
     bytes_choice at;      /* the present path */
     bytes_choice last;    /* the plan that was found last */
-    bytes_choice best;    /* the shortest of all calls, by what blocks and jumps add up to */
+    bytes_choice best;    /* the shortest of all calls, by what blocks add up to */
     int64_t best_plan_ns; /* 0: none yet */
     const pair_plan **plan;
-    bytes_jumps jump;
     bytes_scratch work;
     util_memory memory; /* of the arrays above */
 };
@@ -129,8 +119,6 @@ int64_t bytes_bound_path(bytes_prices *m, int32_t threads);
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
 /* Length and bytes of a block plan; -1 is the pair's own plan. */
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
-/* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
-int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
 /* Refines the pairs of the path that are not refined at these prices, and, with `solution`, those of the last LP solution;
  * true in *any if there was one. */
@@ -140,8 +128,8 @@ int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solutio
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job);
 /* Plans of the blocks first .. last that the path at hand takes: the cheapest at the present prices. */
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last);
-/* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
-void bytes_price_plans(bytes_prices *m, bool jumps);
+/* What each pair's cheapest plan costs. */
+void bytes_price_plans(bytes_prices *m);
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them; of all of it. */
 bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last);
 bytes_path bytes_measure_path(const bytes_prices *m);
@@ -157,11 +145,6 @@ static inline void bytes_choose(const bytes_prices *m, bytes_choice *to, const b
 {
     memcpy(to->device, from->device, sizeof *to->device * (size_t)m->c->s->n_cuts);
     memcpy(to->picked, from->picked, sizeof *to->picked * (size_t)m->c->s->n_blocks);
-}
-/* What edges over a block are late where it changes the device, about (jumps.c). */
-static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
-{
-    return m->jump.ns[((int64_t)m->jump.row[block] * m->K + entry_device) * m->K + exit_device];
 }
 /* Number of the pair that the present path takes through a block. */
 static inline int64_t bytes_pair_of(const bytes_prices *m, int32_t block)

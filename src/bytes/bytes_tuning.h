@@ -10,8 +10,6 @@
 /* bytes_bound.c: rounds and steps of the search for prices */
 #define BYTES_BOUND_SETTLE_ROUNDS 12
 #define BYTES_BOUND_MOST_BYTES 268435456.0 /* of what is kept per pair, in a small problem */
-#define BYTES_BOUND_FAR_BELOW 0.955        /* of the best plan: the bound's prices are not to be trusted yet */
-#define BYTES_BOUND_LEAST_MOVE 0.002       /* of the same: prices of whole memories that differ by less are the same */
 #define BYTES_BOUND_BACK 0.997             /* of the best bound: less, and the step was too far */
 #define BYTES_BOUND_LEAST_STEP 0.03125     /* of the way to the LP solution's prices */
 #define BYTES_BOUND_MEASURES 8             /* of the LP solution over paths, until it is made of what is known by now */

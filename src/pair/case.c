@@ -221,26 +221,27 @@ static void choose_number(choice *best, const decompose_block *b, const pricing_
 }
 
 /* The receiver where most is read before the tensor arrives. */
-static void choose_arrival(choice *best, const pricing_sending *how, const pricing_master *m, const double *weight)
+static void choose_arrival(choice *best, const pricing_sending *how, const pair_solver *by, const double *weight)
 {
     for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        double mean, early = pricing_master_early(m, j, &mean) * weight[how->receiver[j]];
-        int64_t first = pricing_master_arrival(m, j), split = first + ((int64_t)mean - first) / 2;
-        if (early > best->score && split - first > pricing_master_grid(m)->length_ns / 200)
+        double mean, early = pricing_master_early(by->master, j, &mean) * weight[how->receiver[j]];
+        int64_t first = pricing_pricer_arrival(by->pricer, how->receiver[j]);
+        int64_t split = first + ((int64_t)mean - first) / 2;
+        if (early > best->score && split - first > pricing_master_grid(by->master)->length_ns / 200)
             *best = (choice){{PRICING_ARRIVAL, 0, 0, how->receiver[j], split, split + 1}, early};
     }
 }
 
-static pricing_branch as_solution_says(const pair_state *x, int32_t sending, const pricing_master *m,
+static pricing_branch as_solution_says(const pair_state *x, int32_t sending, const pair_solver *by,
                                        const int64_t *price, bool numbers)
 {
     choice best = {.split = {.on = PRICING_NO_BRANCH}};
     double *weight = util_alloc((size_t)schedule_resources(&x->block.problem), sizeof *weight);
     if (weight) {
-        weigh(&x->block.problem, pricing_master_grid(m), price, weight);
+        weigh(&x->block.problem, pricing_master_grid(by->master), price, weight);
         if (numbers)
-            choose_number(&best, &x->block, m, weight);
-        choose_arrival(&best, &x->sending.how[sending], m, weight);
+            choose_number(&best, &x->block, by->master, weight);
+        choose_arrival(&best, &x->sending.how[sending], by, weight);
     }
     free(weight);
     return best.split;
@@ -261,20 +262,20 @@ static int64_t divide_range(const pricing_master *m, int64_t least, int64_t most
 }
 
 /* Halves the first arrival that is not known well; PRICING_NO_BRANCH: there is none. */
-static pricing_branch halve_arrival(const pricing_sending *how, const pricing_master *m)
+static pricing_branch halve_arrival(const pricing_sending *how, const pair_solver *by)
 {
     for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
-        int64_t first = pricing_master_arrival(m, j), last = pricing_master_arrived(m, j);
+        int32_t k = how->receiver[j];
+        int64_t first = pricing_pricer_arrival(by->pricer, k), last = pricing_pricer_arrived(by->pricer, k);
         int64_t middle = first + (last - first) / 2;
-        if (last - first > pricing_master_grid(m)->length_ns / PAIR_CASE_NARROWEST)
-            return (pricing_branch){PRICING_ARRIVAL, 0, 0, how->receiver[j], middle, middle + 1};
+        if (last - first > pricing_master_grid(by->master)->length_ns / PAIR_CASE_NARROWEST)
+            return (pricing_branch){PRICING_ARRIVAL, 0, 0, k, middle, middle + 1};
     }
     return (pricing_branch){.on = PRICING_NO_BRANCH};
 }
 
 /* Where a case is best divided after its master was solved. */
-static pricing_branch choose_split(const pair_cases *v, const pair_case *c, const pricing_master *m,
-                                   const int64_t *price)
+static pricing_branch choose_split(const pair_cases *v, const pair_case *c, const pair_solver *by, const int64_t *price)
 {
     const pricing_sending *how = &v->pair->sending.how[c->sending];
     bool lengths = pair_cases_are_lengths(v);
@@ -283,13 +284,13 @@ static pricing_branch choose_split(const pair_cases *v, const pair_case *c, cons
         numbers += c->branch[i].on == PRICING_NUMBER;
     if (how->fixed && how->open)
         return (pricing_branch){.on = PRICING_RECEIVER};
-    int64_t at = divide_range(m, pair_case_least_ns(v, c), c->most_ns, lengths);
+    int64_t at = divide_range(by->master, pair_case_least_ns(v, c), c->most_ns, lengths);
     if (at > 0 && at < c->most_ns)
         return (pricing_branch){.on = PRICING_LENGTH, .least = at, .most = at + 1};
-    pricing_branch arrival = halve_arrival(how, m);
+    pricing_branch arrival = halve_arrival(how, by);
     if (!lengths && arrival.on != PRICING_NO_BRANCH)
         return arrival;
-    pricing_branch split = as_solution_says(v->pair, c->sending, m, price, numbers < PAIR_CASE_MOST_NUMBERS);
+    pricing_branch split = as_solution_says(v->pair, c->sending, by, price, numbers < PAIR_CASE_MOST_NUMBERS);
     return split.on == PRICING_NO_BRANCH ? arrival : split;
 }
 
@@ -359,14 +360,14 @@ int pair_case_solve(pair_cases *v, int32_t solver, pair_case *c, const pair_case
     pricing_master_result found;
     rc = pricing_master_solve(&found, by->master, &task);
     bool worth = !rc && found.value >= job->ceiling;
-    pricing_branch split = rc || !found.rounds ? nowhere : choose_split(v, c, by->master, found.price);
+    pricing_branch split = rc || !found.rounds ? nowhere : choose_split(v, c, by, found.price);
     if (!rc && job->ceiling && !worth && split.on == PRICING_NO_BRANCH &&
         !util_stopped(&job->stop)) { /* to its end, then */
         task.ceiling = 0;
         task.buckets = UTIL_MIN(2 * task.buckets, PAIR_CASE_MOST_BUCKETS);
         task.start = NULL;
         rc = pricing_master_solve(&found, by->master, &task);
-        split = rc || !found.rounds ? nowhere : choose_split(v, c, by->master, found.price);
+        split = rc || !found.rounds ? nowhere : choose_split(v, c, by, found.price);
     }
     return rc ? rc : take_found(v, by, c, &found, split, job->byte_price);
 }

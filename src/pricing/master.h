@@ -55,9 +55,6 @@ double pricing_master_length(const pricing_master *m, double *spread_ns);
 pricing_chosen_column *pricing_master_solution(const pricing_master *m, int32_t *n);
 /* Of the last solve: the mean number of components of `kind` with operator `op` (within the component) on `device`. */
 double pricing_master_number(const pricing_master *m, int32_t kind, int32_t op, int32_t device);
-/* When the shared tensor arrives by this send: the soonest and the latest that the case allows. */
-int64_t pricing_master_arrival(const pricing_master *m, int32_t send);
-int64_t pricing_master_arrived(const pricing_master *m, int32_t send);
 /* Of the last solve: how much time readers of the shared tensor take on a receiver before the mean of its arrivals:
  * work that no plan could have done by then. */
 double pricing_master_early(const pricing_master *m, int32_t send, double *mean_arrival_ns);

@@ -147,7 +147,7 @@ static void test_pricing_master_branches_close_cases(void **state)
     assert_false(proven(&task, &r));
     double on_b = pricing_master_number(f.m, 0, 0, 1);
     assert_true(on_b > 1.01 && on_b < 1.99);
-    assert_int_equal(pricing_master_arrival(f.m, 0), 20);
+    assert_int_equal(pricing_pricer_arrival(f.w, 1), 20);
     pricing_branch branch = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 0, .most = 1};
     task.at.n_branches = 1;
     task.at.branch = &branch;
