@@ -86,7 +86,7 @@ static void write_excluding(util_writer *w, const pair_state *x, const pair_case
         free(branch);
         return;
     }
-    w->failed |= !branch || pricing_duals_cut(&proof, &x->block.problem, &c->found.prices, c->branch, length_ns);
+    w->failed |= !branch || pricing_duals_cut(&proof, &x->block.problem, &c->prices, c->branch, length_ns);
     for (int32_t i = 0; branch && i < c->n_branches; i++)
         if (c->branch[i].on != PRICING_LENGTH)
             branch[n++] = c->branch[i];
@@ -208,7 +208,7 @@ static void write_priced_pair(util_writer *w, const pair_chain *c, bytes_prices 
     util_writer_pair_int(w, "exit", index % K);
     util_writer_pair_open(w, "leaves", '[');
     for (const pair_case *y = v->list; y < v->list + v->n; y++)
-        write_leaf(w, x, y, y->n_branches, y->branch, &y->found.prices);
+        write_leaf(w, x, y, y->n_branches, y->branch, &y->prices);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }

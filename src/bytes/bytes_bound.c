@@ -50,10 +50,7 @@ int bytes_prices_new(bytes_prices **out, pair_chain *c)
         m->largest_bytes = UTIL_MAX(m->largest_bytes, c->p->op_memory_bytes[i]);
     UTIL_TAKE(&m->memory, m->pair, pairs);
     UTIL_TAKE(&m->memory, m->at.device, blocks);
-    UTIL_TAKE(&m->memory, m->last.device, blocks);
-    UTIL_TAKE(&m->memory, m->last.picked, blocks);
-    UTIL_TAKE(&m->memory, m->best.device, blocks);
-    UTIL_TAKE(&m->memory, m->best.picked, blocks);
+    UTIL_TAKE(&m->memory, m->plan_device, blocks);
     UTIL_TAKE(&m->memory, m->plan, blocks);
     UTIL_TAKE(&m->memory, m->work.from, blocks * K);
     UTIL_TAKE(&m->memory, m->work.pair_cost, pairs);
@@ -115,11 +112,8 @@ static int64_t lagrangian_ns(const bytes_prices *m, int64_t path_cost)
 
 void bytes_set_duals(bytes_prices *m, const double *dual_ns)
 {
-    int64_t best[MOIRAI_MASK_DEVICES];
     m->now.stamp++;
     bytes_prices_at(m, dual_ns, m->now.price);
-    bytes_prices_at(m, m->search.best_dual_ns, best);
-    m->now.centre = !m->search.best_ns || !memcmp(m->now.price, best, sizeof *best * (size_t)m->K);
 }
 
 /* The cheapest path at these dual values, its pairs solved; the bound that it gives. */
@@ -203,7 +197,7 @@ static int next_duals(bytes_prices *m, bytes_master *x, const bytes_bound_task *
     return rc;
 }
 
-/* After some rounds, of which the best away from centre has reached `most`. A single one says little: its path is a column
+/* After some rounds, of which the best away from the best prices has reached `most`. A single one says little: its path is a column
  * from then on, and the next LP solution another. */
 static void set_step(bytes_prices *m, int64_t most)
 {

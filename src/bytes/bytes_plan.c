@@ -109,22 +109,6 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
     }
 }
 
-/* Goes on from the shortest path of all calls where this one has found none that is shorter: there are new block plans by
- * now. What this call has found stays where nothing comes of it, since it may turn out to be the better plan. */
-static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
-{
-    int64_t length = m->best_plan_ns;
-    if (length && length <= *length_ns) {
-        bytes_choose(m, &m->at, &m->best);
-        bytes_polish(m, dual_ns, BYTES_PLAN_WARM, job, &length);
-        *length_ns = length < m->best_plan_ns ? length : *length_ns;
-    }
-    if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
-        return;
-    m->best_plan_ns = *length_ns == INT64_MAX ? 0 : *length_ns;
-    bytes_choose(m, &m->best, &m->last);
-}
-
 /* Lay out LP solutions with more or less room to spare, and polish each. */
 static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
                         int64_t *length_ns)
@@ -141,9 +125,7 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
         if (rc)
             break;
         lay_out(m, x);
-        bytes_polish(m, dual_ns, BYTES_PLAN_HOT, job, length_ns);
-        if (fill[i] == 1)
-            improve_best(m, dual_ns, job, length_ns);
+        bytes_polish(m, dual_ns, job, length_ns);
     }
     return rc;
 }
@@ -155,7 +137,7 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     bytes_master *x = &m->plans;
     int rc = 0;
     *length_ns = INT64_MAX;
-    *cut_device = m->last.device;
+    *cut_device = m->plan_device;
     *block_plan = m->plan;
     memcpy(dual_ns, m->search.best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {

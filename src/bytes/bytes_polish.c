@@ -59,7 +59,7 @@ static double fine_of(const bytes_prices *m, const double *dual_ns)
 static void keep_path(bytes_prices *m)
 {
     const decompose_cuts *s = m->c->s;
-    bytes_choose(m, &m->last, &m->at);
+    memcpy(m->plan_device, m->at.device, sizeof *m->plan_device * (size_t)s->n_cuts);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         const bytes_pair *v = &m->pair[bytes_pair_of(m, i)];
         m->plan[i] = m->at.picked[i] < 0 ? NULL : &v->plans[m->at.picked[i]].plan;
@@ -181,7 +181,7 @@ static bool judge(void *data, double above)
     return true;
 }
 
-void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns)
+void bytes_polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
 {
     polishing x = {.m = m, .dual_ns = dual_ns, .now = bytes_measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
     x.fine = fine_of(m, dual_ns);
@@ -190,7 +190,7 @@ void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const byt
     keep_if_best(&x);
     if (x.now.time_ns > 0)
         anneal_run(&(anneal_task){
-            .hot = heat * x.now.time_ns,
+            .hot = BYTES_POLISH_HOT * x.now.time_ns,
             .cold = BYTES_POLISH_COLD * x.now.time_ns,
             .steps = UTIL_MIN(BYTES_POLISH_STEPS, (int64_t)BYTES_POLISH_STEPS_BLOCK * (m->c->s->n_blocks - 1)),
             .stride = BYTES_POLISH_STRIDE,

@@ -53,7 +53,6 @@ typedef struct bytes_scratch {
 typedef struct bytes_now {
     int64_t price[MOIRAI_MASK_DEVICES]; /* per byte, in units */
     int64_t stamp;                      /* another one for other prices */
-    bool centre;                        /* these are those of the best bound */
 } bytes_now;
 
 /* The best bound, and the way to prices that are better still. */
@@ -80,10 +79,9 @@ struct bytes_prices {
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
-    bytes_choice at;      /* the present path */
-    bytes_choice last;    /* the plan that was found last */
-    bytes_choice best;    /* the shortest of all calls, by what blocks add up to */
-    int64_t best_plan_ns; /* 0: none yet */
+    bytes_choice at; /* the present path */
+    int32_t *
+        plan_device; /* the plan that was found last: devices of the cuts, and plans of the blocks (NULL: the pair's own) */
     const pair_plan **plan;
     bytes_scratch work;
     util_memory memory; /* of the arrays above */
@@ -100,7 +98,7 @@ int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, doub
 /* The prices at hand, for pairs. */
 static inline pair_cases_task bytes_task(const bytes_prices *m)
 {
-    return (pair_cases_task){.byte_price = m->now.price, .stamp = m->now.stamp, .centre = m->now.centre};
+    return (pair_cases_task){.byte_price = m->now.price, .stamp = m->now.stamp};
 }
 /* Prices per byte, in units, from dual values of whole devices (paths.c). */
 void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price);
@@ -133,18 +131,12 @@ void bytes_price_plans(bytes_prices *m);
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them; of all of it. */
 bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last);
 bytes_path bytes_measure_path(const bytes_prices *m);
-/* Anneals the path at hand from so many parts of its time on (bytes_polish.c). A path that fits and is shorter than
+/* Anneals the path at hand (bytes_polish.c). A path that fits and is shorter than
  * *length_ns becomes the plan that was found last. */
-void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns);
+void bytes_polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns);
 static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
     return ((int64_t)m->c->s->block_class[block] * m->K + entry_device) * m->K + exit_device;
-}
-/* One path of plans in place of another. */
-static inline void bytes_choose(const bytes_prices *m, bytes_choice *to, const bytes_choice *from)
-{
-    memcpy(to->device, from->device, sizeof *to->device * (size_t)m->c->s->n_cuts);
-    memcpy(to->picked, from->picked, sizeof *to->picked * (size_t)m->c->s->n_blocks);
 }
 /* Number of the pair that the present path takes through a block. */
 static inline int64_t bytes_pair_of(const bytes_prices *m, int32_t block)

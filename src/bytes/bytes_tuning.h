@@ -15,16 +15,13 @@
 #define BYTES_BOUND_MEASURES 8             /* of the LP solution over paths, until it is made of what is known by now */
 #define BYTES_BOUND_PATH_REFINEMENTS 20    /* how often the bound's path may move to unpriced pairs within one round */
 
-/* bytes_plan.c: how hot polishing begins */
-#define BYTES_PLAN_HOT 0.002   /* temperatures of polishing, of the path's time */
-#define BYTES_PLAN_WARM 0.0005 /* where it goes on from the best path */
-
 /* bytes_polish.c: annealing of a path */
 #define BYTES_POLISH_STEPS 20000     /* at most; fewer where there are few blocks to change */
 #define BYTES_POLISH_STEPS_BLOCK 500 /* for each of them */
 #define BYTES_POLISH_STRIDE 64       /* of them at the same prices */
-#define BYTES_POLISH_COLD 0.00001    /* last temperature, of the path's time */
-#define BYTES_POLISH_WINDOW 24       /* blocks, at most */
+#define BYTES_POLISH_HOT 0.002       /* temperatures, of the path's time */
+#define BYTES_POLISH_COLD 0.00001
+#define BYTES_POLISH_WINDOW 24 /* blocks, at most */
 
 /* bytes_refine.c: how solves are shared among the pairs of a round */
 #define BYTES_REFINE_FIRST_BUCKETS 2 /* of pairs of which nothing is known */

@@ -17,8 +17,7 @@
 void pair_case_free(pair_case *c)
 {
     free(c->branch);
-    free(c->found.prices.price);
-    free(c->kept.prices.price);
+    free(c->prices.price);
 }
 
 int64_t pair_cheapest_bytes(const decompose_block *b, const int64_t *byte_price, double *use)
@@ -72,20 +71,20 @@ static pricing_master_task task_of(const pair_cases *v, const pair_solver *by, c
         .least_ns = pair_case_least_ns(v, c),
         .memory_price = pair_paid_bytes(&v->pair->block, byte_price),
         .max_rounds = PAIR_CASE_ROUNDS,
-        .start = &c->found.prices};
+        .start = &c->prices};
 }
 
 /* What is known at some prices on bytes says something at all others (Lemma 36). */
-int64_t pair_case_floor(const pair_cases *v, const pair_case *c, const pair_finding *by, const pair_bytes_at *at)
+int64_t pair_case_floor(const pair_cases *v, const pair_case *c, const pair_bytes_at *at)
 {
     int64_t least = otherwise_ns(v, c), rise = INT64_MAX;
     int64_t floor = pricing_units(v->pair->block.unit, least) + at->cheapest;
-    if (least > c->most_ns || by->known >= PRICING_NONE) /* no plan, at no prices */
+    if (least > c->most_ns || c->known >= PRICING_NONE) /* no plan, at no prices */
         return PRICING_NONE;
     for (int32_t k = 0; k < v->pair->block.problem.n_devices; k++)
-        rise = UTIL_MIN(rise, at->price[k] - by->known_at[k]);
-    __int128 known = by->known + (__int128)rise * at->total;
-    return by->known && known > floor ? (int64_t)known : floor;
+        rise = UTIL_MIN(rise, at->price[k] - c->known_at[k]);
+    __int128 known = c->known + (__int128)rise * at->total;
+    return c->known && known > floor ? (int64_t)known : floor;
 }
 
 int64_t pair_length_value(const pair_cases *v, int64_t length_ns, const int64_t *byte_price)
@@ -98,7 +97,7 @@ static int64_t value_of_case(const pair_cases *v, const pair_solver *by, const p
     int64_t least = otherwise_ns(v, c), value = pair_length_value(v, least, byte_price);
     if (UTIL_MAX(least, pair_case_least_ns(v, c)) > c->most_ns)
         return PRICING_NONE;
-    const pricing_duals *prices = &c->found.prices;
+    const pricing_duals *prices = &c->prices;
     if (prices->price) {
         pricing_master_task task = task_of(v, by, c, byte_price);
         task.at.n_branches = prices->n_branches; /* those that have prices */
@@ -113,68 +112,25 @@ int64_t pair_case_value(pair_cases *v, const pair_case *c, const int64_t *byte_p
     return value_of_case(v, &v->solver[0], c, byte_price);
 }
 
-/* ---- findings ----
- *
- * The prices on bytes move back and forth between the best so far and others that promise more. What was found at the best is
- * put aside when something better is found elsewhere, and taken out again on return: else each round would have to find
- * anew what the one before has forgotten (swin-6.6B: a layer proven to take 41.0 ms was back at 38.3 each time). */
-
-static void swap_findings(pair_case *c)
-{
-    pair_finding found = c->found;
-    c->found = c->kept;
-    c->kept = found;
-}
-
-static bool is_known_at(const pair_cases *v, const pair_finding *x, const int64_t *byte_price)
-{
-    return x->known && !memcmp(x->known_at, byte_price, sizeof *byte_price * (size_t)v->pair->block.problem.n_devices);
-}
-
+/* To other prices on bytes, where nothing is solved yet. */
 void pair_case_move(const pair_cases *v, pair_case *c, const pair_bytes_at *at)
 {
-    if (c->found.centre && is_known_at(v, &c->found, v->byte_price))
-        c->found.end = c->end;
-    int64_t found = pair_case_floor(v, c, &c->found, at), kept = pair_case_floor(v, c, &c->kept, at);
-    if (kept > found)
-        swap_findings(c);
-    c->value = UTIL_MAX(found, kept);
-    c->valued = is_known_at(v, &c->found, at->price);
+    size_t bytes = sizeof *at->price * (size_t)v->pair->block.problem.n_devices;
+    c->value = pair_case_floor(v, c, at);
+    c->valued = c->known && !memcmp(c->known_at, at->price, bytes);
     c->end.solved = false;
-    if (c->found.centre && c->valued)
-        c->end = c->found.end;
 }
 
-/* What is known at centre stays known there. */
 static void take_value(const pair_cases *v, pair_case *c, int64_t value)
 {
-    c->value = value;
+    c->value = c->known = value;
     c->valued = true;
-    if (c->found.centre && !v->centre)
-        return;
-    c->found.known = value;
-    memcpy(c->found.known_at, v->byte_price, sizeof v->byte_price);
+    memcpy(c->known_at, v->byte_price, sizeof v->byte_price);
 }
 
 void pair_case_revalue(pair_cases *v, pair_case *c)
 {
     take_value(v, c, pair_case_value(v, c, v->byte_price));
-}
-
-/* Makes room in `found`. */
-static void put_aside(const pair_cases *v, pair_case *c)
-{
-    if (c->found.centre && !v->centre)
-        swap_findings(c);
-    free(c->found.prices.price);
-    c->found = (pair_finding){.centre = v->centre};
-}
-
-int pair_case_take_prices(const pair_cases *v, pair_case *c, const pricing_duals *prices, int64_t value)
-{
-    put_aside(v, c);
-    take_value(v, c, value);
-    return pricing_duals_set(&c->found.prices, &v->pair->block.problem, prices);
 }
 
 /* ---- splitting ---- */
@@ -327,13 +283,16 @@ static int take_found(const pair_cases *v, const pair_solver *by, pair_case *c, 
                       pricing_branch split, const int64_t *byte_price)
 {
     pair_case fresh = *c;
-    fresh.found.prices = (pricing_duals){*pricing_master_grid(by->master), (int64_t *)found->price, c->n_branches};
+    fresh.prices = (pricing_duals){*pricing_master_grid(by->master), (int64_t *)found->price, c->n_branches};
     int64_t value = value_of_case(v, by, &fresh, byte_price);
     c->end.solved = true;
     c->end.split = split;
     if (found->rounds)
         solution_bytes(v, by->master, c);
-    return value < c->value ? 0 : pair_case_take_prices(v, c, &fresh.found.prices, value);
+    if (value < c->value)
+        return 0;
+    take_value(v, c, value);
+    return pricing_duals_set(&c->prices, &v->pair->block.problem, &fresh.prices);
 }
 
 int pair_cases_open_solver(pair_cases *v, int32_t i)

@@ -25,15 +25,12 @@ bool pair_cases_are_lengths(const pair_cases *v);
 int64_t pair_case_least_ns(const pair_cases *v, const pair_case *c);
 /* What a length of so much is worth, with all bytes where they are cheapest. */
 int64_t pair_length_value(const pair_cases *v, int64_t length_ns, const int64_t *byte_price);
-/* What a case is worth at prices on bytes at the least, without a pricing, by one of its findings. */
-int64_t pair_case_floor(const pair_cases *v, const pair_case *c, const pair_finding *by, const pair_bytes_at *at);
-/* To new prices on bytes, with the finding that promises more there. */
+/* What a case is worth at prices on bytes at the least, without a pricing, by what is known at others. */
+int64_t pair_case_floor(const pair_cases *v, const pair_case *c, const pair_bytes_at *at);
+/* To new prices on bytes. */
 void pair_case_move(const pair_cases *v, pair_case *c, const pair_bytes_at *at);
 /* Its value at the present prices on bytes, by pricing. */
 void pair_case_revalue(pair_cases *v, pair_case *c);
-/* A copy of these prices comes into use: they prove `value` of the case at the present prices on bytes. */
-int pair_case_take_prices(const pair_cases *v, pair_case *c, const pricing_duals *prices, int64_t value);
-
 /* Better prices for a case with an end, by one of the solvers, and where it is divided next. */
 int pair_case_solve(pair_cases *v, int32_t solver, pair_case *c, const pair_cases_task *job);
 /* The LP solution of a case with an end, which is where good plans are: *n schedules, to be freed, and the part of each resource in its

@@ -87,7 +87,6 @@ void pair_cases_update(pair_cases *v, const pair_cases_task *job)
     if (v->stamp == job->stamp)
         return;
     v->stamp = job->stamp;
-    v->centre = job->centre;
     v->solved = x->block.n_interior == 0;
     if (known) /* values hold, and what was found about cases */
         return;
@@ -105,25 +104,9 @@ void pair_cases_update_all(pair_cases *v, const pair_cases_task *job)
 {
     pair_cases_update(v, job);
     for (int32_t i = 0; i < v->n; i++) {
-        pair_case *c = &v->list[i];
-        if (!c->valued)
-            pair_case_revalue(v, c);
-        if (v->centre) { /* what proves most here is what to come back to */
-            c->found.centre = true;
-            c->kept.centre = false;
-        }
+        if (!v->list[i].valued)
+            pair_case_revalue(v, &v->list[i]);
     }
-}
-
-/* The case with the finding in use that promises more at other prices on bytes. */
-static pair_case case_at(const pair_cases *v, const pair_case *c, const pair_bytes_at *at, int64_t *floor)
-{
-    pair_case x = *c;
-    int64_t found = pair_case_floor(v, c, &c->found, at), kept = pair_case_floor(v, c, &c->kept, at);
-    if (kept > found)
-        x.found = c->kept;
-    *floor = UTIL_MAX(found, kept);
-    return x;
 }
 
 int64_t pair_cases_value_at(pair_cases *v, const int64_t *byte_price, double *use)
@@ -135,33 +118,14 @@ int64_t pair_cases_value_at(pair_cases *v, const int64_t *byte_price, double *us
         return pricing_units(x->block.unit, pair_certified_ns(x)) + at.cheapest;
     int64_t least = INT64_MAX;
     for (int32_t i = 0, n = v->n, weakest = weakest_but(v, NULL, 0); i < n; i++) {
-        int64_t floor, value;
-        pair_case c = case_at(v, &v->list[(weakest + i) % n], &at, &floor); /* which may be the weakest there, too */
-        if (floor >= least || (value = pair_case_value(v, &c, byte_price)) >= least)
+        const pair_case *c = &v->list[(weakest + i) % n]; /* which may be the weakest there, too */
+        int64_t floor = pair_case_floor(v, c, &at), value = floor < least ? pair_case_value(v, c, byte_price) : floor;
+        if (value >= least)
             continue;
         least = value;
-        memcpy(use, c.end.use, sizeof v->use);
+        memcpy(use, c->end.use, sizeof v->use);
     }
     return least;
-}
-
-/* Prices are valid for every case: those of one, without its branches, for all that nobody has solved yet. One pricing
- * each, where a search takes dozens; sendings that differ little from the solved one are settled by it. */
-static int share_prices(pair_cases *v, int32_t index, int64_t ceiling)
-{
-    int rc = 0;
-    const pricing_duals *prices = &v->list[index].found.prices;
-    for (int32_t i = 0; i < v->n && !rc && prices->price; i++) {
-        pair_case *c = &v->list[i], tried = *c;
-        if (c->end.solved || c->value >= UTIL_MIN(ceiling, v->list[index].value) || c->most_ns > prices->grid.length_ns)
-            continue;
-        tried.found.prices = *prices;
-        tried.found.prices.n_branches = 0;
-        int64_t value = pair_case_value(v, &tried, v->byte_price);
-        if (value > c->value)
-            rc = pair_case_take_prices(v, c, &tried.found.prices, value);
-    }
-    return rc;
 }
 
 /* A range that ends where the length alone is worth the ceiling, and what is beyond. */
@@ -222,12 +186,6 @@ static int solve_one(void *data, int32_t solver, int32_t index)
     return pair_case_solve(x->v, solver, &x->v->list[index], x->job);
 }
 
-static int share_found(void *data, int32_t index)
-{
-    const searching *x = data;
-    return share_prices(x->v, index, x->ceiling);
-}
-
 static int best_first(pair_cases *v, const pair_cases_task *job, int64_t ceiling)
 {
     searching x = {.v = v, .job = job, .ceiling = ceiling};
@@ -240,15 +198,14 @@ static int best_first(pair_cases *v, const pair_cases_task *job, int64_t ceiling
                                                           .weakest = weakest_of,
                                                           .state = state_of,
                                                           .divide = divide_one,
-                                                          .solve = solve_one,
-                                                          .solved = share_found});
+                                                          .solve = solve_one});
 }
 
 /* Finer buckets may show more of a case. */
 static void set_buckets(pair_cases *v, int32_t buckets)
 {
     for (int32_t i = 0; i < v->n && v->buckets != buckets; i++)
-        v->list[i].end.solved = v->list[i].found.end.solved = v->list[i].kept.end.solved = false;
+        v->list[i].end.solved = false;
     v->buckets = buckets;
 }
 

@@ -14,14 +14,6 @@ typedef struct pair_case_end {
     pricing_branch split;            /* where to divide the case */
 } pair_case_end;
 
-/* Prices in time that were found for a case. */
-typedef struct pair_finding {
-    pricing_duals prices; /* on a grid of the case's longest time or more; none: length and cheapest bytes alone */
-    int64_t known, known_at[MOIRAI_MASK_DEVICES]; /* what they have proven, at which prices on bytes; 0: nothing */
-    bool centre;                                  /* these are the prices on bytes that one comes back to */
-    pair_case_end end;                            /* at these, while others are looked at */
-} pair_finding;
-
 /* Plans that send the shared tensor so, keep to these ranges, and take between least_ns and most_ns. */
 typedef struct pair_case {
     int32_t sending; /* number of the pair's sending */
@@ -29,10 +21,11 @@ typedef struct pair_case {
     pricing_branch *branch;    /* what the case was divided on, in that order */
     int64_t least_ns, most_ns; /* the block's time; most_ns INT64_MAX: no end, and no prices */
     int64_t value;             /* in units */
-    bool valued; /* by `found` at the present prices on bytes; else `value` is no more than that (case.c) */
+    bool valued; /* by `prices` at the present prices on bytes; else `value` is no more than that (case.c) */
+    pricing_duals
+        prices; /* in time, on a grid of the case's longest time or more; none: length and cheapest bytes alone */
+    int64_t known, known_at[MOIRAI_MASK_DEVICES]; /* what they have proven, at which prices on bytes; 0: nothing */
     pair_case_end end;
-    pair_finding found; /* in use */
-    pair_finding kept;  /* until its prices on bytes come back */
 } pair_case;
 
 /* So many cases are solved at once, each by a solver with columns of its own: the outcome does not depend on the
@@ -53,7 +46,6 @@ typedef struct pair_cases {
     int64_t stamp;                           /* 0: no values yet */
     int64_t byte_price[MOIRAI_MASK_DEVICES]; /* of `stamp` */
     int32_t buckets;                         /* that cases were last solved with */
-    bool centre;                             /* these are the prices on bytes that one comes back to */
     bool solved;                             /* refined for the prices on bytes of `stamp` */
     int64_t value;                           /* the least over the cases */
     double use[MOIRAI_MASK_DEVICES];
@@ -62,7 +54,6 @@ typedef struct pair_cases {
 typedef struct pair_cases_task {
     const int64_t *byte_price; /* per device, in units */
     int64_t stamp;             /* names the prices: changes when they do */
-    bool centre; /* one comes back to these prices: what is found at them is kept when others are looked at */
     int32_t buckets, solves;
     int64_t ceiling; /* in units: what a plan of the pair costs, more need not be proven; 0: not known */
     int threads;     /* 0: one per core */

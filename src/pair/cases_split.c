@@ -33,24 +33,15 @@ static int copy_case(const pair_cases *v, pair_case *to, const pair_case *from)
     const moirai_problem *q = &v->pair->block.problem;
     *to = *from;
     to->branch = NULL;
-    to->found.prices.price = to->kept.prices.price = NULL;
-    int rc = pricing_duals_set(&to->found.prices, q, &from->found.prices);
-    rc = rc ? rc : pricing_duals_set(&to->kept.prices, q, &from->kept.prices);
-    if (rc)
-        pair_case_free(to);
-    return rc;
-}
-
-static void set_unsolved(pair_case *c)
-{
-    c->end.solved = c->found.end.solved = c->kept.end.solved = false;
+    to->prices.price = NULL;
+    return pricing_duals_set(&to->prices, q, &from->prices);
 }
 
 /* What the next branch of the case says of it. */
 static void ask(const pair_cases *v, pair_case *c)
 {
     pricing_branch question = c->branch[c->n_branches++];
-    set_unsolved(c);
+    c->end.solved = false;
     if (question.on != PRICING_LENGTH)
         return;
     c->least_ns = UTIL_MAX(c->least_ns, question.least);
@@ -129,7 +120,7 @@ static int add_part(pair_cases *v, int32_t index, const pricing_sending *how, bo
         pair_case_free(&part);
         return rc;
     }
-    set_unsolved(&part);
+    part.end.solved = false;
     pair_case_revalue(v, &part);
     if (in_place)
         pair_case_free(whole);

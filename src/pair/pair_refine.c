@@ -28,7 +28,6 @@ static int raise_by_prices(pair_state *x, const pair_refine_task *job, const lev
     bool sent = x->sending.n > 0 && x->sending.how[0].fixed;
     pair_cases_task task = {.byte_price = free_bytes,
                             .stamp = x->cases.stamp + 1,
-                            .centre = true,
                             .buckets = level->buckets,
                             .solves = (int32_t)((sent ? level->sent_solves : level->solves) * fmin(job->effort, 1000)),
                             .ceiling = pricing_units(unit, UTIL_MIN(job->need_ns, x->plan.length_ns)),

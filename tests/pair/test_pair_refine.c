@@ -122,8 +122,8 @@ static void test_pair_cases_split_where_the_solution_is_not_whole(void **state)
         assert_true(c->value > pricing_units(f.x->block.unit, 199));
         if (c->least_ns > 199 || c->most_ns < 199)
             continue;
-        assert_non_null(c->found.prices.price);
-        assert_true(c->found.prices.grid.length_ns >= 199);
+        assert_non_null(c->prices.price);
+        assert_true(c->prices.grid.length_ns >= 199);
         nobody += how->n_receivers == 0;
         for (int32_t j = 0; j < c->n_branches; j++)
             numbers += c->branch[j].on == PRICING_NUMBER;
