@@ -36,21 +36,21 @@ int64_t pair_cheapest_bytes(const decompose_block *b, const int64_t *byte_price,
     return sum;
 }
 
-bool pair_cases_are_lengths(const pair_cases *v)
+/* Whether they prove the pair's length, and no other tree's bytes. */
+static bool are_lengths(const pair_cases *v)
 {
     return v == &v->pair->cases;
 }
 
 int64_t pair_case_least_ns(const pair_cases *v, const pair_case *c)
 {
-    return UTIL_MAX(c->least_ns, pair_certified_ns(v->pair) - pair_cases_are_lengths(v));
+    return UTIL_MAX(c->least_ns, pair_certified_ns(v->pair) - are_lengths(v));
 }
 
 /* The same by other proofs than that of the tree itself: where a case is worth more, its own prices say so. */
 static int64_t otherwise_ns(const pair_cases *v, const pair_case *c)
 {
-    return UTIL_MAX(c->least_ns,
-                    pair_cases_are_lengths(v) ? pair_certified_otherwise_ns(v->pair) : pair_certified_ns(v->pair));
+    return UTIL_MAX(c->least_ns, are_lengths(v) ? pair_certified_otherwise_ns(v->pair) : pair_certified_ns(v->pair));
 }
 
 const int64_t *pair_paid_bytes(const decompose_block *b, const int64_t *byte_price)
@@ -234,7 +234,7 @@ static pricing_branch halve_arrival(const pricing_sending *how, const pair_solve
 static pricing_branch choose_split(const pair_cases *v, const pair_case *c, const pair_solver *by, const int64_t *price)
 {
     const pricing_sending *how = &v->pair->sending.how[c->sending];
-    bool lengths = pair_cases_are_lengths(v);
+    bool lengths = are_lengths(v);
     int32_t numbers = 0;
     for (int32_t i = 0; i < c->n_branches; i++)
         numbers += c->branch[i].on == PRICING_NUMBER;

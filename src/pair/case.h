@@ -18,8 +18,6 @@ int pair_cases_open_solver(pair_cases *v, int32_t i);
 void pair_case_free(pair_case *c);
 /* The prices, NULL where all bytes are free: equal devices are equal then. */
 const int64_t *pair_paid_bytes(const decompose_block *b, const int64_t *byte_price);
-/* Whether they prove the pair's length, and no other tree's bytes. */
-bool pair_cases_are_lengths(const pair_cases *v);
 /* No plan of the case is shorter. Of lengths from one less than what is proven on: prices that prove as much exclude that one, as a
  * certificate has it. */
 int64_t pair_case_least_ns(const pair_cases *v, const pair_case *c);
