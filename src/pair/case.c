@@ -209,7 +209,7 @@ static int64_t divide_range(const pricing_master *m, int64_t least, int64_t most
 {
     double spread, mean = pricing_master_length(m, &spread);
     int64_t range = most - least, middle = UTIL_MIN(UTIL_MAX((int64_t)mean, least), most);
-    int64_t coarse = least / (lengths ? 16 : 4), near = least / (lengths ? 32 : 16);
+    int64_t coarse = least / (lengths ? 16 : 4), near = least / (lengths ? 64 : 16);
     if (range > coarse)
         return middle + near < most - near / 2 ? middle + near : UTIL_MAX(UTIL_MIN(middle, most - 1) - near, least);
     if (spread <= PAIR_CASE_NARROW / 2 * (double)least || (double)range <= PAIR_CASE_NARROW * (double)least)
