@@ -396,8 +396,9 @@ static int32_t largest_class(const decompose_cuts *s)
 static void print_level(const pair_state *pair, const char *what, double used)
 {
     double lower = (double)pair->lower_ns, length = (double)UTIL_MAX(pair->plan.length_ns, 1);
-    printf("| | %s%s | %.3f | %.3f | %.2f | %d | %.1f |\n", what, pair->exhausted ? ", exhausted" : "", lower * 1e-6,
-           length * 1e-6, 100 * (1 - lower / length), pair->cases.n, processor_s() - used);
+    printf("| | %s%s | %.3f | %.3f | %.2f | %d | %lld | %.1f |\n", what, pair->exhausted ? ", exhausted" : "",
+           lower * 1e-6, length * 1e-6, 100 * (1 - lower / length), pair->n_cases, (long long)pair->solves,
+           processor_s() - used);
     fflush(stdout);
 }
 
@@ -409,7 +410,7 @@ static int anneal_alone(pair_state *pair, int64_t evaluations)
     double used = processor_s();
     int rc = pair_anneal(&plan, &pair->block, &task);
     if (!rc)
-        printf("| | annealing without hints | | %.3f | | | %.1f |\n", (double)plan.length_ns * 1e-6,
+        printf("| | annealing without hints | | %.3f | | | | %.1f |\n", (double)plan.length_ns * 1e-6,
                processor_s() - used);
     pair_plan_free(&plan);
     return rc;
@@ -445,8 +446,8 @@ static void bench_levels(const setup *s)
 {
     static const char *const file[] = {"inceptionv4", "gpt330m-intra-tensor", "gpt330m-inter-edge",
                                        "gpt13b-inter-tensor"};
-    printf("| problem | level | bound ms | plan ms | gap %% | cases | CPU s "
-           "|\n|---|---|---:|---:|---:|---:|---:|\n");
+    printf("| problem | level | bound ms | plan ms | gap %% | cases | masters | CPU s "
+           "|\n|---|---|---:|---:|---:|---:|---:|---:|\n");
     for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
         char path[4096];
         moirai_problem *p = NULL;

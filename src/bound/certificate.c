@@ -63,37 +63,16 @@ static void write_receivers(util_writer *w, const pricing_sending *how)
 }
 
 /* A case of a pair and, where it has them, its prices. */
-static void write_leaf(util_writer *w, const pair_state *x, const pair_case *c, int32_t n_branches,
+static void write_leaf(util_writer *w, const pair_state *x, int32_t sending, int32_t n_branches,
                        const pricing_branch *branch, const pricing_duals *proof)
 {
     util_writer_break(w);
     util_writer_open(w, '{');
-    write_receivers(w, &x->sending.how[c->sending]);
+    write_receivers(w, &x->sending.how[sending]);
     write_branches(w, n_branches, branch);
     if (proof->price)
         write_prices(w, &x->block.problem, proof);
     util_writer_close(w, '}');
-}
-
-/* The case as one that excludes a length and all below: prices that prove more of all lengths between least_ns, which is no more, and
- * most_ns do so on their grid up to there. Cases of other lengths are not needed: each has been divided from one of these. */
-static void write_excluding(util_writer *w, const pair_state *x, const pair_case *c, int64_t length_ns)
-{
-    int32_t n = 0;
-    pricing_duals proof = {0};
-    pricing_branch *branch = util_alloc((size_t)c->n_branches, sizeof *branch);
-    if (c->least_ns > length_ns || c->most_ns < length_ns) {
-        free(branch);
-        return;
-    }
-    w->failed |= !branch || pricing_duals_cut(&proof, &x->block.problem, &c->prices, c->branch, length_ns);
-    for (int32_t i = 0; branch && i < c->n_branches; i++)
-        if (c->branch[i].on != PRICING_LENGTH)
-            branch[n++] = c->branch[i];
-    if (!w->failed)
-        write_leaf(w, x, c, n, branch, &proof);
-    free(branch);
-    free(proof.price);
 }
 
 /* Transfers are named by an edge of theirs. */
@@ -128,10 +107,11 @@ static void write_pair(util_writer *w, const pair_state *x, int32_t a, int32_t b
         relax_proof_write(w, &x->loads.proof, &x->block.problem);
     if (x->search.n_tree)
         write_search(w, &x->block.problem, &x->search);
-    if (x->leaves_ns >= pair_certified_ns(x)) { /* else they say less than what is written above */
+    if (pair_leaves_ns(x) >= pair_certified_ns(x)) { /* else they say less than what is written above */
+        pair_leaves leaves = pair_leaves_best(x);
         util_writer_pair_open(w, "leaves", '[');
-        for (const pair_case *c = x->cases.list; c < x->cases.list + x->cases.n; c++)
-            write_excluding(w, x, c, x->leaves_ns - 1);
+        for (const pair_case *c = leaves.cases; c < leaves.cases + leaves.n; c++)
+            write_leaf(w, x, c->sending, c->n_branches, c->branch, &c->proof);
         util_writer_close(w, ']');
     }
     util_writer_close(w, '}');
@@ -190,15 +170,15 @@ static void write_class(util_writer *w, const pair_chain *c, int32_t class_, boo
 /* Writes the pair's cases if they tell more than its length does; *value: in units. */
 static void write_priced_pair(util_writer *w, const pair_chain *c, bytes_prices *m, int32_t index, int64_t *value)
 {
-    pair_cases *v = bytes_priced_at(m, index);
+    pair_priced *v = bytes_priced_at(m, index);
     const pair_state *x = pair_chain_get(c, index);
     const int64_t *price = bytes_prices_per_byte(m);
     int64_t lower = pair_certified_ns(x), least = INT64_MAX;
     int32_t K = c->K;
-    *value = pricing_units(x->block.unit, lower) + pair_cheapest_bytes(&x->block, price, NULL);
-    for (int32_t i = 0; i < v->n; i++)
-        least = UTIL_MIN(least, pair_case_value(v, &v->list[i], price));
-    if (!v->n || least <= *value)
+    *value = pricing_units(x->block.unit, lower) + pair_priced_cheapest_bytes(&x->block, price, NULL);
+    for (int32_t i = 0; i < v->n_cases; i++)
+        least = UTIL_MIN(least, pair_priced_of_case(v, &v->cases[i], price, lower));
+    if (!v->n_cases || least <= *value)
         return;
     *value = least;
     util_writer_break(w);
@@ -207,8 +187,8 @@ static void write_priced_pair(util_writer *w, const pair_chain *c, bytes_prices 
     util_writer_pair_int(w, "entry", index / K % K);
     util_writer_pair_int(w, "exit", index % K);
     util_writer_pair_open(w, "leaves", '[');
-    for (const pair_case *y = v->list; y < v->list + v->n; y++)
-        write_leaf(w, x, y, y->n_branches, y->branch, &y->prices);
+    for (const pair_priced_case *y = v->cases; y < v->cases + v->n_cases; y++)
+        write_leaf(w, x, y->sending, y->n_branches, y->branch, &y->found.prices);
     util_writer_close(w, ']');
     util_writer_close(w, '}');
 }

@@ -40,6 +40,8 @@ int branch_best_first(int64_t *solves, const branch_best_task *job)
         if (rc || !x.n)
             break;
         rc = util_pool_run(solve_picked, &x, x.n, job->threads);
+        for (int32_t i = 0; i < x.n && !rc && job->solved; i++)
+            rc = job->solved(job->data, x.picked[i]);
     }
     return rc;
 }

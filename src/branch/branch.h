@@ -29,6 +29,7 @@ typedef struct branch_best_task {
     /* Cases in place of case `index`, the first of which has its number. */
     int (*divide)(void *data, int32_t index);
     int (*solve)(void *data, int32_t solver, int32_t index);
+    int (*solved)(void *data, int32_t index); /* one after the other, when all of a round are; or NULL */
 } branch_best_task;
 
 /* Solves the weakest cases, as many side by side as there are solvers, and divides those that stay the weakest, until the

@@ -3,7 +3,7 @@
 #define MOIRAI_BYTES_BYTES_H
 
 #include "util/stop.h"
-#include "pair/chain.h"
+#include "pair/priced/priced.h"
 
 /* What is known of the pairs of a chain under prices on bytes. */
 typedef struct bytes_prices bytes_prices;
@@ -42,8 +42,8 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
 /* For certificates: go back to the best prices on bytes and solve their path, then read what proves it. */
 int bytes_settle(bytes_prices *m, const bytes_bound_task *job);
 const int64_t *bytes_prices_per_byte(const bytes_prices *m); /* per device, in units */
-/* What is known of a pair at these prices (pair/cases.h). */
-pair_cases *bytes_priced_at(bytes_prices *m, int32_t pair);
+/* What is known of a pair at these prices (priced.h). */
+pair_priced *bytes_priced_at(bytes_prices *m, int32_t pair);
 /* The bound in whole ns, were the pairs worth `value` (per pair, in units) at these prices. O(blocks * K^2). */
 int64_t bytes_proven_ns(bytes_prices *m, const int64_t *value);
 

@@ -4,7 +4,7 @@
  * that the annealing finds for each pair at the prices met (block_plans.c). The final combination of paths says which part of the layers
  * goes which way: the chain is cut into as many stretches as the LP solution has paths, each as long as its part, and the blocks where
  * two stretches meet take the pair of devices that joins them. That is wrong by up to a layer per stretch; so the path is annealed then
- * (bytes_polish.c). */
+ * (bytes_polish.c). Times count what edges over a block are late where it changes the device (jumps.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,18 +67,19 @@ static int enrich_path(bytes_prices *m, const bytes_plan_task *job)
     return rc;
 }
 
-/* A column of the plans' master at these dual values. */
+/* A column of the plans' master at these dual values, as if edges over blocks were free: these are the paths near which the
+ * bound's prices are. */
 static int plan_column(bytes_prices *m, bytes_master *x, const double *dual_ns, const bytes_plan_task *job,
                        int32_t round)
 {
     bytes_set_duals(m, dual_ns);
-    bytes_price_plans(m);
+    bytes_price_plans(m, false);
     if (!planned_path(m))
         return moirai_error(MOIRAI_EINFEASIBLE, "no path of block plans");
     int rc = round % 3 == 0 && round < 3 * job->searches ? enrich_path(m, job) : 0;
     if (rc)
         return rc;
-    bytes_price_plans(m);
+    bytes_price_plans(m, false);
     planned_path(m);
     return bytes_master_add(x, m, bytes_measure_path(m), m->at.device, m->at.picked);
 }
@@ -109,6 +110,22 @@ static void lay_out(bytes_prices *m, const bytes_master *x)
     }
 }
 
+/* Goes on from the shortest path of all calls where this one has found none that is shorter: there are new block plans by
+ * now. What this call has found stays where nothing comes of it, since it may turn out to be the better plan. */
+static void improve_best(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
+{
+    int64_t length = m->best_plan_ns;
+    if (length && length <= *length_ns) {
+        bytes_choose(m, &m->at, &m->best);
+        bytes_polish(m, dual_ns, BYTES_PLAN_WARM, job, &length);
+        *length_ns = length < m->best_plan_ns ? length : *length_ns;
+    }
+    if (m->best_plan_ns && *length_ns >= m->best_plan_ns)
+        return;
+    m->best_plan_ns = *length_ns == INT64_MAX ? 0 : *length_ns;
+    bytes_choose(m, &m->best, &m->last);
+}
+
 /* Lay out LP solutions with more or less room to spare, and polish each. */
 static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task *job, double overflow_ns,
                         int64_t *length_ns)
@@ -125,7 +142,9 @@ static int fit_solution(bytes_prices *m, bytes_master *x, const bytes_plan_task 
         if (rc)
             break;
         lay_out(m, x);
-        bytes_polish(m, dual_ns, job, length_ns);
+        bytes_polish(m, dual_ns, BYTES_PLAN_HOT, job, length_ns);
+        if (fill[i] == 1)
+            improve_best(m, dual_ns, job, length_ns);
     }
     return rc;
 }
@@ -137,7 +156,7 @@ int bytes_plan_find(int64_t *length_ns, const int32_t **cut_device, const pair_p
     bytes_master *x = &m->plans;
     int rc = 0;
     *length_ns = INT64_MAX;
-    *cut_device = m->plan_device;
+    *cut_device = m->last.device;
     *block_plan = m->plan;
     memcpy(dual_ns, m->search.best_dual_ns, sizeof dual_ns);
     for (int32_t round = 0; round < job->rounds && !rc && !util_stopped(&job->stop); round++) {

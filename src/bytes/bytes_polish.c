@@ -35,7 +35,7 @@ static void draw_prices(bytes_prices *m, const double *dual_ns, util_rng *rng)
     for (int32_t k = 0; k < m->K; k++)
         drawn[k] = fmax(dual_ns[k], 0.02 * most) * exp((util_rng_real(rng) - 0.5) * 4);
     bytes_set_duals(m, drawn);
-    bytes_price_plans(m);
+    bytes_price_plans(m, true);
 }
 
 typedef struct polishing {
@@ -59,7 +59,7 @@ static double fine_of(const bytes_prices *m, const double *dual_ns)
 static void keep_path(bytes_prices *m)
 {
     const decompose_cuts *s = m->c->s;
-    memcpy(m->plan_device, m->at.device, sizeof *m->plan_device * (size_t)s->n_cuts);
+    bytes_choose(m, &m->last, &m->at);
     for (int32_t i = 0; i < s->n_blocks; i++) {
         const bytes_pair *v = &m->pair[bytes_pair_of(m, i)];
         m->plan[i] = m->at.picked[i] < 0 ? NULL : &v->plans[m->at.picked[i]].plan;
@@ -181,7 +181,7 @@ static bool judge(void *data, double above)
     return true;
 }
 
-void bytes_polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns)
+void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns)
 {
     polishing x = {.m = m, .dual_ns = dual_ns, .now = bytes_measure_path(m), .least = HUGE_VAL, .length_ns = length_ns};
     x.fine = fine_of(m, dual_ns);
@@ -190,7 +190,7 @@ void bytes_polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task 
     keep_if_best(&x);
     if (x.now.time_ns > 0)
         anneal_run(&(anneal_task){
-            .hot = BYTES_POLISH_HOT * x.now.time_ns,
+            .hot = heat * x.now.time_ns,
             .cold = BYTES_POLISH_COLD * x.now.time_ns,
             .steps = UTIL_MIN(BYTES_POLISH_STEPS, (int64_t)BYTES_POLISH_STEPS_BLOCK * (m->c->s->n_blocks - 1)),
             .stride = BYTES_POLISH_STRIDE,

@@ -9,9 +9,9 @@
 #include "util/pool.h"
 #include "util/util.h"
 
-static pair_cases_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
+static pair_priced_task priced_task(const bytes_prices *m, const bytes_bound_task *job)
 {
-    pair_cases_task task = bytes_task(m);
+    pair_priced_task task = bytes_task(m);
     task.buckets = job->buckets;
     task.solves = job->solves;
     task.threads = job->threads;
@@ -21,7 +21,7 @@ static pair_cases_task priced_task(const bytes_prices *m, const bytes_bound_task
 
 typedef struct refining {
     bytes_prices *m;
-    pair_cases_task task;
+    pair_priced_task task;
     int64_t upper_ns;
     int32_t *pair, n;
     double *times; /* per pair: how often the path takes it, or the LP solution over paths */
@@ -32,7 +32,7 @@ typedef struct refining {
 static int32_t solves_for(const refining *x, int32_t pair, int64_t ceiling, bool first)
 {
     const bytes_prices *m = x->m;
-    const pair_cases *v = &m->pair[pair].priced;
+    const pair_priced *v = &m->pair[pair].priced;
     double part = 10 * pair_chain_share(m->c, pair / (m->K * m->K), x->upper_ns);
     if (!first && ceiling != INT64_MAX) {
         double open_ns = (double)(ceiling - v->value) / (double)m->c->s->unit * x->times[pair];
@@ -47,9 +47,9 @@ static int refine_one(void *data, int32_t i)
     int32_t pair = x->pair[i];
     int8_t pick;
     int64_t ceiling = bytes_block_plan_cost(x->m, pair, x->m->now.price, &pick);
-    pair_cases *v = &x->m->pair[pair].priced;
-    pair_cases_task task = x->task;
-    bool first = v->n == 0;
+    pair_priced *v = &x->m->pair[pair].priced;
+    pair_priced_task task = x->task;
+    bool first = !v->solver[0].master;
     task.solves = solves_for(x, pair, ceiling, first);
     const pair_state *known = pair_chain_get(x->m->c, pair);
     if (task.solves <= 5) /* little to gain */
@@ -60,7 +60,7 @@ static int refine_one(void *data, int32_t i)
         task.solves = known->sending.n_first + 2;
     }
     task.ceiling = ceiling == INT64_MAX ? 0 : ceiling;
-    int rc = pair_cases_refine(v, &task);
+    int rc = pair_priced_refine(v, &task);
     if (rc == MOIRAI_ELIMIT) { /* too large for prices: its length and cheapest bytes stand */
         v->solved = true;
         rc = 0;

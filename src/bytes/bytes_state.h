@@ -7,6 +7,7 @@
 #include "bytes/bytes.h"
 #include "util/pool.h"
 #include "util/util.h"
+#include "pair/priced/priced.h"
 
 #define BYTES_BLOCK_PLANS 48
 #define BYTES_LEAST_PART 0.02 /* of a path in the LP solution: its pairs are refined */
@@ -18,7 +19,7 @@ typedef struct bytes_block_plan {
 
 /* A pair under prices on bytes. */
 typedef struct bytes_pair {
-    pair_cases priced;
+    pair_priced priced;
     bytes_block_plan plans[BYTES_BLOCK_PLANS];
     int32_t n_plans;
     int64_t own_length_ns; /* of the pair's own plan when own_bytes was taken */
@@ -29,11 +30,13 @@ typedef struct bytes_pair {
 /* A path: the devices of the cuts and what happens in between. */
 typedef struct bytes_path {
     double time_ns, use[MOIRAI_MASK_DEVICES]; /* bytes */
-    int32_t *device;                          /* of the cuts */
-    int8_t *pick;                             /* block plan of each block; in bytes_prices.plans only */
-    double dual_ns[MOIRAI_MASK_DEVICES];      /* paths of the bound: the prices at which its pairs' values were taken */
-    int64_t refined;                          /* and the refinements of pairs by then; -1: a path of plans */
-    double part;                              /* of the last LP solution */
+    double jump_ns;  /* of the time: what edges over blocks are late, which no bound sees; plans only */
+    int32_t *device; /* of the cuts */
+    int8_t *pick;    /* block plan of each block; in bytes_prices.plans only */
+    double dual_ns[MOIRAI_MASK_DEVICES]; /* paths of the bound: the prices at which its pairs' values were taken */
+    int64_t refined;                     /* and the refinements of pairs by then; -1: a path of plans */
+    bool twin;                           /* of plans: the same devices are there as a path of the bound */
+    double part;                         /* of the last LP solution */
 } bytes_path;
 
 /* Paths met so far; every combination of them that fits on average bounds what prices can reach. */
@@ -53,6 +56,7 @@ typedef struct bytes_scratch {
 typedef struct bytes_now {
     int64_t price[MOIRAI_MASK_DEVICES]; /* per byte, in units */
     int64_t stamp;                      /* another one for other prices */
+    bool centre;                        /* these are those of the best bound */
 } bytes_now;
 
 /* The best bound, and the way to prices that are better still. */
@@ -69,6 +73,13 @@ typedef struct bytes_choice {
     int8_t *picked;
 } bytes_choice;
 
+/* What edges over a block are late, about (jumps.c). */
+typedef struct bytes_jumps {
+    int64_t *ns;  /* [(row * K + entry) * K + exit] */
+    int32_t *row; /* per block: its row, which may be its class's */
+    bool counted; /* by the dynamic programme */
+} bytes_jumps;
+
 struct bytes_prices {
     pair_chain *c;
     int32_t K;
@@ -79,10 +90,12 @@ struct bytes_prices {
     bytes_master plans; /* paths of plans met so far */
     bytes_master cuts;  /* these, and paths of the bound */
     size_t n_plans_taken;
-    bytes_choice at; /* the present path */
-    int32_t *
-        plan_device; /* the plan that was found last: devices of the cuts, and plans of the blocks (NULL: the pair's own) */
+    bytes_choice at;      /* the present path */
+    bytes_choice last;    /* the plan that was found last */
+    bytes_choice best;    /* the shortest of all calls, by what blocks and jumps add up to */
+    int64_t best_plan_ns; /* 0: none yet */
     const pair_plan **plan;
+    bytes_jumps jump;
     bytes_scratch work;
     util_memory memory; /* of the arrays above */
 };
@@ -96,9 +109,9 @@ void bytes_master_free(bytes_master *x);
 int bytes_master_solve(const bytes_prices *m, bytes_master *x, double fill, double overflow_ns, double *dual_ns);
 
 /* The prices at hand, for pairs. */
-static inline pair_cases_task bytes_task(const bytes_prices *m)
+static inline pair_priced_task bytes_task(const bytes_prices *m)
 {
-    return (pair_cases_task){.byte_price = m->now.price, .stamp = m->now.stamp};
+    return (pair_priced_task){.byte_price = m->now.price, .stamp = m->now.stamp, .centre = m->now.centre};
 }
 /* Prices per byte, in units, from dual values of whole devices (paths.c). */
 void bytes_prices_at(const bytes_prices *m, const double *dual_ns, int64_t *price);
@@ -117,6 +130,8 @@ int64_t bytes_bound_path(bytes_prices *m, int32_t threads);
 int64_t bytes_block_plan_cost(const bytes_prices *m, int64_t pair, const int64_t *price, int8_t *pick);
 /* Length and bytes of a block plan; -1 is the pair's own plan. */
 const int64_t *bytes_block_plan_at(const bytes_prices *m, int64_t pair, int32_t pick, int64_t *length_ns);
+/* Sets jump_ns (jumps.c): a row for each block, or for each class where these would take more than `most_bytes`. */
+int bytes_find_jumps(bytes_prices *m, double most_bytes);
 
 /* Refines the pairs of the path that are not refined at these prices, and, with `solution`, those of the last LP solution;
  * true in *any if there was one. */
@@ -126,17 +141,28 @@ int bytes_refine_path(bytes_prices *m, const bytes_bound_task *job, bool solutio
 int bytes_block_plan_add(bytes_prices *m, int32_t pair, const bytes_plan_task *job);
 /* Plans of the blocks first .. last that the path at hand takes: the cheapest at the present prices. */
 void bytes_pick_plans(bytes_prices *m, int32_t first, int32_t last);
-/* What each pair's cheapest plan costs. */
-void bytes_price_plans(bytes_prices *m);
+/* What each pair's cheapest plan costs; paths count what edges over their blocks are late, or do not. */
+void bytes_price_plans(bytes_prices *m, bool jumps);
 /* Time and bytes of blocks first .. last of the path at hand, with the cuts that end them; of all of it. */
 bytes_path bytes_measure(const bytes_prices *m, int32_t first, int32_t last);
 bytes_path bytes_measure_path(const bytes_prices *m);
-/* Anneals the path at hand (bytes_polish.c). A path that fits and is shorter than
+/* Anneals the path at hand from so many parts of its time on (bytes_polish.c). A path that fits and is shorter than
  * *length_ns becomes the plan that was found last. */
-void bytes_polish(bytes_prices *m, const double *dual_ns, const bytes_plan_task *job, int64_t *length_ns);
+void bytes_polish(bytes_prices *m, const double *dual_ns, double heat, const bytes_plan_task *job, int64_t *length_ns);
 static inline int64_t bytes_pair_at(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
 {
     return ((int64_t)m->c->s->block_class[block] * m->K + entry_device) * m->K + exit_device;
+}
+/* One path of plans in place of another. */
+static inline void bytes_choose(const bytes_prices *m, bytes_choice *to, const bytes_choice *from)
+{
+    memcpy(to->device, from->device, sizeof *to->device * (size_t)m->c->s->n_cuts);
+    memcpy(to->picked, from->picked, sizeof *to->picked * (size_t)m->c->s->n_blocks);
+}
+/* What edges over a block are late where it changes the device, about (jumps.c). */
+static inline int64_t bytes_late_ns(const bytes_prices *m, int32_t block, int32_t entry_device, int32_t exit_device)
+{
+    return m->jump.ns[((int64_t)m->jump.row[block] * m->K + entry_device) * m->K + exit_device];
 }
 /* Number of the pair that the present path takes through a block. */
 static inline int64_t bytes_pair_of(const bytes_prices *m, int32_t block)

@@ -42,6 +42,7 @@ static int64_t cut_cost(const bytes_prices *m, int32_t cut, int32_t k, const int
 /* One block of the recursion: `cost` by the device before it becomes `cost` by the device after. */
 static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
 {
+    const pair_chain *c = m->c;
     int64_t next[MOIRAI_MASK_DEVICES];
     for (int32_t l = 0; l < m->K; l++) {
         next[l] = INT64_MAX;
@@ -49,6 +50,8 @@ static void advance(bytes_prices *m, int32_t block, uint64_t out, int64_t *cost)
             int64_t pair = m->work.pair_cost[bytes_pair_at(m, block, k, l)];
             if (cost[k] == INT64_MAX || pair == INT64_MAX)
                 continue;
+            if (m->jump.counted)
+                pair += pricing_units(c->s->unit, bytes_late_ns(m, block, k, l));
             int64_t sum = UTIL_MIN(cost[k] + UTIL_MIN(pair, MOST_COST), MOST_COST); /* less is claimed: still true */
             if (sum >= next[l])
                 continue;
@@ -160,7 +163,7 @@ static int measure_pair(void *data, int32_t i)
 {
     measuring *g = data;
     measured_pair *p = &g->of[i];
-    p->value = pair_cases_value_at(&g->m->pair[p->pair].priced, g->price, p->use);
+    p->value = pair_priced_value_at(&g->m->pair[p->pair].priced, g->price, p->use);
     return 0;
 }
 

@@ -19,6 +19,30 @@
 #include "schedule/paths.h"
 #include "schedule/sim.h"
 
+static int cheaper(const void *a, const void *b)
+{
+    const pair_trial *x = a, *y = b;
+    int64_t left = x->plan.device ? x->plan.cost : INT64_MAX, right = y->plan.device ? y->plan.cost : INT64_MAX;
+    return left != right ? (left > right) - (left < right) : x->index - y->index;
+}
+
+void pair_trials_sort(pair_trial *t, int32_t n)
+{
+    if (n)
+        qsort(t, (size_t)n, sizeof *t, cheaper);
+}
+
+int32_t pair_trials_add(pair_trial *t, int32_t n, int32_t most, int32_t index, int64_t value)
+{
+    int32_t at = n < most ? n : most - 1;
+    if (n == most && t[at].value <= value)
+        return n;
+    for (; at > 0 && t[at - 1].value > value; at--)
+        t[at] = t[at - 1];
+    t[at] = (pair_trial){.index = index, .value = value};
+    return UTIL_MIN(n + 1, most);
+}
+
 static int64_t memory_cost(const pair_annealing *x, const int32_t *device)
 {
     int64_t cost = 0;

@@ -4,6 +4,19 @@
 
 #include "pair/pair.h"
 
+/* What a short search from the LP solution of a case has found. */
+typedef struct pair_trial {
+    int32_t index; /* of the case */
+    pair_plan plan;
+    int64_t value; /* of the case, where trials are chosen by that */
+} pair_trial;
+
+/* Into a list of at most so many, the least value first: the last of too many goes. Returns how many there are. */
+int32_t pair_trials_add(pair_trial *t, int32_t n, int32_t most, int32_t index, int64_t value);
+
+/* The cheapest plan first, trials without a plan last; equal ones by index. */
+void pair_trials_sort(pair_trial *t, int32_t n);
+
 typedef struct pair_anneal_task {
     const int64_t *memory_price;         /* or NULL */
     const pricing_chosen_column *column; /* hints from the prices, or NULL */

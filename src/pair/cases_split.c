@@ -1,16 +1,91 @@
-/* The parts of a case that is split: halves of a range, or one for each device that may receive the shared tensor next. */
-#include "pair/case.h"
+/* Where a case is split, and its parts.
+ *
+ * A case is split at what the master's LP solution does that no plan could: a number of components that is not whole, or a
+ * tensor that is read before it arrives; of these the one on which most time of the dearest devices hangs. Who receives
+ * the shared tensor is asked before either: it says most. */
+#include "pair/cases.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "problem/equal_devices.h"
 #include "util/util.h"
 
-/* ---- halves ---- */
+void pair_case_free(pair_case *c)
+{
+    free(c->proof.price);
+    free(c->duals.price);
+    free(c->branch);
+}
 
-int pair_case_branch(pricing_branch **below, pricing_branch **above, int32_t n, const decompose_block *b,
-                     pricing_branch split)
+void pair_cases_weights(const pair_state *x, const pricing_master *m, const int64_t *price, double *weight)
+{
+    const pricing_grid *grid = pricing_master_grid(m);
+    int32_t resources = schedule_resources(&x->block.problem);
+    double sum = 1e-9;
+    for (int32_t r = 0; r < resources; r++) {
+        weight[r] = 0;
+        for (int32_t i = 0; i < grid->n_buckets; i++)
+            weight[r] += (double)price[r * grid->n_buckets + i] * (double)pricing_bucket_ns(grid, i);
+        sum += weight[r];
+    }
+    for (int32_t r = 0; r < resources; r++)
+        weight[r] /= sum;
+}
+
+typedef struct choice {
+    pricing_branch split;
+    double score; /* how much time of how expensive a device hangs on it */
+} choice;
+
+/* The number that is furthest from whole, by the weight of the time that hangs on it. */
+static void choose_number(choice *best, const decompose_block *b, const pricing_master *m, const double *weight)
+{
+    for (int32_t kind = 0; kind < b->n_kinds; kind++) {
+        int32_t begin = b->component_off[b->kind_component[kind]];
+        int32_t n = b->component_off[b->kind_component[kind] + 1] - begin;
+        for (int32_t i = 0; i < n; i++)
+            for (int32_t k = 0; k < b->problem.n_devices; k++) {
+                int32_t op = b->component_op[begin + i];
+                if (!(b->problem.op_devices[op] >> k & 1))
+                    continue;
+                double number = pricing_master_number(m, kind, i, k), part = number - floor(number);
+                double score =
+                    fmin(part, 1 - part) * (weight[k] + 0.01) * (double)(moirai_op_ns(&b->problem, op, k) + 1);
+                if (fmin(part, 1 - part) > 1e-4 && score > best->score)
+                    *best = (choice){{PRICING_NUMBER, kind, i, k, (int64_t)floor(number), (int64_t)floor(number) + 1},
+                                     score};
+            }
+    }
+}
+
+/* The receiver where most is read before the tensor arrives. */
+static void choose_arrival(choice *best, const pricing_sending *how, const pricing_master *m, const double *weight)
+{
+    for (int32_t j = 0; how->fixed && j < how->n_receivers; j++) {
+        double mean, early = pricing_master_early(m, j, &mean) * weight[how->receiver[j]];
+        int64_t first = pricing_master_arrival(m, j), split = first + ((int64_t)mean - first) / 2;
+        if (early > best->score && split - first > pricing_master_grid(m)->length_ns / 200)
+            *best = (choice){{PRICING_ARRIVAL, 0, 0, how->receiver[j], split, split + 1}, early};
+    }
+}
+
+pricing_branch pair_cases_branch_on(const pair_state *x, int32_t sending, const pricing_master *m, const int64_t *price)
+{
+    choice best = {.split = {.on = PRICING_NO_BRANCH}};
+    double *weight = util_alloc((size_t)schedule_resources(&x->block.problem), sizeof *weight);
+    if (weight) {
+        pair_cases_weights(x, m, price, weight);
+        choose_number(&best, &x->block, m, weight);
+        choose_arrival(&best, &x->sending.how[sending], m, weight);
+    }
+    free(weight);
+    return best.split;
+}
+
+int pair_cases_branch(pricing_branch **below, pricing_branch **above, int32_t n, const decompose_block *b,
+                      pricing_branch split)
 {
     pricing_branch *grown = util_resize(*below, (size_t)n + 1, sizeof *grown);
     *above = NULL;
@@ -27,42 +102,21 @@ int pair_case_branch(pricing_branch **below, pricing_branch **above, int32_t n, 
     return 0;
 }
 
-/* Another case with the same prices; the list of its branches is not copied. */
-static int copy_case(const pair_cases *v, pair_case *to, const pair_case *from)
+/* Two cases in place of one, d in place of what c leaves out: at most c->split.least, or at least c->split.most. Both
+ * inherit proof and duals. */
+static int halve(const pair_state *x, pair_case *c, pair_case *d)
 {
-    const moirai_problem *q = &v->pair->block.problem;
-    *to = *from;
-    to->branch = NULL;
-    to->prices.price = NULL;
-    return pricing_duals_set(&to->prices, q, &from->prices);
-}
-
-/* What the next branch of the case says of it. */
-static void ask(const pair_cases *v, pair_case *c)
-{
-    pricing_branch question = c->branch[c->n_branches++];
-    c->end.solved = false;
-    if (question.on != PRICING_LENGTH)
-        return;
-    c->least_ns = UTIL_MAX(c->least_ns, question.least);
-    c->most_ns = UTIL_MIN(c->most_ns, question.most);
-    c->value = UTIL_MAX(c->value, pair_length_value(v, c->least_ns, v->byte_price));
-}
-
-/* *c becomes the lower half, *d the upper one. */
-static int halve(const pair_cases *v, pair_case *c, pair_case *d)
-{
-    int rc = copy_case(v, d, c);
+    *d = *c;
+    d->proof.price = d->duals.price = NULL;
+    int rc = pair_cases_branch(&c->branch, &d->branch, c->n_branches, &x->block, c->split);
+    rc = rc ? rc : pricing_duals_set(&d->proof, &x->block.problem, &c->proof);
+    rc = rc ? rc : pricing_duals_set(&d->duals, &x->block.problem, &c->duals);
     if (rc)
-        return rc;
-    rc = pair_case_branch(&c->branch, &d->branch, c->n_branches, &v->pair->block, c->end.split);
-    if (rc) {
         pair_case_free(d);
-        return rc;
-    }
-    ask(v, c);
-    ask(v, d);
-    return 0;
+    else
+        d->n_branches = ++c->n_branches;
+    c->seen = d->seen = false;
+    return rc;
 }
 
 /* ---- receivers ---- */
@@ -108,53 +162,79 @@ static uint64_t next_receivers(const pair_state *x, const pricing_sending *how)
     return next;
 }
 
-/* The part of case `index` that sends so: in its place, or as a new case. Prices of the whole are priced anew: they may prove less. */
-static int add_part(pair_cases *v, int32_t index, const pricing_sending *how, bool in_place)
+/* A case as one part of `whole`, which has no branches yet, with another sending. Prices of the whole may prove less of
+ * it, so they are a start and no proof. */
+static int part_of_case(const pair_state *x, pair_case *out, const pair_case *whole, int32_t sending)
 {
-    pair_case part, *whole = &v->list[index];
-    int rc = copy_case(v, &part, whole);
-    rc = rc ? rc : pair_sending(&part.sending, v->pair, how);
-    if (!rc && !(part.branch = util_copy(whole->branch, (size_t)whole->n_branches, sizeof *part.branch)))
-        rc = MOIRAI_EFAIL;
-    if (rc) {
-        pair_case_free(&part);
-        return rc;
-    }
-    part.end.solved = false;
-    pair_case_revalue(v, &part);
-    if (in_place)
-        pair_case_free(whole);
-    v->list[in_place ? index : v->n++] = part;
-    return 0;
+    *out = (pair_case){.sending = sending,
+                       .proven_ns = x->path_ns,
+                       .estimate_ns = whole->estimate_ns,
+                       .split = {.on = PRICING_NO_BRANCH}};
+    return pricing_duals_set(&out->duals, &x->block.problem, &whole->duals);
 }
 
 /* Nobody else receives the shared tensor, or one of these next: the last takes the place of the case. */
-static int split_receivers(pair_cases *v, int32_t index)
+static int split_receivers(pair_state *x, int32_t index)
 {
-    pricing_sending how = v->pair->sending.how[v->list[index].sending];
-    uint64_t next = next_receivers(v->pair, &how);
-    int32_t all = __builtin_popcountll(pair_may_receive(v->pair)), n = how.n_receivers;
-    if (util_grow(&v->list, &v->capacity, (size_t)(v->n + __builtin_popcountll(next)), sizeof *v->list))
+    pricing_sending how = x->sending.how[x->cases[index].sending];
+    uint64_t next = next_receivers(x, &how);
+    int32_t all = __builtin_popcountll(pair_may_receive(x)), n = how.n_receivers, sending;
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)(x->n_cases + __builtin_popcountll(next)), sizeof *x->cases))
         return MOIRAI_EFAIL;
     int rc = 0;
     for (; next && !rc; next &= next - 1) {
         how.receiver[n] = (int8_t)__builtin_ctzll(next);
         how.n_receivers = (int8_t)(n + 1);
         how.open = n + 1 < all;
-        rc = add_part(v, index, &how, false);
+        rc = pair_sending(&sending, x, &how);
+        rc = rc ? rc : part_of_case(x, &x->cases[x->n_cases], &x->cases[index], sending);
+        x->n_cases += !rc;
     }
     how.n_receivers = (int8_t)n;
     how.open = false;
-    return rc ? rc : add_part(v, index, &how, true);
+    rc = rc ? rc : pair_sending(&sending, x, &how);
+    if (rc)
+        return rc;
+    pair_case *c = &x->cases[index], old = *c;
+    rc = part_of_case(x, c, &old, sending);
+    if (rc)
+        *c = old;
+    else
+        pair_case_free(&old);
+    return rc;
 }
 
-int pair_case_split(pair_cases *v, int32_t index)
+int pair_cases_copy_proofs(pair_leaves *out, const pair_state *x)
 {
-    if (v->list[index].end.split.on == PRICING_RECEIVER)
-        return split_receivers(v, index);
-    if (util_grow(&v->list, &v->capacity, (size_t)v->n + 1, sizeof *v->list))
+    pair_case *copy = util_alloc((size_t)x->n_cases, sizeof *copy);
+    *out = (pair_leaves){0, copy};
+    for (int32_t i = 0; copy && i < x->n_cases; i++) {
+        const pair_case *from = &x->cases[i];
+        copy[i] = (pair_case){.sending = from->sending, .n_branches = from->n_branches, .proven_ns = from->proven_ns};
+        copy[i].branch = util_copy(from->branch, (size_t)from->n_branches, sizeof *from->branch);
+        out->n++;
+        if (!copy[i].branch || pricing_duals_set(&copy[i].proof, &x->block.problem, &from->proof))
+            return MOIRAI_EFAIL;
+    }
+    return copy ? 0 : MOIRAI_EFAIL;
+}
+
+int pair_case_split(pair_state *x, int32_t index)
+{
+    if (x->cases[index].split.on == PRICING_RECEIVER)
+        return split_receivers(x, index);
+    if (util_grow(&x->cases, &x->case_capacity, (size_t)x->n_cases + 1, sizeof *x->cases))
         return MOIRAI_EFAIL;
-    int rc = halve(v, &v->list[index], &v->list[v->n]);
-    v->n += !rc;
+    int rc = halve(x, &x->cases[index], &x->cases[x->n_cases]);
+    x->n_cases += !rc;
     return rc;
+}
+
+pricing_branch pair_case_choose_split(const pair_state *x, const pair_case *c, const pricing_master *m,
+                                      const int64_t *price)
+{
+    const pricing_sending *how = &x->sending.how[c->sending];
+    if (how->fixed && how->open)
+        return (pricing_branch){.on = PRICING_RECEIVER};
+    return pair_cases_branch_on(x, c->sending, m, price);
 }

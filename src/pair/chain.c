@@ -19,9 +19,12 @@ static void free_pair(pair_state *x)
 {
     if (!x)
         return;
-    pair_cases_free(&x->cases);
+    pair_cases_free(x->cases, x->n_cases);
+    pair_cases_free(x->kept.cases, x->kept.n);
     relax_answer_clear(&(relax_answer){.proof = x->loads.proof});
     free(x->search.tree);
+    for (int32_t i = 0; i < PAIR_SOLVERS; i++)
+        pricing_master_free(x->master[i]);
     free(x->sending.how);
     if (x->open)
         free(x->block.problem.op_devices);

@@ -8,13 +8,12 @@
  * a valley that goes deeper, and what a drawn solution has become after half a run is rarely as short as a plan that
  * others have annealed. Every other run is guided by the prices. (A layer of gpt3-330M on inter-server, fitted costs, both
  * ends on D, mean of eight seeds after levels 1 to 3: 5.513 ms where all six runs went on from the plan, 5.490 so.) */
+#include "pair/anneal.h"
 #include "pair/improve.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "pair/anneal.h"
-#include "pair/case.h"
 #include "pair/pair_tuning.h"
 #include "util/pool.h"
 #include "util/util.h"
@@ -74,139 +73,125 @@ static int anneal_side_by_side(const decompose_block *b, const pair_anneal_task 
     return rc;
 }
 
-/* The weakest case of a sending, and what a search from its LP solution has found. */
-typedef struct trial {
-    int32_t index; /* of the case */
-    int64_t value; /* of it */
-    pair_plan plan;
-    pricing_chosen_column *column;
-    int32_t n_columns;
-    double *weight;
-} trial;
-
 typedef struct trying {
-    pair_cases *v;
-    const pair_improve_task *job;
-    trial *t;
-    int32_t first;       /* of those that are being solved */
+    pair_bound_task *r;
+    pair_trial *trial;
+    int32_t n;
+    uint64_t seed;
     int64_t evaluations; /* of each */
     int32_t restarts;
 } trying;
 
-/* ---- trials ---- */
-
-static int by_value(const void *a, const void *b)
+/* The LP solution of a case's master at a length that it can't exclude. */
+static int anneal_solution(const trying *k, int32_t solver, const pair_case *c, pair_plan *plan)
 {
-    const trial *x = a, *y = b;
-    return x->value != y->value ? (x->value > y->value) - (x->value < y->value) : x->index - y->index;
-}
-
-/* The cheapest plan first, trials without a plan last. */
-static int by_cost(const void *a, const void *b)
-{
-    const trial *x = a, *y = b;
-    int64_t left = x->plan.device ? x->plan.cost : INT64_MAX, right = y->plan.device ? y->plan.cost : INT64_MAX;
-    return left != right ? (left > right) - (left < right) : by_value(a, b);
-}
-
-/* The weakest case of a sending that has an end, -1: none. */
-static int32_t weakest_of(const pair_cases *v, int32_t sending)
-{
-    int32_t least = -1;
-    for (int32_t i = 0; i < v->n; i++)
-        if (v->list[i].sending == sending && v->list[i].most_ns != INT64_MAX &&
-            (least < 0 || v->list[i].value < v->list[least].value))
-            least = i;
-    return least;
-}
-
-/* The weakest cases of the sendings that promise most; and, last, that of sending nothing (the first of all sendings), whose plans keep
- * the bytes on one device: bounds promise too much of the others. */
-static int32_t list_trials(trial *t, const pair_cases *v, int64_t ceiling)
-{
-    int32_t n = 0, nothing = 0;
-    for (int32_t s = 0; s < v->pair->sending.n; s++) {
-        int32_t least = weakest_of(v, s);
-        if (least >= 0 && v->list[least].value < ceiling)
-            t[n++] = (trial){.index = least, .value = v->list[least].value};
+    pair_bound_task *r = k->r;
+    pair_state *x = r->pair;
+    int rc = pair_bound_solver(r, solver);
+    if (rc)
+        return rc;
+    pricing_master *m = x->master[solver];
+    int64_t length = c->estimate_ns == INT64_MAX ? x->plan.length_ns : c->estimate_ns + c->estimate_ns / 200 + 1;
+    pricing_master_task task = {
+        .pricer = r->pricer[solver],
+        .at = {.how = &x->sending.how[c->sending], .n_branches = c->n_branches, .branch = c->branch},
+        .form = PRICING_LENGTH_FORM,
+        .length_ns = length,
+        .buckets = UTIL_MAX(c->buckets, r->sent_buckets),
+        .max_rounds = r->rounds,
+        .converge = r->solvers > 1, /* this master has seen a part of the cases */
+        .start = &c->duals,
+        .stop = r->stop};
+    pricing_master_result found;
+    rc = pricing_master_solve(&found, m, &task);
+    int32_t n_hints;
+    pricing_chosen_column *hints = pricing_master_solution(m, &n_hints);
+    double *weight = util_alloc((size_t)schedule_resources(&x->block.problem), sizeof *weight);
+    if (!hints || !weight)
+        rc = MOIRAI_EFAIL;
+    if (!rc) {
+        pair_cases_weights(x, m, found.price, weight);
+        pair_anneal_task search = {.evaluations = k->evaluations,
+                                   .seed = k->seed,
+                                   .stop = r->stop,
+                                   .column = hints,
+                                   .n_columns = n_hints,
+                                   .solution_only = true,
+                                   .weight = weight};
+        rc = n_hints ? anneal_side_by_side(&x->block, &search, plan, k->restarts, r->threads) : 0;
     }
-    if (n)
-        qsort(t, (size_t)n, sizeof *t, by_value);
-    while (nothing < n && v->list[t[nothing].index].sending != 0)
-        nothing++;
-    if (nothing < n && nothing >= PAIR_IMPROVE_MOST_TRIALS)
-        t[PAIR_IMPROVE_MOST_TRIALS - 1] = t[nothing];
-    return UTIL_MIN(n, PAIR_IMPROVE_MOST_TRIALS);
+    free(weight);
+    free(hints);
+    return rc;
 }
 
-static int solve_trial(void *data, int32_t solver)
+/* The weakest open case of each sending; of the weakest sendings, where they were found as they were needed. */
+static int32_t list_trials(const pair_state *x, pair_trial *t)
+{
+    int32_t n = 0;
+    for (int32_t s = 0; s < x->sending.n; s++) {
+        int32_t weakest = -1;
+        for (int32_t i = 0; i < x->n_cases; i++)
+            if (x->cases[i].sending == s && (weakest < 0 || x->cases[i].estimate_ns < x->cases[weakest].estimate_ns))
+                weakest = i;
+        bool open = weakest >= 0 && x->cases[weakest].proven_ns < x->plan.length_ns;
+        if (open && x->sending.n_first < x->sending.n)
+            n = pair_trials_add(t, n, PAIR_IMPROVE_MOST_TRIALS, weakest, x->cases[weakest].estimate_ns);
+        else if (open)
+            t[n++].index = weakest;
+    }
+    return n;
+}
+
+/* Each solver has the same trials on any number of threads, and so the same columns. */
+static int try_some(void *data, int32_t solver)
 {
     const trying *k = data;
-    trial *t = &k->t[k->first + solver];
-    pair_cases_task task = {.byte_price = k->v->byte_price, .buckets = k->job->buckets, .stop = k->job->stop};
-    t->weight = util_alloc((size_t)schedule_resources(&k->v->pair->block.problem), sizeof *t->weight);
-    if (!t->weight)
+    int rc = 0;
+    for (int32_t i = solver; i < k->n && !rc && !util_stopped(&k->r->stop); i += k->r->solvers)
+        rc = anneal_solution(k, solver, &k->r->pair->cases[k->trial[i].index], &k->trial[i].plan);
+    return rc;
+}
+
+/* A short run for the weakest case of each sending, a longer one for the two that went best. */
+static int try_sendings(const trying *job)
+{
+    trying k = *job;
+    pair_bound_task *r = k.r;
+    pair_trial *t = k.trial;
+    int32_t n = k.n;
+    k.evaluations = job->evaluations / 8 / n;
+    k.restarts = 1;
+    int rc = util_pool_run(try_some, &k, r->solvers, r->threads);
+    pair_trials_sort(t, n);
+    double most = PAIR_IMPROVE_NEAR * (double)t[0].plan.length_ns;
+    for (k.n = 0;
+         k.n < UTIL_MIN(n, PAIR_IMPROVE_FINALISTS) && t[k.n].plan.device && (double)t[k.n].plan.length_ns <= most;)
+        k.n++;
+    k.evaluations = job->evaluations / 4;
+    k.restarts = PAIR_IMPROVE_RESTARTS / 2;
+    if (!rc && !util_stopped(&r->stop))
+        rc = util_pool_run(try_some, &k, r->solvers, r->threads);
+    return rc;
+}
+
+int pair_improve_from_cases(pair_bound_task *r, int64_t evaluations, uint64_t seed)
+{
+    pair_state *x = r->pair;
+    pair_trial *t = util_alloc((size_t)x->sending.n, sizeof *t);
+    if (!t)
         return MOIRAI_EFAIL;
-    return pair_case_solution(&t->column, &t->n_columns, t->weight, k->v, solver, &k->v->list[t->index], &task);
-}
-
-static int anneal_from(const trying *k, const trial *t, pair_plan *plan)
-{
-    pair_anneal_task task = {.memory_price = pair_paid_bytes(&k->v->pair->block, k->v->byte_price),
-                             .evaluations = k->evaluations,
-                             .seed = k->job->seed,
-                             .stop = k->job->stop,
-                             .column = t->column,
-                             .n_columns = t->n_columns,
-                             .solution_only = true,
-                             .weight = t->weight};
-    return t->n_columns ? anneal_side_by_side(&k->v->pair->block, &task, plan, k->restarts, k->job->threads) : 0;
-}
-
-static int anneal_trial(void *data, int32_t i)
-{
-    const trying *k = data;
-    return util_stopped(&k->job->stop) ? 0 : anneal_from(k, &k->t[i], &k->t[i].plan);
-}
-
-/* A short run for each trial, a longer one for the two that went best. */
-static int run_trials(trying *k, int32_t n)
-{
-    k->evaluations = k->job->evaluations / 8 / n;
-    k->restarts = 1;
-    int rc = util_pool_run(anneal_trial, k, n, k->job->threads);
-    qsort(k->t, (size_t)n, sizeof *k->t, by_cost);
-    double most = PAIR_IMPROVE_NEAR * (double)k->t[0].plan.cost;
-    int32_t finalists = 0;
-    while (finalists < UTIL_MIN(n, PAIR_IMPROVE_FINALISTS) && k->t[finalists].plan.device &&
-           (double)k->t[finalists].plan.cost <= most)
-        finalists++;
-    k->evaluations = k->job->evaluations / 4;
-    k->restarts = PAIR_IMPROVE_RESTARTS / 2;
-    return rc ? rc : util_pool_run(anneal_trial, k, finalists, k->job->threads);
-}
-
-int pair_improve_from_cases(pair_plan *plan, pair_cases *v, const pair_improve_task *job)
-{
-    trying k = {.v = v, .job = job, .t = util_alloc((size_t)v->pair->sending.n, sizeof *k.t)};
-    int32_t n = k.t ? list_trials(k.t, v, plan->cost) : 0;
-    int rc = k.t ? 0 : MOIRAI_EFAIL;
-    for (k.first = 0; k.first < n && !rc; k.first += PAIR_SOLVERS)
-        rc = util_pool_run(solve_trial, &k, UTIL_MIN(n - k.first, PAIR_SOLVERS), job->threads);
-    if (!rc && n > 1)
-        rc = run_trials(&k, n);
-    for (int32_t i = 0; i < n && !rc; i++)
-        take_shorter(plan, &k.t[i].plan);
-    /* The pair's plan, whoever found it, with the LP solution at hand. */
-    k.evaluations = job->evaluations;
-    k.restarts = PAIR_IMPROVE_RESTARTS;
-    if (!rc && n && !util_stopped(&job->stop))
-        rc = anneal_from(&k, &k.t[0], plan);
+    int32_t n = list_trials(x, t);
+    trying k = {r, t, n, seed, evaluations, PAIR_IMPROVE_RESTARTS};
+    int rc = n > 1 ? try_sendings(&k) : 0;
     for (int32_t i = 0; i < n; i++) {
-        pair_plan_free(&k.t[i].plan);
-        free(k.t[i].column);
-        free(k.t[i].weight);
+        if (!rc && t[i].plan.device && t[i].plan.length_ns < x->plan.length_ns)
+            take_shorter(&x->plan, &t[i].plan);
+        pair_plan_free(&t[i].plan);
     }
-    free(k.t);
+    /* The pair's plan, whoever found it, with the LP solution at hand. */
+    if (!rc && n && x->lower_ns < x->plan.length_ns && !util_stopped(&r->stop))
+        rc = anneal_solution(&k, 0, &x->cases[t[0].index], &x->plan);
+    free(t);
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include <moirai/schedule.h>
 
-#include "pair/cases.h"
+#include "pricing/master.h"
 #include "relax/relax.h"
 
 /* ---- plans ---- */
@@ -26,12 +26,30 @@ int pair_plan_copy(pair_plan *to, const pair_plan *from, int32_t n_ops);
 
 /* ---- bounds ---- */
 
+/* One case of a pair, and the proof that it takes at least proven_ns: prices on the grid of length proven_ns - 1. */
+typedef struct pair_case {
+    int32_t sending; /* number of the pair's sending */
+    int32_t n_branches;
+    pricing_branch *branch;
+    int64_t proven_ns;
+    pricing_duals proof;  /* none: by the longest path alone */
+    bool seen;            /* solved, and to be split where `split` says */
+    int32_t buckets;      /* by then */
+    int64_t estimate_ns;  /* what its prices should prove, by a solve further up; INT64_MAX: all that is wanted */
+    pricing_duals duals;  /* the prices behind it */
+    pricing_branch split; /* where to branch: [0, least] and [most, all]; PRICING_NO_BRANCH: nowhere */
+} pair_case;
+
 /* A search tree that excludes all plans of length_ns and less, by rules that a verifier repeats (exact/exact.h). */
 typedef struct pair_search_proof {
     int64_t length_ns;
     size_t n_tree; /* 0: none */
     int32_t *tree;
 } pair_search_proof;
+
+/* So many cases are solved at once, each by a master with columns of its own: the outcome does not depend on the
+ * threads. */
+#define PAIR_SOLVERS 4
 
 /* Ways to send the tensor that the block's components share. */
 typedef struct pair_sendings {
@@ -46,34 +64,43 @@ typedef struct pair_loads {
     bool tried;
 } pair_loads;
 
+/* Cases that leave no plan out. */
+typedef struct pair_leaves {
+    int32_t n;
+    pair_case *cases;
+} pair_leaves;
+
 /* Block class between two devices. */
 typedef struct pair_state {
     bool open;             /* set up: cases and first bounds are there */
     bool exhausted;        /* lower_ns comes from the exhaustive search */
     int32_t level;         /* of refinement done */
     int64_t path_ns;       /* bound of the longest path, transfers included */
-    int64_t lower_ns;      /* proven, by whatever means */
+    int64_t lower_ns;      /* proven: the least over the cases */
     pair_plan plan;        /* best known; plan.device NULL: none yet */
     decompose_block block; /* the class's block with a mask of its own, pinned to the two devices */
     pair_sendings sending;
-    pair_cases cases;  /* whose least length is the bound by prices in time */
-    int64_t leaves_ns; /* what they prove, if it is more than is certified otherwise; else 0 */
+    pricing_master *master[PAIR_SOLVERS]; /* NULL: not needed yet */
+    int32_t n_cases;
+    size_t case_capacity;
+    pair_case *cases;
+    pair_leaves kept; /* earlier cases, where they prove more than those that they were divided into; none: n is 0 */
+    int64_t solves;   /* at cases so far */
+    int32_t sent_buckets; /* of cases in which the shared tensor is sent, since they were begun; 0: no search yet */
     pair_loads loads;
     pair_search_proof search;
 } pair_state;
 
 /* A schedule of the block in place of the plan at hand where it is shorter; it stays the caller's. */
 int pair_take_plan(pair_state *x, const moirai_plan *plan);
-/* The number of a sending among the pair's, where it is added if need be. */
-int pair_sending(int32_t *number, pair_state *x, const pricing_sending *how);
-/* Devices other than the entry's on which some reader of the block's shared tensor may run, as a mask. */
-uint64_t pair_may_receive(const pair_state *x);
+void pair_cases_free(pair_case *cases, int32_t n);
 
-/* What leaves a proof behind of a pair: its bound without the exhaustive search. Of a pair that was never opened (blocks of one class may
- * have cuts of different devices): 0. */
+/* What the leaves of a pair prove: its bound without the exhaustive search. Of a pair that was never opened (blocks of
+ * one class may have cuts of different devices): 0. */
 int64_t pair_certified_ns(const pair_state *x);
-/* The same without the leaves. */
-int64_t pair_certified_otherwise_ns(const pair_state *x);
+/* The cases that prove most with their prices, and what that is; at least the longest path. */
+pair_leaves pair_leaves_best(const pair_state *x);
+int64_t pair_leaves_ns(const pair_state *x);
 /* Whether that is more than a longest path, which a verifier finds alone. */
 bool pair_certifies_more(const pair_state *x);
 /* Raises lower_ns by prices on loads (relax/relax.h) where they have not been tried; what they prove can be certified.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair/cases.h"
 #include "pair/improve.h"
 #include "pair/pair_refine.h"
 #include "pair/pair_tuning.h"
@@ -53,7 +54,7 @@ static int list_sendings(pair_state *x, int32_t most_listed)
     uint64_t others = pair_may_receive(x);
     bool ordered = q->congestion == MOIRAI_CONGESTION_PORT;
     bool many = __builtin_popcountll(others) > (ordered ? most_listed : PAIR_OPEN_MOST_SETS);
-    how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases_split.c) */
+    how.fixed = how.open = many && ordered; /* too many to list: who receives is asked as it matters (cases.c) */
     if (many)
         return add_sending(x, &how);
     how.fixed = true;
@@ -69,7 +70,6 @@ static int pin_block(pair_state *x, const decompose_block *b, int32_t entry_devi
     x->block = *b;
     x->block.problem.op_devices = devices;
     decompose_block_pin(&x->block, entry_device, exit_device);
-    x->cases.pair = x;
     x->open = true;
     return 0;
 }
@@ -95,6 +95,7 @@ static int set_up(pair_state *x, const opening *job, int64_t index)
         x->level = PAIR_LEVELS;
     } else if (!rc) {
         rc = list_sendings(x, c->most_listed);
+        rc = rc ? rc : pair_cases_first(x);
     }
     return rc;
 }

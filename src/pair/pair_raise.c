@@ -12,24 +12,38 @@
 
 #define MOST_CELLS (INT64_C(1) << 26) /* edges x devices^2: one sweep of messages takes half a second */
 
-int64_t pair_certified_otherwise_ns(const pair_state *x)
+int64_t pair_certified_ns(const pair_state *x)
 {
     if (!x->open)
         return 0;
     if (x->block.n_interior == 0)
         return x->lower_ns;
     int64_t by_search = x->search.n_tree ? x->search.length_ns + 1 : 0;
-    return UTIL_MAX(UTIL_MAX(x->path_ns, x->loads.proof.proven_ns), by_search);
-}
-
-int64_t pair_certified_ns(const pair_state *x)
-{
-    return UTIL_MAX(pair_certified_otherwise_ns(x), x->leaves_ns);
+    return UTIL_MAX(UTIL_MAX(pair_leaves_ns(x), x->loads.proof.proven_ns), by_search);
 }
 
 bool pair_certifies_more(const pair_state *x)
 {
     return x->open && x->block.n_interior > 0 && pair_certified_ns(x) > x->path_ns;
+}
+
+static int64_t proven_by(const pair_state *x, pair_leaves leaves)
+{
+    int64_t least = leaves.n ? INT64_MAX : x->path_ns;
+    for (int32_t i = 0; i < leaves.n; i++)
+        least = UTIL_MIN(least, leaves.cases[i].proof.price ? leaves.cases[i].proven_ns : x->path_ns);
+    return least;
+}
+
+pair_leaves pair_leaves_best(const pair_state *x)
+{
+    pair_leaves now = {x->n_cases, x->cases};
+    return proven_by(x, x->kept) > proven_by(x, now) ? x->kept : now;
+}
+
+int64_t pair_leaves_ns(const pair_state *x)
+{
+    return proven_by(x, pair_leaves_best(x));
 }
 
 /* Bytes have no prices here: what is proven has to hold for all blocks of the class, and between equal devices, whatever

@@ -13,21 +13,8 @@
 /* anneal_moves.c */
 #define PAIR_ANNEAL_MOVES_DRAWS 5 /* of moves until one changes something */
 
-/* case.c: grids and rounds of a case */
-#define PAIR_CASE_STEPS 256
-#define PAIR_CASE_ROUNDS 40
-#define PAIR_CASE_SENT_BUCKETS 8
-#define PAIR_CASE_MOST_BUCKETS 28 /* of cases that nothing divides */
-/* of what the LP leaves open: less is not worth more rounds, since the case is divided next */
-#define PAIR_CASE_OPEN 0.05
-
-#define PAIR_CASE_NEAR 200 /* parts of the length: plans from LP solutions may take one of them more */
-
-/* cases_split.c */
-#define PAIR_CASE_NARROW 0.02  /* ranges are not divided below this */
-#define PAIR_CASE_NARROWEST 64 /* parts of the length: an arrival's range below that is not halved again */
-#define PAIR_CASE_MOST_NUMBERS \
-    10 /* asked of one case: each raises its bound a little, and there are twice as many cases */
+/* cases.c: attempts to bring the weakest cases to the least estimate, best first */
+#define PAIR_CASES_ATTEMPTS 6
 
 /* chain.c: limits of memory and time */
 #define PAIR_CHAIN_MOST_PAIRS 2e6 /* of a small problem: 16 MB of pointers */
@@ -52,5 +39,8 @@
 #define PAIR_RAISE_LOADS_ROUNDS 24
 /* of what lies between the certified and the proven bound, where the latter takes too long */
 #define PAIR_RAISE_BISECTIONS 4
+
+/* pair_refine.c: switch `pair-prices` */
+#define PAIR_REFINE_OPEN 0.3 /* where cases are split on arrivals again and again: twice the solves in the same time */
 
 #endif

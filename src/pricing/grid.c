@@ -23,20 +23,37 @@ void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, i
         grid->bucket_step[i] = grid->bucket_step[i + 1] - 1;
 }
 
-void pricing_grid_snap(pricing_grid *grid, int64_t at_ns)
+static void swap_boundaries(pricing_grid *grid, uint64_t *kept, int32_t i)
+{
+    int32_t step = grid->bucket_step[i];
+    uint64_t low = *kept >> i & 1, high = *kept >> (i + 1) & 1;
+    grid->bucket_step[i] = grid->bucket_step[i + 1];
+    grid->bucket_step[i + 1] = step;
+    *kept = (*kept & ~(UINT64_C(3) << i)) | high << i | low << (i + 1);
+}
+
+void pricing_grid_snap(pricing_grid *grid, uint64_t *kept, int64_t at_ns)
 {
     int64_t at = at_ns / grid->step_ns;
-    int32_t best = 0, *step = grid->bucket_step;
+    int32_t best = -1, *step = grid->bucket_step;
     if (at_ns < 0 || at >= grid->n_steps)
         return;
     for (int32_t i = 0; i < grid->n_buckets; i++) {
-        if (step[i] == at) /* there already */
+        if (step[i] == at) { /* there already */
+            *kept |= UINT64_C(1) << i;
             return;
-        if (i && (!best || llabs(step[i] - at) < llabs(step[best] - at)))
+        }
+        if (i && !(*kept >> i & 1) && (best < 0 || llabs(step[i] - at) < llabs(step[best] - at)))
             best = i;
     }
-    if (best)
-        step[best] = (int32_t)at;
+    if (best < 0)
+        return;
+    step[best] = (int32_t)at;
+    *kept |= UINT64_C(1) << best;
+    for (; best > 1 && step[best - 1] > step[best]; best--) /* past those that stay */
+        swap_boundaries(grid, kept, best - 1);
+    for (; best + 1 < grid->n_buckets && step[best] > step[best + 1]; best++)
+        swap_boundaries(grid, kept, best);
 }
 
 int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket)
@@ -61,6 +78,16 @@ int64_t pricing_branch_term(const pricing_case *at, const int64_t *branch_price)
     int64_t sum = 0;
     for (int32_t i = 0; i < at->n_branches; i++)
         sum += branch_price[i] * (branch_price[i] > 0 ? at->branch[i].most : at->branch[i].least);
+    return sum;
+}
+
+int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const int64_t *price)
+{
+    int64_t sum = 0;
+    int32_t resources = schedule_resources(q);
+    for (int32_t r = 0; r < resources; r++)
+        for (int32_t i = 0; i < grid->n_buckets; i++)
+            sum += price[r * grid->n_buckets + i] * pricing_bucket_ns(grid, i);
     return sum;
 }
 
@@ -92,29 +119,5 @@ int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_
         return MOIRAI_EFAIL;
     free(to->price);
     *to = copy;
-    return 0;
-}
-
-int pricing_duals_cut(pricing_duals *to, const moirai_problem *q, const pricing_duals *from,
-                      const pricing_branch *branch, int64_t length_ns)
-{
-    int32_t resources = schedule_resources(q), buckets = from->grid.n_buckets, n = 1;
-    *to = (pricing_duals){.grid = from->grid};
-    if (!from->price)
-        return 0;
-    to->grid.length_ns = length_ns;
-    to->grid.n_steps = (int32_t)(length_ns / to->grid.step_ns) + 1;
-    while (n < buckets && from->grid.bucket_step[n] < to->grid.n_steps)
-        n++;
-    to->grid.n_buckets = n;
-    to->grid.bucket_step[n] = to->grid.n_steps;
-    to->price = util_alloc((size_t)(resources * n + from->n_branches), sizeof *to->price);
-    if (!to->price)
-        return MOIRAI_EFAIL;
-    for (int32_t i = 0; i < resources * n; i++)
-        to->price[i] = from->price[i / n * buckets + i % n];
-    for (int32_t i = 0; i < from->n_branches; i++)
-        if (branch[i].on != PRICING_LENGTH)
-            to->price[resources * n + to->n_branches++] = from->price[resources * buckets + i];
     return 0;
 }

@@ -1,9 +1,11 @@
 /* Column generation for prices.
  *
  * The master (its LP is in master_lp.c) chooses, for every kind of component, a convex combination of schedules
- * (columns), and sees only how much of each resource they use in each bucket: at most what a combination of block times
- * leaves of it (docs/engine.md, "Prices in time"). Its dual values are prices; pricing returns cheap schedules under
- * them, new columns, until none helps or the prices prove what is asked for: Theorem 35. Dual values are rounded to whole numbers before
+ * (columns), and sees only how much of each resource they use in each bucket: at most held + theta (length - held) of
+ * it in the length form, at most what a combination of block times L leaves of it in the priced form, where held is
+ * what sends of the shared tensor take whatever is done (docs/engine.md, "Prices in time"). Its dual values are
+ * prices; pricing returns cheap schedules under them, new columns, until none helps or the prices prove what is asked
+ * for: Theorem 26, or, of length and memory cost together, Theorem 35. Dual values are rounded to whole numbers before
  * they are used to prove anything; any prices are valid, so rounding costs strength, never truth.
  *
  * Duals of early masters jump about; pricing between the best prices so far and the master's (Wentges smoothing)
@@ -17,6 +19,7 @@
 #include "pricing/pricing_tuning.h"
 #include "util/util.h"
 
+#define LENGTH_SCALE 17592186044416.0 /* 2^44: worth of all resources in the length form */
 #define MAX_BRANCHES 64
 
 void pricing_master_free(pricing_master *m)
@@ -45,6 +48,7 @@ int pricing_master_new(pricing_master **out, const decompose_block *b, int32_t s
                         MAX_BRANCHES + 2);
     UTIL_TAKE(&m->memory, m->lp.resource, (size_t)schedule_resources(&b->problem));
     UTIL_TAKE(&m->memory, m->cell.bucket_ns, n);
+    UTIL_TAKE(&m->memory, m->cell.held, n);
     UTIL_TAKE(&m->memory, m->price.dual, n);
     UTIL_TAKE(&m->memory, m->price.center, n);
     UTIL_TAKE(&m->memory, m->price.mean, n);
@@ -71,21 +75,39 @@ const pricing_grid *pricing_master_grid(const pricing_master *m)
     return &m->grid;
 }
 
+static double price_scale(const pricing_master *m)
+{
+    return m->job->form == PRICING_PRICED_FORM ? (double)m->b->unit : LENGTH_SCALE;
+}
+
 /* Prices of another solve as those of the last one. */
 static void take_start(pricing_master *m, const pricing_duals *start)
 {
     int32_t cells = schedule_resources(&m->b->problem) * start->grid.n_buckets;
     m->grid = start->grid;
     for (int32_t i = 0; i < cells; i++)
-        m->price.center[i] = (double)start->price[i] / (double)m->b->unit *
+        m->price.center[i] = (double)start->price[i] / price_scale(m) *
                              (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
 
-/* Receivers begin to work at their arrivals. */
+/* Receivers begin to work at their arrivals. And where a send is under way whenever it starts within its case, its ports
+ * have no time for anything else: a bucket across its latest start would lend them some. Not in the priced form, whose
+ * cases leave arrivals more room: there the boundary nearest to each arrival moves, whatever it was for. */
 static void snap_to_sends(pricing_master *m)
 {
-    for (int32_t j = 0; j < m->n_sends; j++)
-        pricing_grid_snap(&m->grid, pricing_pricer_arrival(m->w, m->how.receiver[j]));
+    bool priced = m->job->form == PRICING_PRICED_FORM;
+    uint64_t kept = 0;
+    for (int32_t j = 0; j < m->n_sends; j++) {
+        kept = priced ? 0 : kept;
+        pricing_grid_snap(&m->grid, &kept, pricing_pricer_arrival(m->w, m->how.receiver[j]));
+    }
+    for (int32_t j = 0; j < m->n_sends && !priced; j++) {
+        int32_t k = m->how.receiver[j], from = m->b->entry_device;
+        int64_t ns = moirai_transfer_ns(&m->b->problem, decompose_block_shared_tensor(m->b), from, k);
+        int64_t latest = pricing_pricer_arrived(m->w, k) - ns;
+        if (latest < pricing_pricer_arrival(m->w, k) - m->grid.length_ns / PRICING_MASTER_LEAST_HOLD)
+            pricing_grid_snap(&m->grid, &kept, latest);
+    }
 }
 
 /* Prices on bytes may differ between equal devices. */
@@ -123,7 +145,7 @@ static void regrid(pricing_master *m, const pricing_duals *start)
         m->price.center[i] = 0;
     for (int32_t i = 0; start && i < start->n_branches; i++)
         m->price.center[pricing_master_branch_row(m, i)] =
-            (double)start->price[resources * old.n_buckets + i] / (double)m->b->unit;
+            (double)start->price[resources * old.n_buckets + i] / price_scale(m);
     for (int32_t i = 0; i < m->cell.n; i++)
         m->cell.bucket_ns[i] = (double)UTIL_MAX(pricing_bucket_ns(&m->grid, i % m->grid.n_buckets), 1);
 }
@@ -137,7 +159,7 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
 {
     const double most = (double)PRICING_NONE;
     int32_t resources = m->cell.n / m->grid.n_buckets;
-    double scale = (double)m->b->unit, most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
+    double scale = price_scale(m), most_price = most / 8 / resources / (double)UTIL_MAX(m->grid.length_ns, 1);
     for (int32_t i = 0; i < m->cell.n; i++) {
         bool empty = pricing_bucket_ns(&m->grid, i % m->grid.n_buckets) <= 0;
         price[i] = empty ? 0 : (int64_t)fmin(fmax(per_use[i], 0) / m->cell.bucket_ns[i] * scale, most_price);
@@ -155,14 +177,35 @@ static void round_prices(const pricing_master *m, const double *per_use, int64_t
     }
 }
 
-/* What the prices prove, in units. Adds columns on the way. */
+/* Length form: theta, as far as it is proven. */
+static double judge_length(pricing_master *m, const int64_t *price, int64_t branch_term, int64_t cost)
+{
+    int64_t capacity = branch_term + pricing_capacity(&m->b->problem, &m->grid, price);
+    m->price.part = capacity > 0 ? (double)cost / (double)capacity : 0;
+    /* Of the free time, and of the time that is held in any case. */
+    double free_value = 0, held_value = (double)branch_term;
+    for (int32_t i = 0; i < m->cell.n; i++) {
+        double whole = (double)price[i] * (double)pricing_bucket_ns(&m->grid, i % m->grid.n_buckets);
+        free_value += whole * pricing_master_free_part(m, i);
+        held_value += whole * m->cell.held[i];
+    }
+    if (free_value <= 0)
+        return cost > capacity ? HUGE_VAL : 0;
+    double theta = ((double)cost - held_value) / free_value;
+    return cost > capacity ? fmax(theta, 1 + 1e-12) : fmin(theta, 1);
+}
+
+/* What the prices prove: theta, or a value in units. Adds columns on the way. */
 static double judge(pricing_master *m, const int64_t *price)
 {
     pricing_prices prices = {price, m->job->memory_price, &m->job->stop};
     int64_t cost = pricing_pricer_cost(m->w, &prices, pricing_master_take_column, m);
+    int64_t branch_term = pricing_branch_term(&m->job->at, price + m->cell.n);
     if (cost >= PRICING_NONE)
         return HUGE_VAL;
-    return (double)(cost - pricing_branch_term(&m->job->at, price + m->cell.n) +
+    if (m->job->form == PRICING_LENGTH_FORM)
+        return judge_length(m, price, branch_term, cost);
+    return (double)(cost - branch_term +
                     pricing_length_term(&m->b->problem, &m->grid, price, m->b->unit, m->job->least_ns));
 }
 
@@ -173,6 +216,7 @@ static double try_prices(pricing_master *m, const double *per_use)
     double bound = judge(m, m->price.whole);
     if (bound > m->price.best) {
         m->price.best = bound;
+        m->price.best_part = m->price.part;
         memcpy(m->price.best_whole, m->price.whole,
                sizeof *m->price.whole * (size_t)(m->cell.n + m->job->at.n_branches));
         memcpy(m->price.center, per_use, sizeof *m->price.center * (size_t)m->lp.n_rows);
@@ -184,9 +228,13 @@ static double try_prices(pricing_master *m, const double *per_use)
  * what is missing here along with it: a part of that need not be found. */
 static bool settled(const pricing_master *m, double master)
 {
-    double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
-    double open = m->job->open * fmax(ceiling - most, 0);
-    return m->price.best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->price.best >= ceiling);
+    if (m->job->form == PRICING_PRICED_FORM) {
+        double most = master * (double)m->b->unit, ceiling = (double)m->job->ceiling;
+        double open = m->job->open * fmax(ceiling - most, 0);
+        return m->price.best >= most - fmax(5e-4 * most, open) || (ceiling > 0 && m->price.best >= ceiling);
+    }
+    bool enough = !m->job->converge || m->price.best >= master - m->job->open * (1 - master);
+    return m->price.best > 1 || m->price.best >= master * (1 - 1e-3) || (master <= 1 + 1e-12 && enough);
 }
 
 /* ---- rounds ---- */
@@ -195,13 +243,15 @@ static bool settled(const pricing_master *m, double master)
 static bool first_columns(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, K = m->b->problem.n_devices;
+    double whole = m->job->form == PRICING_PRICED_FORM ? 1 : (double)m->grid.length_ns;
     m->pool.judging = false;
     for (int32_t favoured = -1; favoured < K && !m->failed; favoured++) {
         if (favoured >= 0 && !pricing_pricer_copies(m->w, favoured))
             continue;
         for (int32_t i = 0; i < m->lp.n_rows; i++) {
             bool cheap = i < m->cell.n && pricing_pricer_stand_in(m->w, i / buckets) == favoured;
-            m->price.dual[i] = i < m->cell.n ? m->cell.bucket_ns[i] / (m->cell.n / buckets) * (cheap ? 0.01 : 1) : 0;
+            m->price.dual[i] =
+                i < m->cell.n ? m->cell.bucket_ns[i] / (m->cell.n / buckets) / whole * (cheap ? 0.01 : 1) : 0;
         }
         if (try_prices(m, m->price.dual) == HUGE_VAL)
             return false;
@@ -245,11 +295,11 @@ static int generate(pricing_master *m, pricing_master_result *out)
         done = try_prices(m, m->price.mean) == HUGE_VAL;
         m->pool.judging = true;
     }
-    double master = m->price.best;
+    out->theta = m->price.best;
     while (!rc && !done && out->rounds < m->job->max_rounds && !util_stopped(&m->job->stop)) {
-        rc = one_round(m, &master, out->rounds < 3 ? 0.3 : 0.6);
+        rc = one_round(m, &out->theta, out->rounds < 3 ? 0.3 : 0.6);
         out->rounds++;
-        done = !m->pool.added || settled(m, master);
+        done = !m->pool.added || settled(m, out->theta);
     }
     if (!rc && out->rounds)
         pricing_master_note_idle(m);
@@ -261,11 +311,13 @@ static int generate(pricing_master *m, pricing_master_result *out)
 int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pricing_master_task *job)
 {
     const pricing_duals *start = job->start && job->start->price ? job->start : NULL;
+    bool priced = job->form == PRICING_PRICED_FORM;
     *out = (pricing_master_result){0};
     if (job->at.n_branches > MAX_BRANCHES)
         return moirai_error(MOIRAI_EFAIL, "%d questions to one case", job->at.n_branches);
     m->job = job;
-    m->price.best = -(double)PRICING_NONE;
+    m->price.best = priced ? -(double)PRICING_NONE : -1;
+    m->price.best_part = 0;
     m->failed = 0;
     m->lp.n_solved = 0;
     m->w = job->pricer;
@@ -273,12 +325,18 @@ int pricing_master_solve(pricing_master_result *out, pricing_master *m, const pr
     if (start)
         take_start(m, start);
     regrid(m, start);
+    pricing_pricer_held(m->w, m->cell.held);
     /* No prices at all, should none be better: those of the last solve are laid out for another grid. */
     memset(m->price.best_whole, 0, sizeof *m->price.best_whole * (size_t)(m->cell.n + job->at.n_branches));
+    for (int32_t i = 0; i < m->cell.n; i++)
+        m->cell.held[i] = priced ? 0 : fmin(m->cell.held[i] / m->cell.bucket_ns[i], 1);
     int rc = generate(m, out);
     pricing_master_lp_free(m);
-    out->value =
-        m->price.best >= (double)PRICING_NONE ? PRICING_NONE : (int64_t)fmax(m->price.best, -(double)PRICING_NONE);
+    out->proven = m->price.best > 1 && !priced;
+    out->proven_part = m->price.best_part;
+    if (priced)
+        out->value =
+            m->price.best >= (double)PRICING_NONE ? PRICING_NONE : (int64_t)fmax(m->price.best, -(double)PRICING_NONE);
     out->price = m->price.best_whole;
     return rc;
 }

@@ -1,12 +1,12 @@
 /* The master as a linear programme.
  *
- * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and one
- * for the block times. Of the cells only those of devices have rows from the start: ports and channels
+ * Rows are cells (a resource in a bucket), one per send, one per kind of component, one per branch, and in the priced
+ * form one for the block times. Of the cells only those of devices have rows from the start: ports and channels
  * need not bind, and get theirs when an LP solution first takes more of them than there is (find_overload), which keeps
  * the LP small. Arrays over rows outside of the LP (`dual`, `center`) have all cells in place of these: a row from the
  * sends on is `shift` further there.
  *
- * Columns are the block times, two per branch that let it be missed at a price that no good LP solution pays
+ * Columns are theta or the block times, two per branch that let it be missed at a price that no good LP solution pays
  * (so that the LP always has an answer, and duals with it), and the schedules that fit into T. It is built anew for
  * each task and whenever rows are added, and grows by columns in between; an entry per schedule and cell that it uses.
  */
@@ -125,7 +125,7 @@ static int lp_rows(pricing_master *m)
         int32_t kind = i - cells - m->n_sends, branch = kind - m->b->n_kinds;
         if (i < cells) {
             lower[i] = -HUGE_VAL;
-            upper[i] = 0;
+            upper[i] = copies(m, cell_of(m, i)) * m->cell.held[cell_of(m, i)];
         } else if (branch >= 0) {
             bool counted = m->job->at.branch[branch].on == PRICING_NUMBER; /* times are the pricing's business */
             lower[i] = counted ? (double)m->job->at.branch[branch].least : -HUGE_VAL;
@@ -134,8 +134,8 @@ static int lp_rows(pricing_master *m)
             lower[i] = upper[i] = kind >= 0 ? m->b->kind_count[kind] : 1;
         }
     }
-    lower[rows] = upper[rows] = 1; /* the block times */
-    rows++;
+    lower[rows] = upper[rows] = 1; /* the block times, where there is one */
+    rows += m->job->form == PRICING_PRICED_FORM;
     pricing_master_lp_free(m);
     return rows > PRICING_SIMPLEX_ROWS ? MOIRAI_ELIMIT : pricing_simplex_new(&m->lp.simplex, rows, lower, upper);
 }
@@ -157,12 +157,17 @@ static int lp_give(pricing_master *m, double cost, const double *part, bool in_s
     return rc ? rc : lp_note(m, -1);
 }
 
-/* Block times at the ends of buckets, and more of everything at a price that no good LP solution pays. */
+/* theta; or block times at the ends of buckets, and more of everything at a price that no good LP solution pays. */
 static int lp_lengths(pricing_master *m)
 {
     int32_t buckets = m->grid.n_buckets, cells = m->cell.n;
     double *part = m->cell.mass;
     m->n_lengths = 0;
+    if (m->job->form == PRICING_LENGTH_FORM) {
+        for (int32_t i = 0; i < cells; i++)
+            part[i] = pricing_bucket_ns(&m->grid, i % buckets) > 0 ? pricing_master_free_part(m, i) : 0;
+        return lp_give(m, 1, part, false);
+    }
     int rc = 0;
     for (int32_t j = -1; j < buckets && !rc; j++) {
         int64_t length =
@@ -184,7 +189,8 @@ static int lp_lengths(pricing_master *m)
 /* Counts may be missed, at a price that no good LP solution pays. */
 static int lp_elastic(pricing_master *m)
 {
-    double price = PRICING_MASTER_LP_ELASTIC * (double)m->grid.length_ns;
+    double price = m->job->form == PRICING_PRICED_FORM ? PRICING_MASTER_LP_ELASTIC * (double)m->grid.length_ns
+                                                       : PRICING_MASTER_LP_ELASTIC;
     int rc = 0;
     for (int32_t i = 0; !rc && i < 2 * m->job->at.n_branches; i++) {
         m->lp.row[0] = pricing_master_branch_row(m, i / 2) - m->cell.n + lp_cells(m);
@@ -240,7 +246,7 @@ static double offered_part(const pricing_master *m, int32_t cell)
 }
 
 /* Give rows to resources of which the LP solution takes more than there is. True if any was found. */
-static bool find_overload(pricing_master *m)
+static bool find_overload(pricing_master *m, double theta)
 {
     int32_t buckets = m->grid.n_buckets, before = m->lp.n_resources;
     double *load = m->price.mean;
@@ -253,7 +259,9 @@ static bool find_overload(pricing_master *m)
                     load[m->lp.row[i]] += m->lp.primal[x] * m->lp.value[i];
         }
     for (int32_t i = 0; i < m->cell.n; i++) {
-        if (m->lp.resource[i / buckets] < 0 && load[i] > copies(m, i) * offered_part(m, i) * 1.001 + 1e-6)
+        double offered = m->job->form == PRICING_PRICED_FORM ? offered_part(m, i)
+                                                             : m->cell.held[i] + theta * pricing_master_free_part(m, i);
+        if (m->lp.resource[i / buckets] < 0 && load[i] > copies(m, i) * offered * 1.001 + 1e-6)
             m->lp.resource[i / buckets] = m->lp.n_resources++;
     }
     return m->lp.n_resources > before;
@@ -269,7 +277,7 @@ int pricing_master_lp_solve(pricing_master *m, double *value)
         rc = pricing_simplex_solve(m->lp.simplex, &m->job->stop, value, m->lp.row_dual, m->lp.primal);
         if (!rc) /* else the LP solution of the round before stays */
             m->lp.n_solved = m->lp.n;
-        overloaded = !rc && m->lp.n_resources < m->cell.n / m->grid.n_buckets && find_overload(m);
+        overloaded = !rc && m->lp.n_resources < m->cell.n / m->grid.n_buckets && find_overload(m, *value);
         if (overloaded) {
             m->lp.n_solved = 0; /* columns are numbered anew */
             rc = pricing_master_lp_build(m);

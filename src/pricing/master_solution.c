@@ -116,6 +116,16 @@ double pricing_master_early(const pricing_master *m, int32_t send, double *mean_
     return early;
 }
 
+int64_t pricing_master_arrival(const pricing_master *m, int32_t send)
+{
+    return pricing_pricer_arrival(m->w, m->how.receiver[send]);
+}
+
+int64_t pricing_master_arrived(const pricing_master *m, int32_t send)
+{
+    return pricing_pricer_arrived(m->w, m->how.receiver[send]);
+}
+
 double pricing_master_length(const pricing_master *m, double *spread_ns)
 {
     double sum = 0, mean = 0;

@@ -9,6 +9,8 @@
 #include "lp/simplex.h"
 #include "util/util.h"
 
+#define PRICING_LEAST_FREE 0.02 /* part of a bucket: keeps prices bounded */
+
 /* A schedule of a component, or a send. */
 typedef struct pricing_pool_column {
     pricing_column c; /* its arrays are one piece of memory, which begins at `use` */
@@ -35,6 +37,7 @@ typedef struct pricing_master_lp {
 typedef struct pricing_master_cells {
     int32_t n;
     double *bucket_ns;
+    double *held; /* the part that sends hold in any case; theta scales the rest alone */
     double *mass; /* what a column takes */
 } pricing_master_cells;
 
@@ -42,7 +45,8 @@ typedef struct pricing_master_cells {
 typedef struct pricing_master_prices {
     double *dual, *center, *mean;
     int64_t *whole, *best_whole;
-    double best; /* the best bound proven so far, in units */
+    double best;            /* the best bound proven so far: theta, or value */
+    double part, best_part; /* cost over capacity, of the last prices and of the best */
 } pricing_master_prices;
 
 typedef struct pricing_master_pool {
@@ -60,7 +64,7 @@ struct pricing_master {
     int32_t steps;
     pricing_grid grid;
     int32_t n_sends;
-    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the LP combines: its first columns */
+    double length_ns[PRICING_MAX_BUCKETS + 1]; /* block times that the priced form combines: the first LP columns */
     int32_t n_lengths;
     pricing_master_cells cell;
     pricing_master_pool pool;
@@ -79,6 +83,12 @@ static inline int32_t pricing_master_convexity_row(const pricing_master *m, int3
 static inline int32_t pricing_master_branch_row(const pricing_master *m, int32_t i)
 {
     return m->cell.n + m->n_sends + m->b->n_kinds + i;
+}
+
+/* The part of a cell that theta scales. */
+static inline double pricing_master_free_part(const pricing_master *m, int32_t cell)
+{
+    return fmax(1 - m->cell.held[cell], PRICING_LEAST_FREE);
 }
 
 /* The schedule behind column x of the LP, NULL: another column. */

@@ -315,3 +315,17 @@ int64_t pricing_pricer_arrived(const pricing_pricer *w, int32_t device)
 {
     return w->arrival.latest_ns[device];
 }
+
+void pricing_pricer_held(pricing_pricer *w, double *held_ns)
+{
+    memset(held_ns, 0, sizeof *held_ns * (size_t)(w->n_resources * w->grid->n_buckets));
+    for (int32_t j = 0; w->at.how->fixed && j < w->at.how->n_receivers; j++) {
+        int32_t k = w->at.how->receiver[j];
+        pricing_task_use x = pricing_pricer_transfer_task(w, w->shared_tensor, w->block->entry_device, k);
+        pricing_use held = {.start_ns = w->arrival.latest_ns[k] - x.ns, .part = 1};
+        held.ns = w->arrival.soonest_ns[k] - held.start_ns;
+        for (int32_t i = 0; i < 2; i++)
+            if ((i ? x.r2 : x.r1) >= 0)
+                pricing_grid_spread(w->grid, i ? x.r2 : x.r1, &held, NULL, held_ns);
+    }
+}

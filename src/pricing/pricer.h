@@ -35,7 +35,7 @@ typedef enum pricing_branch_on {
     PRICING_NO_BRANCH, /* nothing left to divide on */
     PRICING_NUMBER,    /* how many components of `kind` have their operator `op` (number within it) on `device` */
     PRICING_ARRIVAL,   /* when the shared entry tensor has arrived on `device` */
-    PRICING_LENGTH,    /* how long the block takes (pair/cases.h) */
+    PRICING_LENGTH,    /* how long the block takes (pair/priced/priced.h) */
     PRICING_RECEIVER   /* who is the next to receive the shared tensor, or nobody: a part for each */
 } pricing_branch_on;
 
@@ -69,8 +69,9 @@ typedef struct pricing_grid {
 /* Steps of step_ns up to T. Buckets are finer near the ends, where devices wait for their first input or have sent
  * their last output. */
 void pricing_grid_init(pricing_grid *grid, int64_t length_ns, int64_t step_ns, int32_t buckets);
-/* Moves the boundary next to `at_ns` there: prices can then tell before from after. */
-void pricing_grid_snap(pricing_grid *grid, int64_t at_ns);
+/* Moves the boundary next to `at_ns` there: prices can then tell before from after. Boundaries in the mask `kept` stay,
+ * and this one is added to it. Nothing is done where all of them are kept. */
+void pricing_grid_snap(pricing_grid *grid, uint64_t *kept, int64_t at_ns);
 int64_t pricing_bucket_ns(const pricing_grid *grid, int32_t bucket); /* its length within [0, T] */
 
 /* A task of a component's schedule: what it holds and when. */
@@ -94,9 +95,6 @@ typedef struct pricing_duals {
 
 /* A copy of these in place of *to. MOIRAI_EFAIL: *to is as it was. */
 int pricing_duals_set(pricing_duals *to, const moirai_problem *q, const pricing_duals *from);
-/* A copy up to a shorter length, without the prices of branches on the length: *to is written, not freed. */
-int pricing_duals_cut(pricing_duals *to, const moirai_problem *q, const pricing_duals *from,
-                      const pricing_branch *branch, int64_t length_ns);
 
 /* ---- schedules of components ---- */
 
@@ -147,7 +145,10 @@ typedef struct pricing_prices {
 #define PRICING_NONE (INT64_MAX / 4)
 typedef void (*pricing_column_fn)(void *data, const pricing_column *column);
 int64_t pricing_pricer_cost(pricing_pricer *w, const pricing_prices *prices, pricing_column_fn column, void *data);
-/* When the shared tensor arrives at the soonest, -1: never; and at the latest. */
+/* Time of each cell [resource * n_buckets + bucket] that sends of the shared tensor hold whenever they start within
+ * what the case allows. */
+void pricing_pricer_held(pricing_pricer *w, double *held_ns);
+/* When it arrives at the soonest, -1: never; and at the latest. */
 int64_t pricing_pricer_arrival(const pricing_pricer *w, int32_t device);
 int64_t pricing_pricer_arrived(const pricing_pricer *w, int32_t device);
 /* Whether a schedule of a component, or a send, found on some grid keeps to T and to the arrivals of the case. */
@@ -159,5 +160,7 @@ int64_t pricing_length_term(const moirai_problem *q, const pricing_grid *grid, c
                             int64_t least_ns);
 /* The most that all schedules together may pay or be paid for the branches. */
 int64_t pricing_branch_term(const pricing_case *at, const int64_t *branch_price);
+/* The most that all schedules together may cost: sum of price * length over resources and buckets. */
+int64_t pricing_capacity(const moirai_problem *q, const pricing_grid *grid, const int64_t *price);
 
 #endif

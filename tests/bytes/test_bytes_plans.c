@@ -125,6 +125,71 @@ static void test_bytes_duals_are_bounded(void **state)
     close_prices(&f);
 }
 
+/* A tensor that jumps from a over two blocks to e takes 7 ns; d, which takes 3, lies between the first block and e. Where d
+ * reads it as well, it is in the first block's own problem. */
+static void test_bytes_edges_over_cuts_are_late_where_devices_change(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *also;
+        int64_t first_ns, second_ns;
+    } list[] = {{"", 4, 7}, {" r", 0, 7}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        fixture f;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "device A 100\ndevice B 100\nop a 1,1 > s:2 r:7\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
+                 "op d 3,3 t u%s > v:0\nop e 1,1 v r\n",
+                 list[i].also);
+        open_prices(&f, text);
+        const int64_t *first = f.m->jump.ns + 4, *second = f.m->jump.ns + 8;             /* of blocks, not of classes */
+        assert_true(first[0] == 0 && first[3] == 0 && second[0] == 0 && second[3] == 0); /* no change of device */
+        assert_true(first[1] == list[i].first_ns && first[2] == list[i].first_ns);
+        assert_true(second[1] == list[i].second_ns && second[2] == list[i].second_ns);
+        close_prices(&f);
+    }
+}
+
+/* Two blocks of one class; r leads over the second alone, and only there a change of device is late. */
+static void test_bytes_edges_over_cuts_are_those_of_the_block(void **state)
+{
+    (void)state;
+    fixture f;
+    open_prices(&f,
+                "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
+                "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
+    const int64_t *first = f.m->jump.ns + 4, *second = f.m->jump.ns + 8;
+    assert_int_equal(f.c->s->block_class[1], f.c->s->block_class[2]);
+    assert_true(first[1] == 0 && first[2] == 0);
+    assert_true(second[1] == 6 && second[2] == 6); /* 7 less g, which runs meanwhile */
+    for (int64_t k = 0; k < pair_chain_count(f.c); k++)
+        f.m->work.pair_cost[k] = 0;
+    int64_t without = way_between(f.m, 2, 2, 0, 1);
+    f.m->jump.counted = true;
+    assert_int_equal(way_between(f.m, 1, 1, 0, 1), without);
+    assert_int_equal(way_between(f.m, 2, 2, 0, 1), without + 6 * DECOMPOSE_MOST_UNITS);
+    bytes_bound_path(f.m, 1);
+    assert_false(f.m->jump.counted); /* bounds do not count them */
+    close_prices(&f);
+}
+
+/* The same two blocks where there is no room for rows of their own: the mean of 0 and 6. */
+static void test_bytes_edges_over_cuts_by_class(void **state)
+{
+    (void)state;
+    fixture f;
+    open_prices(&f,
+                "device A 100\ndevice B 100\nop a 1,1 > s:2\nop b 10,10 s > t:0\nop c 10,10 s > u:0\n"
+                "op d 1,1 t u > v:2 r:7\nop e 10,10 v > w:0\nop f 10,10 v > x:0\nop g 1,1 w x > y:0\nop h 1,1 y r\n");
+    assert_ok(bytes_find_jumps(f.m, 0));
+    for (int32_t block = 1; block <= 2; block++) {
+        assert_int_equal(f.m->jump.row[block], f.c->s->block_class[block]);
+        assert_true(bytes_late_ns(f.m, block, 0, 1) == 3 && bytes_late_ns(f.m, block, 1, 0) == 3);
+        assert_true(bytes_late_ns(f.m, block, 0, 0) == 0 && bytes_late_ns(f.m, block, 1, 1) == 0);
+    }
+    close_prices(&f);
+}
+
 #define LAYERS 5
 #define HEADS 6
 
@@ -234,6 +299,9 @@ int main(void)
         cmocka_unit_test(test_bytes_block_plans_are_searched_at_prices),
         cmocka_unit_test(test_bytes_paths_at_prices),
         cmocka_unit_test(test_bytes_duals_are_bounded),
+        cmocka_unit_test(test_bytes_edges_over_cuts_are_late_where_devices_change),
+        cmocka_unit_test(test_bytes_edges_over_cuts_are_those_of_the_block),
+        cmocka_unit_test(test_bytes_edges_over_cuts_by_class),
         cmocka_unit_test(test_bytes_plans_are_the_same_on_any_number_of_threads),
         cmocka_unit_test(test_bytes_plans_fill_the_memory),
     };

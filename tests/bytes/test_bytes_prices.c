@@ -214,13 +214,13 @@ static void test_bytes_values_at_other_prices(void **state)
     open_prices(&f, TINY_TWO);
     bound_of(&f, 4);
     int64_t pair = pair_chain_index(f.c, f.c->s->block_class[1], 0, 0), stamp = f.m->now.stamp;
-    pair_cases *v = &f.m->pair[pair].priced;
+    pair_priced *v = &f.m->pair[pair].priced;
     int64_t value = v->value;
-    assert_true(v->n > 0);
-    assert_int_equal(pair_cases_value_at(v, v->byte_price, use), value);
+    assert_true(v->n_cases > 0);
+    assert_int_equal(pair_priced_value_at(v, v->byte_price, use), value);
     for (int32_t k = 0; k < 2; k++) /* of 100 bytes */
         price[k] = (int64_t)(dual_ns[k] / 100 * DECOMPOSE_MOST_UNITS);
-    int64_t there = pair_cases_value_at(v, price, use);
+    int64_t there = pair_priced_value_at(v, price, use);
     assert_true(v->value == value && f.m->now.stamp == stamp && there > value); /* bytes cost more */
     assert_true(fabs(use[0] + use[1] - 20) < 1e-6 || use[0] + use[1] == 0); /* of an LP solution, if there was one */
     bytes_set_duals(f.m, dual_ns);

@@ -67,20 +67,41 @@ static void test_pricing_grid_snaps_the_nearest_boundary(void **state)
 {
     (void)state;
     pricing_grid g;
+    uint64_t kept = 0;
     pricing_grid_init(&g, 39, 1, 4); /* 0 10 20 30 40 */
-    pricing_grid_snap(&g, 13);
+    pricing_grid_snap(&g, &kept, 13);
     assert_int_equal(g.bucket_step[1], 13);
-    pricing_grid_snap(&g, 18);
+    pricing_grid_snap(&g, &kept, 18);
     assert_int_equal(g.bucket_step[2], 18);
-    pricing_grid_snap(&g, 18); /* there already */
+    pricing_grid_snap(&g, &kept, 18); /* there already */
     assert_int_equal(g.bucket_step[1], 13);
     assert_int_equal(g.bucket_step[2], 18);
-    pricing_grid_snap(&g, 0); /* an end stays an end */
-    pricing_grid_snap(&g, 40);
-    pricing_grid_snap(&g, -1);
+    pricing_grid_snap(&g, &kept, 0); /* an end stays an end */
+    pricing_grid_snap(&g, &kept, 40);
+    pricing_grid_snap(&g, &kept, -1);
     assert_int_equal(g.bucket_step[0], 0);
     assert_int_equal(g.bucket_step[1], 13);
     assert_int_equal(g.bucket_step[4], 40);
+}
+
+/* Boundaries that were put somewhere stay: the next one comes from further away, past them, until all are used. */
+static void test_pricing_grid_keeps_what_was_snapped(void **state)
+{
+    (void)state;
+    pricing_grid g;
+    uint64_t kept = 0;
+    pricing_grid_init(&g, 39, 1, 4); /* 0 10 20 30 40 */
+    pricing_grid_snap(&g, &kept, 12);
+    pricing_grid_snap(&g, &kept, 14); /* 20 goes there */
+    assert_int_equal(g.bucket_step[1], 12);
+    assert_int_equal(g.bucket_step[2], 14);
+    pricing_grid_snap(&g, &kept, 5); /* 30, past both */
+    assert_int_equal(g.bucket_step[1], 5);
+    assert_int_equal(g.bucket_step[2], 12);
+    assert_int_equal(g.bucket_step[3], 14);
+    assert_int_equal(kept, 14); /* boundaries 1, 2, 3 */
+    pricing_grid_snap(&g, &kept, 33);
+    assert_int_equal(g.bucket_step[3], 14);
 }
 
 /* K = 2 devices, no congestion, T = 25: nothing at first, 2 on B from 3 to 22, nothing behind. */
@@ -93,11 +114,15 @@ static void fill(pricing_grid *g, int64_t price[6])
     price[3 + 1] = 2;
 }
 
-static void test_pricing_branch_term_by_hand(void **state)
+static void test_pricing_capacity_by_hand(void **state)
 {
     (void)state;
-    int64_t branch_price[2] = {5, -7};
+    moirai_problem q = {.n_devices = 2, .congestion = MOIRAI_CONGESTION_NONE};
+    pricing_grid g;
+    int64_t price[6], branch_price[2] = {5, -7};
     pricing_branch branch[2] = {{PRICING_NUMBER, 0, 0, 0, 1, 4}, {PRICING_NUMBER, 0, 0, 1, 2, 9}};
+    fill(&g, price);
+    assert_int_equal(pricing_capacity(&q, &g, price), 2 * 19);
     pricing_case at = {.n_branches = 2, .branch = branch};
     /* the most of what is paid, the least of what is given */
     assert_int_equal(pricing_branch_term(&at, branch_price), 5 * 4 - 7 * 2);
@@ -186,31 +211,6 @@ static void test_pricing_lp_without_a_solution(void **state)
     pricing_simplex_free(NULL);
 }
 
-/* Up to a shorter length prices are what they were; those of branches on the length are left out. */
-static void test_pricing_duals_are_cut(void **state)
-{
-    (void)state;
-    moirai_problem q = {.n_devices = 2, .congestion = MOIRAI_CONGESTION_NONE};
-    pricing_branch branch[3] = {{.on = PRICING_NUMBER}, {.on = PRICING_LENGTH}, {.on = PRICING_ARRIVAL}};
-    int64_t price[6 + 3] = {0};
-    pricing_duals from = {.price = price, .n_branches = 3}, cut;
-    fill(&from.grid, price);
-    price[6] = 5;
-    price[8] = 7;
-    assert_ok(pricing_duals_cut(&cut, &q, &from, branch, 20));
-    assert_int_equal(cut.grid.length_ns, 20);
-    assert_int_equal(cut.grid.n_steps, 21);
-    assert_int_equal(cut.grid.n_buckets, 2);
-    assert_true(cut.grid.bucket_step[0] == 0 && cut.grid.bucket_step[1] == 3 && cut.grid.bucket_step[2] == 21);
-    assert_true(cut.price[0] == 0 && cut.price[1] == 0 && cut.price[2] == 0 && cut.price[3] == 2);
-    assert_int_equal(cut.n_branches, 2);
-    assert_true(cut.price[4] == 5 && cut.price[5] == 7);
-    free(cut.price);
-    from.price = NULL;
-    assert_ok(pricing_duals_cut(&cut, &q, &from, branch, 20));
-    assert_null(cut.price);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,8 +218,8 @@ int main(void)
         cmocka_unit_test(test_pricing_grid_of_one_bucket),
         cmocka_unit_test(test_pricing_grid_buckets_cover_the_length),
         cmocka_unit_test(test_pricing_grid_snaps_the_nearest_boundary),
-        cmocka_unit_test(test_pricing_branch_term_by_hand),
-        cmocka_unit_test(test_pricing_duals_are_cut),
+        cmocka_unit_test(test_pricing_grid_keeps_what_was_snapped),
+        cmocka_unit_test(test_pricing_capacity_by_hand),
         cmocka_unit_test(test_pricing_length_term_by_hand),
         cmocka_unit_test(test_pricing_duals_are_copies),
         cmocka_unit_test(test_pricing_lp_has_the_known_duals),

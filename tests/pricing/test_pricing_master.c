@@ -30,22 +30,15 @@ static void close_master(fixture *f)
     tiny_block_close(&f->t);
 }
 
-/* Block times from `least` to `length`. */
-static pricing_master_task task_of(fixture *f, int64_t least, int64_t length)
+static pricing_master_task task_of(fixture *f, pricing_form form, int64_t length)
 {
-    return (pricing_master_task){
-        .pricer = f->w, .at = {.how = &f->how}, .least_ns = least, .length_ns = length, .buckets = 1, .max_rounds = 60};
-}
-
-static pricing_master_task at_length(fixture *f, int64_t length)
-{
-    return task_of(f, length, length);
-}
-
-/* A block of just that time would take more. */
-static bool proven(const pricing_master_task *task, const pricing_master_result *r)
-{
-    return r->value > pricing_units(DECOMPOSE_MOST_UNITS, task->length_ns);
+    return (pricing_master_task){.pricer = f->w,
+                                 .at = {.how = &f->how},
+                                 .form = form,
+                                 .length_ns = length,
+                                 .buckets = 1,
+                                 .max_rounds = 60,
+                                 .converge = true};
 }
 
 /* What prices prove is recomputed here from the pricing alone. */
@@ -56,22 +49,23 @@ static bool prices_exclude(fixture *f, const pricing_master_task *task, const pr
     const int64_t *branch_price = r->price + schedule_resources(q) * grid->n_buckets;
     pricing_pricer_set(f->w, &task->at, grid);
     int64_t cost = pricing_pricer_cost(f->w, &(pricing_prices){.resource = r->price}, NULL, NULL);
-    int64_t capacity = pricing_branch_term(&task->at, branch_price);
-    for (int32_t i = 0; i < schedule_resources(q) * grid->n_buckets; i++)
-        capacity += r->price[i] * pricing_bucket_ns(grid, i % grid->n_buckets);
-    return cost >= PRICING_NONE || cost > capacity;
+    return cost >= PRICING_NONE ||
+           cost > pricing_capacity(q, grid, r->price) + pricing_branch_term(&task->at, branch_price);
 }
 
-/* An operator uses 10 of A or 10 of B, and nothing says that the tensor has to come first: one on each, 10 in all. */
+/* At T = 16 an operator uses 10 of A or 10 of B. The best fractional solution has one on each: 10 of 16 on both, theta
+ * = 0.625, and A and B are worth the same. */
 static void test_pricing_master_of_two_operators(void **state)
 {
     (void)state;
     fixture f;
     pricing_master_result r;
     open_master(&f, TINY_TWO);
-    pricing_master_task task = task_of(&f, 0, 16);
+    pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, 16);
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(fabs((double)r.value / (double)DECOMPOSE_MOST_UNITS - 10) < 0.01);
+    assert_false(r.proven);
+    assert_true(fabs(r.theta - 0.625) < 1e-6);
+    assert_true(fabs(r.proven_part - 0.625) < 0.002);
     assert_true(r.price[0] > 0 && llabs(r.price[0] - r.price[1]) < r.price[0] / 1000);
     assert_true(fabs(pricing_master_number(f.m, 0, 0, 0) - 1) < 1e-6);
     assert_true(fabs(pricing_master_number(f.m, 0, 0, 1) - 1) < 1e-6);
@@ -97,10 +91,10 @@ static void test_pricing_master_proves_a_length(void **state)
     open_master(&f, TINY_TWO);
     for (int64_t length = 8; length <= 18; length++) { /* one master for all, up and down */
         int64_t at = length % 2 ? length : 26 - length;
-        pricing_master_task task = at_length(&f, at);
+        pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, at);
         assert_ok(pricing_master_solve(&r, f.m, &task));
-        assert_int_equal(proven(&task, &r), at < 16);
-        if (proven(&task, &r) && at >= 10)
+        assert_int_equal(r.proven, at < 16);
+        if (r.proven && at >= 10)
             assert_true(prices_exclude(&f, &task, &r));
     }
     close_master(&f);
@@ -116,16 +110,16 @@ static void test_pricing_master_needs_buckets(void **state)
     fixture f;
     pricing_master_result r;
     open_master(&f, text);
-    pricing_master_task task = at_length(&f, 30);
+    pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, 30);
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_false(proven(&task, &r)); /* 20 of 30 on both */
+    assert_false(r.proven); /* 20 of 30 on both */
     task.buckets = 32;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(proven(&task, &r));
+    assert_true(r.proven);
     assert_true(prices_exclude(&f, &task, &r));
-    task.least_ns = task.length_ns = 36; /* can be done */
+    task.length_ns = 36; /* can be done */
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_false(proven(&task, &r));
+    assert_false(r.proven);
     close_master(&f);
 }
 
@@ -138,31 +132,31 @@ static void test_pricing_master_branches_close_cases(void **state)
     pricing_master_result r;
     open_master(&f, TINY_THREE);
     f.how = (pricing_sending){.fixed = true};
-    pricing_master_task task = at_length(&f, 199);
+    pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, 199);
     task.buckets = 4;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(proven(&task, &r)); /* nobody receives it: 300 on A */
+    assert_true(r.proven); /* nobody receives it: 300 on A */
     f.how = (pricing_sending){.fixed = true, .n_receivers = 1, .receiver = {1}};
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_false(proven(&task, &r));
+    assert_false(r.proven);
     double on_b = pricing_master_number(f.m, 0, 0, 1);
     assert_true(on_b > 1.01 && on_b < 1.99);
-    assert_int_equal(pricing_pricer_arrival(f.w, 1), 20);
+    assert_int_equal(pricing_master_arrival(f.m, 0), 20);
     pricing_branch branch = {.on = PRICING_NUMBER, .kind = 0, .op = 0, .device = 1, .least = 0, .most = 1};
     task.at.n_branches = 1;
     task.at.branch = &branch;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(proven(&task, &r) && prices_exclude(&f, &task, &r));
+    assert_true(r.proven && prices_exclude(&f, &task, &r));
     branch.least = 2;
     branch.most = 3;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(proven(&task, &r) && prices_exclude(&f, &task, &r));
-    assert_true(r.price[6 * 4] < 0);      /* that of the branch, behind 4 buckets of 2 devices and 4 ports */
-    task.least_ns = task.length_ns = 200; /* one on B: that is the plan */
+    assert_true(r.proven && prices_exclude(&f, &task, &r));
+    assert_true(r.price[6 * 4] < 0); /* that of the branch, behind 4 buckets of 2 devices and 4 ports */
+    task.length_ns = 200;            /* one on B: that is the plan */
     branch.least = 0;
     branch.most = 1;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_false(proven(&task, &r));
+    assert_false(r.proven);
     close_master(&f);
 }
 
@@ -170,7 +164,7 @@ static void test_pricing_master_branches_close_cases(void **state)
 
 /* Ten bytes each at 2 ns per byte of A: both go to B, which then works 20: length 20 and no bytes to pay for. Lengths
  * are mixed from the ends 10 and 25: a third and two thirds. */
-static void test_pricing_master_of_length_and_bytes(void **state)
+static void test_pricing_master_in_the_priced_form(void **state)
 {
     (void)state;
     fixture f;
@@ -178,7 +172,8 @@ static void test_pricing_master_of_length_and_bytes(void **state)
     double spread;
     int64_t per_byte[2] = {2 * DECOMPOSE_MOST_UNITS, 0};
     open_master(&f, TINY_TWO);
-    pricing_master_task task = task_of(&f, 10, 25);
+    pricing_master_task task = task_of(&f, PRICING_PRICED_FORM, 25);
+    task.least_ns = 10;
     task.memory_price = per_byte;
     assert_ok(pricing_master_solve(&r, f.m, &task));
     double value = (double)r.value / (double)DECOMPOSE_MOST_UNITS;
@@ -201,9 +196,12 @@ static void test_pricing_master_finds_that_nothing_fits(void **state)
     fixture f;
     pricing_master_result r;
     open_master(&f, TINY_TWO);
-    pricing_master_task task = task_of(&f, 0, 9);
+    pricing_master_task task = task_of(&f, PRICING_PRICED_FORM, 9);
     assert_ok(pricing_master_solve(&r, f.m, &task));
     assert_int_equal(r.value, PRICING_NONE);
+    task = task_of(&f, PRICING_LENGTH_FORM, 9);
+    assert_ok(pricing_master_solve(&r, f.m, &task));
+    assert_true(r.proven);
     close_master(&f);
 }
 
@@ -215,17 +213,17 @@ static void test_pricing_master_begins_with_given_prices(void **state)
     pricing_master_result r, again;
     open_master(&f, TINY_TWO);
     open_master(&g, TINY_TWO);
-    pricing_master_task task = at_length(&f, 15);
+    pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, 15);
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(proven(&task, &r));
-    pricing_master_task other = at_length(&g, 16);
+    assert_true(r.proven);
+    pricing_master_task other = task_of(&g, PRICING_LENGTH_FORM, 16);
     assert_ok(pricing_master_solve(&again, g.m, &other)); /* it has columns now */
-    other = at_length(&g, 15);
+    other = task_of(&g, PRICING_LENGTH_FORM, 15);
     other.max_rounds = 0;
     pricing_duals start = {*pricing_master_grid(f.m), (int64_t *)r.price, 0};
     other.start = &start;
     assert_ok(pricing_master_solve(&again, g.m, &other));
-    assert_true(proven(&other, &again));
+    assert_true(again.proven);
     assert_int_equal(again.rounds, 0);
     close_master(&f);
     close_master(&g);
@@ -239,8 +237,8 @@ static void test_pricing_units_saturate(void **state)
     assert_true(pricing_units(DECOMPOSE_MOST_UNITS, INT64_MAX) == INT64_MAX / 16);
 }
 
-/* Six operators of 10 that A cannot run, on three equal devices: one of them stands for all, with the time of three. Less than
- * 20 is excluded, 20 is not, and equal devices have equal prices. */
+/* Six operators of 10 that A cannot run, on three equal devices: one of them stands for all, with the time of three. At T
+ * = 40 half of it is used; less than 20 is excluded, 20 is not, and equal devices have equal prices. */
 static void test_pricing_master_of_equal_devices(void **state)
 {
     (void)state;
@@ -250,18 +248,18 @@ static void test_pricing_master_of_equal_devices(void **state)
         &f, "device A 99\ndevice B 99\ndevice C 99\ndevice D 99\nop in 1,-,-,- > s:0\nop a -,10,10,10 s > t:0\nop b "
             "-,10,10,10 s > u:0\nop c -,10,10,10 s > v:0\nop d -,10,10,10 s > w:0\nop e -,10,10,10 s > x:0\nop f "
             "-,10,10,10 s > y:0\nop out 1,-,-,- t u v w x y\n");
-    pricing_master_task task = task_of(&f, 0, 40);
+    pricing_master_task task = task_of(&f, PRICING_LENGTH_FORM, 40);
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(fabs((double)r.value / (double)DECOMPOSE_MOST_UNITS - 20) < 0.02); /* with or without HiGHS */
+    assert_true(fabs(r.theta - 0.5) < 1e-3); /* with or without HiGHS */
     assert_true(pricing_pricer_copies(f.w, 1) == 3 && pricing_pricer_copies(f.w, 2) == 0);
     assert_int_equal(pricing_pricer_stand_in(f.w, 3), 1);
     assert_true(r.price[1] == r.price[2] && r.price[1] == r.price[3]);
-    task = at_length(&f, 19);
+    task.length_ns = 19;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_true(proven(&task, &r) && prices_exclude(&f, &task, &r));
-    task = at_length(&f, 20);
+    assert_true(r.proven && prices_exclude(&f, &task, &r));
+    task.length_ns = 20;
     assert_ok(pricing_master_solve(&r, f.m, &task));
-    assert_false(proven(&task, &r));
+    assert_false(r.proven);
     close_master(&f);
 }
 
@@ -292,7 +290,7 @@ int main(void)
         cmocka_unit_test(test_pricing_master_proves_a_length),
         cmocka_unit_test(test_pricing_master_needs_buckets),
         cmocka_unit_test(test_pricing_master_branches_close_cases),
-        cmocka_unit_test(test_pricing_master_of_length_and_bytes),
+        cmocka_unit_test(test_pricing_master_in_the_priced_form),
         cmocka_unit_test(test_pricing_master_finds_that_nothing_fits),
         cmocka_unit_test(test_pricing_master_begins_with_given_prices),
         cmocka_unit_test(test_pricing_units_saturate),

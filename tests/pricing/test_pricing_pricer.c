@@ -293,6 +293,26 @@ static void test_pricing_arrivals_in_turn_through_one_port(void **state)
     close_pricer(&f);
 }
 
+/* A send that must arrive between 20 and 25 holds its port from 5 to 20, whenever it is. */
+static void test_pricing_sends_hold_what_they_must(void **state)
+{
+    (void)state;
+    pricing_sending to_b = {.fixed = true, .n_receivers = 1, .receiver = {1}};
+    pricing_branch soon = {.on = PRICING_ARRIVAL, .device = 1, .least = 0, .most = 25};
+    fixture f;
+    double held[9 * 4];
+    open_pricer(&f, FAN, 39, 1, 4, &to_b); /* buckets of 10 */
+    set_case(&f, &to_b, &soon);
+    pricing_pricer_held(f.w, held);
+    assert_true(held[3 * 4 + 0] == 5 && held[3 * 4 + 1] == 10 && held[3 * 4 + 2] == 0); /* sender A is K + 0 */
+    assert_true(held[7 * 4 + 0] == 5 && held[7 * 4 + 1] == 10 && held[7 * 4 + 2] == 0); /* receiver B is 2K + 1 */
+    assert_true(held[0] == 0 && held[4 * 4] == 0);
+    set_case(&f, &to_b, NULL);
+    pricing_pricer_held(f.w, held); /* by 39 at the latest: from 19 to 20 it is on its way in any case */
+    assert_true(held[3 * 4 + 0] == 0 && held[3 * 4 + 1] == 1);
+    close_pricer(&f);
+}
+
 /* Columns found on one grid are kept for others: by their end, and by what they read when. */
 static void test_pricing_columns_that_still_fit(void **state)
 {
@@ -405,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_pricing_branches_have_prices),
         cmocka_unit_test(test_pricing_bytes_have_prices),
         cmocka_unit_test(test_pricing_arrivals_in_turn_through_one_port),
+        cmocka_unit_test(test_pricing_sends_hold_what_they_must),
         cmocka_unit_test(test_pricing_columns_that_still_fit),
         cmocka_unit_test(test_pricing_trees_keep_the_slowest_edges),
         cmocka_unit_test(test_pricing_cost_of_a_chain),

@@ -224,9 +224,9 @@ static void test_prove_rejects_what_is_no_certificate(void **state)
     assert_int_equal(prove(f, "", &proof), MOIRAI_EINPUT);
     assert_int_equal(prove(f, "{\"format\":\"moirai-plan\",\"version\":1}", &proof), MOIRAI_EINPUT);
     assert_int_equal(prove(f, "{\"format\":\"moirai-certificate\",\"version\":1}", &proof), MOIRAI_EVERIFY);
-    /* Cut off anywhere before its last bracket, it is never accepted and never crashes. */
-    size_t n = (size_t)(strrchr(f->json, '}') - f->json);
-    for (size_t i = 0; i <= n; i += 1 + n / 200) {
+    /* Cut off anywhere, it is never accepted and never crashes. */
+    size_t n = strlen(f->json);
+    for (size_t i = 0; i < n; i += 1 + n / 200) {
         char *copy = malloc(i + 1);
         memcpy(copy, f->json, i);
         assert_int_not_equal(proving_text(&proof, f->p, copy, i, "c.json"), MOIRAI_OK);

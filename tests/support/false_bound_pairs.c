@@ -153,16 +153,18 @@ static bool schedule_survives(const pair_chain *c, pair_state *x, const prove_bl
         int64_t length = found->makespan_ns + (util_rng_below(&rng, 4) ? 0 : util_rng_below(&rng, 20));
         pricing_master_task task = {
             .at = {&how, arrivals + counts_of(&x->block, found->plan, &rng, count + arrivals), count},
+            .form = PRICING_LENGTH_FORM,
             .length_ns = length,
             .buckets = grids[i][1],
-            .max_rounds = 30};
+            .max_rounds = 30,
+            .converge = true};
         pricing_master *m;
         pricing_master_result result;
         if (pricing_master_new(&m, &x->block, grids[i][0]) ||
             pricing_pricer_new(&task.pricer, &x->block, grids[i][0] + 2))
             return false_bound_fail(why, "out of memory");
         int rc = pricing_master_solve(&result, m, &task);
-        bool false_proof = !rc && result.value > pricing_units(x->block.unit, found->makespan_ns);
+        bool false_proof = !rc && result.proven;
         bool false_verdict = !rc && verifier_excludes(v, x, a, z, &task, &result, pricing_master_grid(m), &how);
         pricing_master_free(m);
         pricing_pricer_free(task.pricer);
