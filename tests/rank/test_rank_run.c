@@ -542,8 +542,12 @@ static void test_run_a_rank_that_dies_ends_all(void **state)
     int code = shell("timeout 600 $M run plan.json m.onnx --quiet --runs 1000000 --work w & pid=$!\n"
                      "for i in $(seq 1200); do\n"
                      "    [ $(pgrep -fc \"^[^ ]*moirai-rank run $PWD/w/job.json\") -ge 3 ] && break; sleep 0.1; done\n"
-                     /* Chosen at the last moment: launchers start helpers that bear the name for a while. */
-                     "sleep 0.5; kill -9 $(pgrep -f \"^[^ ]*moirai-rank run $PWD/w/job.json\" | tail -1)\n"
+                     /* By then all have said that they have started, on a busy machine too; which one is chosen at the
+                      * last moment: launchers start helpers that bear the name for a while. */
+                     "for i in $(seq 600); do\n"
+                     "    [ $(ps -o cputimes= -p $(pgrep -d, -f \"^[^ ]*moirai-rank run $PWD/w/job.json\") |\n"
+                     "        awk '{s += $1} END {print s + 0}') -ge 4 ] && break; sleep 0.1; done\n"
+                     "kill -9 $(pgrep -f \"^[^ ]*moirai-rank run $PWD/w/job.json\" | tail -1)\n"
                      "killed=$(date +%%s); wait $pid; code=$?\n"
                      "[ $(($(date +%%s) - killed)) -le 60 ] || exit 98\n"
                      /* Every rank ends soon: give the others a while, on a busy machine too. */
